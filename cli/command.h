@@ -1,0 +1,85 @@
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace dyad::cli {
+
+/// What a verb does once its options are read; returns the exit code.
+using Action = std::function<int()>;
+
+template <typename Target>
+struct Unwrapped {
+  using type = Target;
+};
+template <typename Target>
+struct Unwrapped<std::optional<Target>> {
+  using type = Target;
+};
+
+/// The flags that every verb has.
+struct Output {
+  bool json = false;
+  bool quiet = false;
+
+  void add_to(CLI::App& verb) {
+    verb.add_flag("--json", json, "Print one JSON object on standard output at the end and nothing else there");
+    verb.add_flag("--quiet", quiet, "No progress or messages on standard error");
+  }
+};
+
+/// The verb's options, each with an error that says what is allowed.
+template <typename Choice>
+using Choices = std::vector<std::pair<std::string, Choice>>;
+
+template <typename Choice>
+CLI::Option* add_choice(CLI::App& verb, const std::string& name, Choice& choice, const Choices<Choice>& choices,
+                        const std::string& description) {
+  std::vector<std::string> words;
+  for (const auto& [word, value] : choices) words.push_back(word);
+  const std::string allowed = fmt::format("{}", fmt::join(words, ", "));
+  const auto read = [&choice, choices, allowed, name](const std::string& given) {
+    for (const auto& [word, value] : choices)
+      if (word == given) {
+        choice = value;
+        return;
+      }
+    throw CLI::ValidationError(name, fmt::format("'{}' is not one of {}", given, allowed));
+  };
+  return verb.add_option_function<std::string>(name, read, fmt::format("{} ({})", description, allowed))->type_name("");
+}
+
+template <typename Choice>
+std::string word_for(const Choices<Choice>& choices, Choice choice) {
+  return std::find_if(choices.begin(), choices.end(), [&](const auto& pair) { return pair.second == choice; })->first;
+}
+
+template <typename Target>
+CLI::Option* add_number(CLI::App& verb, const std::string& name, Target& target, const std::string& unit,
+                        const std::string& description) {
+  using Number = typename Unwrapped<Target>::type;
+  const auto read = [](const std::string& given) {
+    Number number{};
+    const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), number);
+    if (error == std::errc() && end == given.data() + given.size()) return std::string();
+    return fmt::format("expected {}, got '{}'", std::is_floating_point_v<Number> ? "a number" : "a whole number", given);
+  };
+  return verb.add_option(name, target, description)->type_name(unit)->check(read, "");
+}
+
+/// True once the user has pressed Ctrl-C or the process was asked to end.
+bool interrupted_by_user();
+void watch_for_interrupts();
+
+void add_recover(CLI::App& app, Action& action);
+
+}  // namespace dyad::cli

@@ -1,0 +1,64 @@
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <stdexcept>
+
+#include <dyad/version.h>
+
+#include "command.h"
+#include "exit_code.h"
+
+namespace dyad::cli {
+namespace {
+
+volatile std::sig_atomic_t signalled = 0;
+
+int run(int argc, char** argv) {
+  CLI::App app{"dyad learns second-order models, y = b + w'x + x'Mx, from data that streams by once."};
+  app.require_subcommand(1);
+  Action action;
+  add_recover(app, action);
+  app.set_version_flag("--version", DYAD_VERSION);
+  for (CLI::App* verb : app.get_subcommands({})) verb->set_version_flag("--version", DYAD_VERSION);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "dyad: {}\nTry 'dyad --help'.\n", error.what());
+    return wrong_usage;
+  }
+  watch_for_interrupts();
+  const int code = action();
+  if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written; is the disk full?");
+  return code;
+}
+
+}  // namespace
+
+bool interrupted_by_user() { return signalled != 0; }
+
+void watch_for_interrupts() {
+  const auto remember = [](int) { signalled = 1; };
+  std::signal(SIGINT, remember);
+  std::signal(SIGTERM, remember);
+}
+
+}  // namespace dyad::cli
+
+int main(int argc, char** argv) {
+  using namespace dyad::cli;
+  try {
+    return run(argc, argv);
+  } catch (const std::invalid_argument& error) {
+    fmt::print(stderr, "dyad: {}\n", error.what());
+    return wrong_usage;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "dyad: out of memory; a smaller dim or rank needs less\n");
+    return failed;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "dyad: {}\n", error.what());
+    return failed;
+  }
+}

@@ -1,0 +1,8 @@
+# Warnings are errors for our own targets, and nobody else's business.
+function(dyad_warnings target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Eigen's aligned temporaries: a false alarm of GCC 12.
+    target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
+  endif()
+endfunction()

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include <dyad/model.h>
+#include <dyad/rows.h>
+
+namespace dyad {
+
+/// The moment solver of Lin and Ye (2016), "A Non-convex One-Pass Framework for Generalized Factorization Machine and
+/// Rank-One Matrix Sensing", for independent standard Gaussian features. It has no step size and no d x d matrix.
+struct MomentOptions {
+  Index dim = 0;
+  Index rank = 8;
+  bool linear = true;      ///< learn w; without it this is rank-one matrix sensing
+  bool intercept = false;  ///< learn b
+  bool positive = false;   ///< keep only positive eigenvalues of M
+  int threads = 0;         ///< 0: all cores
+  std::uint64_t seed = 1;  ///< of the random start
+
+  /// Throws std::invalid_argument with a sentence that says what is allowed.
+  void validate() const;
+};
+
+/// What one batch told about the model that it was measured against, which had never seen it.
+struct BatchReport {
+  Index rows = 0;
+  double residual_rms = 0;  ///< root mean square of y - f(x)
+  bool accepted = false;    ///< false: the update was not finite, and the model is the one before it
+};
+
+/// The default update. Each row is read once and forgotten: observe any number of blocks, then update. Memory is
+/// O(rank x dim) for each thread, whatever the size of the batch.
+template <typename Scalar>
+class OneScanSolver {
+ public:
+  explicit OneScanSolver(const MomentOptions& options);
+  ~OneScanSolver();
+  OneScanSolver(OneScanSolver&&) noexcept;
+  OneScanSolver& operator=(OneScanSolver&&) noexcept;
+
+  /// Adds the rows to the sums of the current batch. How the batch is cut into blocks does not matter.
+  void observe(const Rows<Scalar>& rows);
+
+  /// Ends the batch and makes the next model from its sums.
+  BatchReport update();
+
+  [[nodiscard]] const Model<Scalar>& model() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Hands all rows of one batch, block by block, to the visitor; the same rows each time it is called.
+template <typename Scalar>
+using Batch = std::function<void(const std::function<void(const Rows<Scalar>&)>& visitor)>;
+
+/// Algorithm 1 as printed. Its V step needs every batch a second time, and its truncated SVD start reads the first
+/// batch several times.
+template <typename Scalar>
+class PaperSolver {
+ public:
+  explicit PaperSolver(const MomentOptions& options);
+  ~PaperSolver();
+  PaperSolver(PaperSolver&&) noexcept;
+  PaperSolver& operator=(PaperSolver&&) noexcept;
+
+  /// Makes the next estimate from rows that no earlier update has seen. The first call is the initialisation.
+  BatchReport update(const Batch<Scalar>& batch);
+
+  /// The rank-k part of (UV' + VU')/2.
+  [[nodiscard]] const Model<Scalar>& model() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+extern template class OneScanSolver<float>;
+extern template class OneScanSolver<double>;
+extern template class PaperSolver<float>;
+extern template class PaperSolver<double>;
+
+}  // namespace dyad

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <dyad/rows.h>
+
+namespace dyad {
+
+/// A consecutive share of [0, total).
+struct Share {
+  Index first;
+  Index count;
+};
+
+/// The only owner of threads. The caller is worker 0; the others sleep between calls.
+class Workers {
+ public:
+  /// 0: one per core.
+  explicit Workers(int threads);
+  ~Workers();
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  [[nodiscard]] int count() const { return count_; }
+
+  /// Calls task(worker) once on every worker and waits. The first exception is thrown again here.
+  void run(const std::function<void(int worker)>& task);
+
+  /// Calls task(worker, share) with [0, total) cut into one even share per worker: always the same share for the same
+  /// number of workers, so that sums are reproducible.
+  void split(Index total, const std::function<void(int worker, Share share)>& task);
+
+ private:
+  void sleep_and_work(int worker);
+  void work(int worker);
+
+  int count_;
+  std::mutex mutex_;
+  std::condition_variable started_;
+  std::condition_variable finished_;
+  const std::function<void(int)>* task_ = nullptr;
+  long round_ = 0;
+  int busy_ = 0;
+  bool stopping_ = false;
+  std::exception_ptr failure_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace dyad

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include <dyad/recover.h>
+
+namespace dyad {
+
+/// How the run ended in one line, and why where it did not converge.
+std::string verdict(const RecoverOptions& options, const RecoverySummary& summary);
+
+}  // namespace dyad

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include <dyad/moment.h>
+
+#include "moment/sums.h"
+
+namespace dyad {
+
+/// Replaces the state by make_next(), unless the batch or what was made of it is not finite.
+template <typename Scalar, typename Iterate, typename MakeNext>
+BatchReport step(Iterate& iterate, const MomentSums<Scalar>& sums, MakeNext&& make_next) {
+  if (sums.rows == 0) throw std::invalid_argument("an update needs at least one row in its batch");
+  BatchReport report;
+  report.rows = sums.rows;
+  report.residual_rms = std::sqrt(sums.residual_squares / static_cast<double>(sums.rows));
+  if (!sums.is_finite()) return report;
+  Iterate next = std::forward<MakeNext>(make_next)();
+  report.accepted = next.is_finite();
+  if (report.accepted) iterate = std::move(next);
+  return report;
+}
+
+}  // namespace dyad

@@ -1,0 +1,85 @@
+#include "rows/products.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include <cblas.h>
+
+namespace dyad {
+namespace {
+
+// Threads are ours (base/workers.h): a product runs on the thread that asked for it.
+void keep_blas_on_one_thread() {
+  static std::once_flag once;
+  std::call_once(once, [] { openblas_set_num_threads(1); });
+}
+
+blasint blas(Index n) { return static_cast<blasint>(n); }
+
+void gemm(CBLAS_TRANSPOSE transpose, Index m, Index n, Index k, const float* A, Index lda, const float* B, float beta,
+          float* C) {
+  cblas_sgemm(CblasRowMajor, transpose, CblasNoTrans, blas(m), blas(n), blas(k), 1, A, blas(lda), B, blas(n), beta, C,
+              blas(n));
+}
+
+void gemm(CBLAS_TRANSPOSE transpose, Index m, Index n, Index k, const double* A, Index lda, const double* B,
+          double beta, double* C) {
+  cblas_dgemm(CblasRowMajor, transpose, CblasNoTrans, blas(m), blas(n), blas(k), 1, A, blas(lda), B, blas(n), beta, C,
+              blas(n));
+}
+
+}  // namespace
+
+template <typename Scalar>
+void project(const Rows<Scalar>& rows, const Scalar* B, Index width, Scalar* out) {
+  if (rows.count() == 0 || width == 0) return;
+  if (!rows.is_sparse()) {
+    keep_blas_on_one_thread();
+    gemm(CblasNoTrans, rows.count(), width, rows.dim(), rows.row(0), rows.dim(), B, 0, out);
+    return;
+  }
+  std::fill(out, out + rows.count() * width, Scalar(0));
+  for (Index i = 0; i < rows.count(); ++i) {
+    Scalar* projected = out + i * width;
+    for (Index e = rows.offset(i); e < rows.offset(i + 1); ++e) {
+      const Scalar x = rows.values()[e];
+      const Scalar* feature = B + rows.columns()[e] * width;
+      for (Index c = 0; c < width; ++c) projected[c] += x * feature[c];
+    }
+  }
+}
+
+template <typename Scalar>
+void add_back_projection(const Rows<Scalar>& rows, const Scalar* C, Index width, Scalar* out) {
+  if (rows.count() == 0 || width == 0) return;
+  if (!rows.is_sparse()) {
+    keep_blas_on_one_thread();
+    gemm(CblasTrans, rows.dim(), width, rows.count(), rows.row(0), rows.dim(), C, 1, out);
+    return;
+  }
+  for (Index i = 0; i < rows.count(); ++i) {
+    const Scalar* projected = C + i * width;
+    for (Index e = rows.offset(i); e < rows.offset(i + 1); ++e) {
+      const Scalar x = rows.values()[e];
+      Scalar* feature = out + rows.columns()[e] * width;
+      for (Index c = 0; c < width; ++c) feature[c] += x * projected[c];
+    }
+  }
+}
+
+template <typename Scalar>
+Index cached_rows(const Rows<Scalar>& rows) {
+  constexpr Index cache_bytes = 256 * 1024;
+  constexpr Index fewest = 16;
+  if (rows.is_sparse() || rows.dim() == 0) return 1024;
+  return std::max(fewest, cache_bytes / (rows.dim() * static_cast<Index>(sizeof(Scalar))));
+}
+
+template void project(const Rows<float>&, const float*, Index, float*);
+template void project(const Rows<double>&, const double*, Index, double*);
+template void add_back_projection(const Rows<float>&, const float*, Index, float*);
+template void add_back_projection(const Rows<double>&, const double*, Index, double*);
+template Index cached_rows(const Rows<float>&);
+template Index cached_rows(const Rows<double>&);
+
+}  // namespace dyad

@@ -1,0 +1,78 @@
+#include <dyad/rows.h>
+
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+namespace dyad {
+namespace {
+
+void require(bool holds, const std::string& sentence) {
+  if (!holds) throw std::invalid_argument(sentence);
+}
+
+void require_targets(std::size_t targets, Index count) {
+  require(targets == 0 || static_cast<Index>(targets) == count,
+          "rows need one target each or none: got " + std::to_string(targets) + " targets for " +
+              std::to_string(count) + " rows");
+}
+
+}  // namespace
+
+template <typename Scalar>
+Rows<Scalar> Rows<Scalar>::dense(std::span<const Scalar> values, Index dim, std::span<const Scalar> targets) {
+  require(dim >= 1, "dim must be at least 1, got " + std::to_string(dim));
+  const auto size = static_cast<Index>(values.size());
+  require(size % dim == 0, "dense rows need a multiple of dim = " + std::to_string(dim) + " values, got " +
+                               std::to_string(size));
+  Rows rows;
+  rows.count_ = size / dim;
+  rows.dim_ = dim;
+  rows.values_ = values.data();
+  require_targets(targets.size(), rows.count_);
+  rows.targets_ = targets.empty() ? nullptr : targets.data();
+  return rows;
+}
+
+template <typename Scalar>
+Rows<Scalar> Rows<Scalar>::sparse(std::span<const Index> offsets, std::span<const std::int32_t> columns,
+                                  std::span<const Scalar> values, Index dim, std::span<const Scalar> targets) {
+  require(dim >= 1 && dim <= std::numeric_limits<std::int32_t>::max(),
+          "dim must lie in [1, 2^31), got " + std::to_string(dim));
+  require(!offsets.empty() && offsets.front() == 0, "sparse rows need offsets that begin with 0");
+  require(offsets.back() == static_cast<Index>(values.size()) && columns.size() == values.size(),
+          "sparse rows need as many columns and values as the last offset says");
+  for (std::size_t i = 1; i < offsets.size(); ++i)
+    require(offsets[i - 1] <= offsets[i], "offsets must not fall: row " + std::to_string(i - 1) + " ends before it begins");
+  for (const std::int32_t column : columns)
+    require(column >= 0 && column < dim,
+            "column " + std::to_string(column) + " lies outside [0, " + std::to_string(dim) + ")");
+  Rows rows;
+  rows.count_ = static_cast<Index>(offsets.size()) - 1;
+  rows.dim_ = dim;
+  rows.values_ = values.data();
+  rows.columns_ = columns.data();
+  rows.offsets_ = offsets.data();
+  require_targets(targets.size(), rows.count_);
+  rows.targets_ = targets.empty() ? nullptr : targets.data();
+  return rows;
+}
+
+template <typename Scalar>
+Rows<Scalar> Rows<Scalar>::slice(Index first, Index count) const {
+  require(first >= 0 && count >= 0 && first + count <= count_,
+          "a slice must lie inside its " + std::to_string(count_) + " rows");
+  Rows part = *this;
+  part.count_ = count;
+  if (is_sparse())
+    part.offsets_ += first;
+  else
+    part.values_ += first * dim_;
+  if (has_targets()) part.targets_ += first;
+  return part;
+}
+
+template class Rows<float>;
+template class Rows<double>;
+
+}  // namespace dyad
