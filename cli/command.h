@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 namespace dyad::cli {
 
@@ -55,7 +55,8 @@ CLI::Option* add_choice(CLI::App& verb, const std::string& name, Choice& choice,
       }
     throw CLI::ValidationError(name, fmt::format("'{}' is not one of {}", given, allowed));
   };
-  return verb.add_option_function<std::string>(name, read, fmt::format("{} ({})", description, allowed))->type_name("");
+  return verb.add_option_function<std::string>(name, read, description)
+      ->type_name(fmt::format("{}", fmt::join(words, "|")));
 }
 
 template <typename Choice>
@@ -71,10 +72,14 @@ CLI::Option* add_number(CLI::App& verb, const std::string& name, Target& target,
     Number number{};
     const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), number);
     if (error == std::errc() && end == given.data() + given.size()) return std::string();
-    return fmt::format("expected {}, got '{}'", std::is_floating_point_v<Number> ? "a number" : "a whole number", given);
+    return fmt::format("expected {}, got '{}'", std::is_floating_point_v<Number> ? "a number" : "a whole number",
+                       given);
   };
   return verb.add_option(name, target, description)->type_name(unit)->check(read, "");
 }
+
+/// Writes a line of data to standard output, or throws.
+void print_result(const std::string& text);
 
 /// True once the user has pressed Ctrl-C or the process was asked to end.
 bool interrupted_by_user();

@@ -5,7 +5,7 @@ namespace dyad::cli {
 /// What scripts may rely on.
 enum ExitCode : int {
   done = 0,
-  failed = 1,       ///< while running: a full disk, a tolerance that was not reached
+  failed = 1,  ///< while running: a full disk, a tolerance that was not reached
   wrong_usage = 2,
   bad_data = 3,
   interrupted = 130,

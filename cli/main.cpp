@@ -1,5 +1,7 @@
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -15,7 +17,7 @@ namespace {
 volatile std::sig_atomic_t signalled = 0;
 
 int run(int argc, char** argv) {
-  CLI::App app{"dyad learns second-order models, y = b + w'x + x'Mx, from data that streams by once."};
+  CLI::App app{"dyad learns second-order models, y = b + w'x + x'Mx, from data that streams by once.", "dyad"};
   app.require_subcommand(1);
   Action action;
   add_recover(app, action);
@@ -26,16 +28,19 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "dyad: {}\nTry 'dyad --help'.\n", error.what());
+    fmt::print(stderr, "dyad: {}\nRun with --help to see what is allowed.\n", error.what());
     return wrong_usage;
   }
   watch_for_interrupts();
-  const int code = action();
-  if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written; is the disk full?");
-  return code;
+  return action();
 }
 
 }  // namespace
+
+void print_result(const std::string& text) {
+  if (std::fputs((text + '\n').c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+    throw std::runtime_error(fmt::format("standard output cannot be written: {}", std::strerror(errno)));
+}
 
 bool interrupted_by_user() { return signalled != 0; }
 

@@ -13,15 +13,14 @@
 namespace dyad::cli {
 namespace {
 
-const Choices<Kind> kinds{
-    {"gfm", Kind::gfm}, {"sensing", Kind::sensing}, {"phase", Kind::phase}};
+const Choices<Kind> kinds{{"gfm", Kind::gfm}, {"sensing", Kind::sensing}, {"phase", Kind::phase}};
 const Choices<Solver> solvers{{"moment", Solver::moment}, {"auto", Solver::moment}};
 const Choices<Update> updates{{"one-scan", Update::one_scan}, {"paper", Update::paper}};
 const Choices<Signs> all_signs{{"mixed", Signs::mixed}, {"positive", Signs::positive}};
 const Choices<Outcome> outcomes{{"converged", Outcome::converged},
-                                                            {"budget", Outcome::budget},
-                                                            {"diverged", Outcome::diverged},
-                                                            {"interrupted", Outcome::interrupted}};
+                                {"budget", Outcome::budget},
+                                {"diverged", Outcome::diverged},
+                                {"interrupted", Outcome::interrupted}};
 
 struct Recover {
   RecoverOptions options;
@@ -48,8 +47,9 @@ void Recover::add_to(CLI::App& verb) {
   add_number(verb, "--dim", problem.dim, "D", "Number of features d")->required();
   rank = add_number(verb, "--rank", problem.rank, "K", "Rank k of M, planted and learned; default 8 (phase: 1)");
   add_number(verb, "--rows", options.rows, "N", "Distinct rows that may be used; default 1000kd");
-  tolerance = add_number(verb, "--tolerance", options.tolerance, "E",
-                         "Stop when |w - w*| + |M - M*|_2 is down to this, default 1e-6; exit 1 if given and not reached");
+  tolerance =
+      add_number(verb, "--tolerance", options.tolerance, "E",
+                 "Stop when |w - w*| + |M - M*|_2 is down to this, default 1e-6; exit 1 if given and not reached");
   add_number(verb, "--batch", options.batch, "N", "Rows in one update; default 6kd");
   add_number(verb, "--noise", problem.noise, "S", "Standard deviation of the noise in y; default 0");
   add_number(verb, "--residual", problem.residual, "S", "Size of the eigenvalues of M* beyond rank k; default 0");
@@ -72,15 +72,16 @@ void Recover::print_banner() const {
   if (problem.intercept) extras += fmt::format(", intercept {:g}", *problem.intercept);
   if (problem.noise > 0) extras += fmt::format(", noise {:g}", problem.noise);
   if (problem.residual > 0) extras += fmt::format(", residual {:g}", problem.residual);
-  fmt::print(stderr, "planted   {}: d = {}, k = {}, {} signs, condition {:g}{}, seed {}\n", word_for(kinds, problem.kind),
-             problem.dim, problem.rank, word_for(all_signs, problem.signs), problem.condition, extras, problem.seed);
+  fmt::print(stderr, "planted   {}: d = {}, k = {}, {} signs, condition {:g}{}, seed {}\n",
+             word_for(kinds, problem.kind), problem.dim, problem.rank, word_for(all_signs, problem.signs),
+             problem.condition, extras, problem.seed);
   fmt::print(stderr, "learning  {} solver, {} update, {} unknowns, batches of {} rows ({:.3g} kd), {} threads\n",
-             word_for(solvers, options.solver), word_for(updates, options.update), options.unknowns(), options.batch_rows(),
-             static_cast<double>(options.batch_rows()) / kd,
+             word_for(solvers, options.solver), word_for(updates, options.update), options.unknowns(),
+             options.batch_rows(), static_cast<double>(options.batch_rows()) / kd,
              options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency()));
   if (const std::string warning = options.warning(); !warning.empty()) fmt::print(stderr, "warning   {}\n", warning);
-  fmt::print(stderr, "\n{:>10} {:>8} {:>9} {:>9} {:>9} {:>7} {:>8}  error, 1 down to 1e-9\n", "rows", "rows/kd", "|w-w*|",
-             "|M-M*|_2", "tan angle", "factor", "rows/s");
+  fmt::print(stderr, "\n{:>10} {:>8} {:>9} {:>9} {:>9} {:>7} {:>8}  error, 1 down to 1e-9\n", "rows", "rows/kd",
+             "|w-w*|", "|M-M*|_2", "tan angle", "factor", "rows/s");
 }
 
 std::string short_count(double count) {
@@ -102,7 +103,8 @@ void Recover::print_line(const RecoveryPoint& point) {
   fmt::print(stderr, "{:>10} {:>8.1f} {:>9.2e} {:>9.2e} {:>9.2e} {:>7} {:>8}  {}\n", point.rows,
              static_cast<double>(point.rows) / kd, point.error_w, point.error_M, point.tan_theta,
              std::isnan(error_before_) ? "" : fmt::format("{:.2f}", error_before_ / error),
-             short_count(static_cast<double>(point.rows - rows_before_) / (point.seconds - seconds_before_)), bar(error));
+             short_count(static_cast<double>(point.rows - rows_before_) / (point.seconds - seconds_before_)),
+             bar(error));
   error_before_ = error;
   rows_before_ = point.rows;
   seconds_before_ = point.seconds;
@@ -145,10 +147,7 @@ int Recover::run() {
   }
   const RecoverySummary summary = recover(options, hooks);
   if (!output.quiet) fmt::print(stderr, "\n");
-  if (output.json)
-    fmt::print("{}\n", json(summary).dump());
-  else
-    fmt::print("{}\n", summary.verdict);
+  print_result(output.json ? json(summary).dump() : summary.verdict);
   if (summary.outcome == Outcome::interrupted) return interrupted;
   return tolerance->count() > 0 && summary.outcome != Outcome::converged ? failed : done;
 }
@@ -156,8 +155,9 @@ int Recover::run() {
 }  // namespace
 
 void add_recover(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("recover", "Make a planted problem, learn it from a stream of rows, and report "
-                                                 "the recovery error as it falls");
+  CLI::App* verb = app.add_subcommand("recover",
+                                      "Make a planted problem, learn it from a stream of rows, and report "
+                                      "the recovery error as it falls");
   auto command = std::make_shared<Recover>();
   command->add_to(*verb);
   verb->callback([&action, command] { action = [command] { return command->run(); }; });

@@ -13,10 +13,10 @@ struct Model {
   /// The zero model: nothing but zeros, in `dim` features with `rank` factors.
   Model(Index dim, Index rank);
 
-  Scalar intercept = 0;           ///< b
-  std::vector<Scalar> weights;    ///< w, one per feature
-  std::vector<Scalar> factors;    ///< U, dim x rank, row-major: feature j owns the rank numbers from j * rank on
-  std::vector<Scalar> spectrum;   ///< lambda, strongest first
+  Scalar intercept = 0;          ///< b
+  std::vector<Scalar> weights;   ///< w, one per feature
+  std::vector<Scalar> factors;   ///< U, dim x rank, row-major: feature j owns the rank numbers from j * rank on
+  std::vector<Scalar> spectrum;  ///< lambda, strongest first
 
   [[nodiscard]] Index dim() const { return static_cast<Index>(weights.size()); }
   [[nodiscard]] Index rank() const { return static_cast<Index>(spectrum.size()); }

@@ -36,12 +36,17 @@ struct BatchReport {
 template <typename Scalar>
 class OneScanSolver {
  public:
+  /// Starts from random directions and no interactions.
   explicit OneScanSolver(const MomentOptions& options);
+
+  /// Starts from a model with these options' dim and rank and orthonormal factors.
+  OneScanSolver(const MomentOptions& options, Model<Scalar> start);
   ~OneScanSolver();
   OneScanSolver(OneScanSolver&&) noexcept;
   OneScanSolver& operator=(OneScanSolver&&) noexcept;
 
-  /// Adds the rows to the sums of the current batch. How the batch is cut into blocks does not matter.
+  /// Adds the rows to the sums of the current batch. How the batch is cut into blocks does not matter. A block that is
+  /// refused, for a NaN say, takes the rows observed since the last update with it; the model stays as it is.
   void observe(const Rows<Scalar>& rows);
 
   /// Ends the batch and makes the next model from its sums.

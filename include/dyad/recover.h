@@ -26,10 +26,10 @@ struct PlantedOptions {
   Index dim = 0;
   Index rank = 8;
   double condition = 1;
-  Signs signs = Signs::mixed;         ///< mixed: alternating
-  std::optional<double> intercept;    ///< b*; without it none is planted and none is learned
-  double noise = 0;                   ///< standard deviation of what is added to each target
-  double residual = 0;                ///< size of all the other eigenvalues of M*
+  Signs signs = Signs::mixed;       ///< mixed: alternating
+  std::optional<double> intercept;  ///< b*; without it none is planted and none is learned
+  double noise = 0;                 ///< standard deviation of what is added to each target
+  double residual = 0;              ///< size of all the other eigenvalues of M*
   std::uint64_t seed = 1;
 
   void validate() const;
@@ -39,10 +39,10 @@ struct RecoverOptions {
   PlantedOptions problem;
   Solver solver = Solver::moment;
   Update update = Update::one_scan;
-  std::optional<Index> batch;       ///< rows in one update; 6 x rank x dim unless given
-  std::optional<Index> rows;        ///< distinct rows that may be used; 1000 x rank x dim unless given
-  double tolerance = 1e-6;          ///< on |w - w*| + |M - M*|_2
-  int threads = 0;                  ///< 0: all cores
+  std::optional<Index> batch;  ///< rows in one update; 6 x rank x dim unless given
+  std::optional<Index> rows;   ///< distinct rows that may be used; 1000 x rank x dim unless given
+  double tolerance = 1e-6;     ///< on |w - w*| + |M - M*|_2
+  int threads = 0;             ///< 0: all cores
 
   [[nodiscard]] Index batch_rows() const;
   [[nodiscard]] Index row_budget() const;
@@ -58,7 +58,7 @@ struct RecoverOptions {
 struct RecoveryPoint {
   Index rows = 0;
   double error_w = 0;
-  double error_M = 0;    ///< spectral norm, against the best rank-k part of M*
+  double error_M = 0;  ///< spectral norm, against the best rank-k part of M*
   double error_b = 0;
   double error_a = 0;    ///< phase retrieval: |a - a*|, the smaller over the sign
   double tan_theta = 0;  ///< tangent of the largest canonical angle between the spans of U and U*
@@ -77,7 +77,7 @@ struct RecoverySummary {
   Index row_reads = 0;  ///< rows touched, each look counted
   double seconds = 0;
   std::int64_t peak_rss_bytes = 0;
-  double noise = 0;     ///< estimated: the residual's root mean square on the last batch, before learning from it
+  double noise = 0;  ///< estimated: the residual's root mean square on the last batch, before learning from it
   std::vector<RecoveryPoint> trace;  ///< one point per batch
   Model<double> model{0, 0};
 

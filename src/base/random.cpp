@@ -19,10 +19,10 @@ double bell(double x) { return std::exp(-0.5 * x * x); }
 /// The ziggurat of Marsaglia and Tsang (2000): 256 layers of equal area under exp(-x^2/2).
 struct Ziggurat {
   static constexpr int layers = 256;
-  static constexpr double tail = 3.6541528853610088;      // where the lowest layer meets the tail
-  static constexpr double area = 0.00492867323399141;     // of each layer
-  double edge[layers + 1];                                // right edge of layer i; layer 0 includes the tail
-  double height[layers + 1];                              // bell(edge[i])
+  static constexpr double tail = 3.6541528853610088;   // where the lowest layer meets the tail
+  static constexpr double area = 0.00492867323399141;  // of each layer
+  double edge[layers + 1];                             // right edge of layer i; layer 0 includes the tail
+  double height[layers + 1];                           // bell(edge[i])
 
   Ziggurat() {
     edge[0] = area / bell(tail);

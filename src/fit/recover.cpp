@@ -138,8 +138,8 @@ void RecoverOptions::validate() const {
   problem.validate();
   if (!(tolerance > 0)) throw std::invalid_argument("tolerance must be above 0, got " + std::to_string(tolerance));
   if (batch_rows() < problem.rank)
-    throw std::invalid_argument("a batch must have at least as many rows as the rank, " +
-                                std::to_string(problem.rank) + ", got " + std::to_string(batch_rows()));
+    throw std::invalid_argument("a batch must have at least as many rows as the rank, " + std::to_string(problem.rank) +
+                                ", got " + std::to_string(batch_rows()));
   if (row_budget() < batch_rows())
     throw std::invalid_argument("rows must be enough for one batch, " + std::to_string(batch_rows()) + ", got " +
                                 std::to_string(row_budget()));

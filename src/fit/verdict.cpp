@@ -17,9 +17,9 @@ Index smallest_batch(const PlantedOptions& problem) { return (problem.rank + 3) 
 
 std::string too_small(const RecoverOptions& options) {
   const PlantedOptions& problem = options.problem;
-  return fmt::format("a batch of {} rows is too small for d = {}, k = {}: it takes at least (k + 3) d = {}, better 6kd = {}",
-                     options.batch_rows(), problem.dim, problem.rank, smallest_batch(problem),
-                     6 * problem.rank * problem.dim);
+  return fmt::format(
+      "a batch of {} rows is too small for d = {}, k = {}: it takes at least (k + 3) d = {}, better 6kd = {}",
+      options.batch_rows(), problem.dim, problem.rank, smallest_batch(problem), 6 * problem.rank * problem.dim);
 }
 
 double noise_floor(const RecoverOptions& options) {
@@ -47,17 +47,18 @@ std::string reason_for_stopping_short(const RecoverOptions& options, const Recov
   const double error = summary.trace.back().error();
   if (options.unknowns() > summary.rows) {
     const Index possible = highest_rank(options, summary.rows);
-    return fmt::format("rank too high: rank {} has {} unknowns, more than the {} rows used; {}", options.problem.rank,
-                       options.unknowns(), summary.rows,
-                       possible > 0 ? fmt::format("they could determine rank {} at the most", possible)
-                                    : "even rank 1 needs more");
+    return fmt::format(
+        "rank too high: rank {} has {} unknowns, more than the {} rows used; {}", options.problem.rank,
+        options.unknowns(), summary.rows,
+        possible > 0 ? fmt::format("they could determine rank {} at the most", possible) : "even rank 1 needs more");
   }
   if (options.batch_rows() < smallest_batch(options.problem)) return too_small(options);
   const double expected = noise_floor(options);
   if (expected > 0 && error < 3 * expected)
-    return fmt::format("noise floor reached, about 1.8 s sqrt(d/n) = {:.2g} for batches of {} rows; batches 4 times as "
-                       "large halve it",
-                       expected, options.batch_rows());
+    return fmt::format(
+        "noise floor reached, about 1.8 s sqrt(d/n) = {:.2g} for batches of {} rows; batches 4 times as "
+        "large halve it",
+        expected, options.batch_rows());
   const double factor = recent_contraction(summary.trace);
   if (factor > 1.02) {
     const double batches = std::ceil(std::log(error / options.tolerance) / std::log(factor));
@@ -69,22 +70,22 @@ std::string reason_for_stopping_short(const RecoverOptions& options, const Recov
 
 }  // namespace
 
-std::string RecoverOptions::warning() const {
-  return batch_rows() < smallest_batch(problem) ? too_small(*this) : "";
-}
+std::string RecoverOptions::warning() const { return batch_rows() < smallest_batch(problem) ? too_small(*this) : ""; }
 
 std::string verdict(const RecoverOptions& options, const RecoverySummary& summary) {
   if (summary.trace.empty()) return "interrupted before the first batch was complete";
   const double kd = static_cast<double>(options.problem.rank) * static_cast<double>(options.problem.dim);
-  const std::string where = fmt::format("error {:.2g} after {} rows ({:.4g} kd) in {:.2f} s", summary.trace.back().error(),
-                                        summary.rows, static_cast<double>(summary.rows) / kd, summary.seconds);
+  const std::string where =
+      fmt::format("error {:.2g} after {} rows ({:.4g} kd) in {:.2f} s", summary.trace.back().error(), summary.rows,
+                  static_cast<double>(summary.rows) / kd, summary.seconds);
   switch (summary.outcome) {
     case Outcome::converged:
       return "converged: " + where;
     case Outcome::interrupted:
       return "interrupted: " + where;
     case Outcome::diverged:
-      return fmt::format("diverged: {}; {}", where, options.warning().empty() ? "the sums overflowed" : options.warning());
+      return fmt::format("diverged: {}; {}", where,
+                         options.warning().empty() ? "the sums overflowed" : options.warning());
     case Outcome::budget:
       break;
   }

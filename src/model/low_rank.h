@@ -11,8 +11,8 @@ enum class Keep { largest, positive };
 
 template <typename Scalar>
 struct EigenForm {
-  Tall<Scalar> vectors;     ///< orthonormal columns
-  Vector<Scalar> values;    ///< strongest first
+  Tall<Scalar> vectors;   ///< orthonormal columns
+  Vector<Scalar> values;  ///< strongest first
 };
 
 /// The best rank-k part of the symmetric matrix C S C', from one thin QR of C and one eigenproblem of the size of S.

@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "model/prediction.h"
 #include "base/linear_algebra.h"
+#include "model/prediction.h"
 #include "rows/products.h"
 
 namespace dyad {

@@ -1,4 +1,6 @@
 #include <optional>
+#include <stdexcept>
+#include <utility>
 
 #include <dyad/moment.h>
 
@@ -8,6 +10,27 @@
 #include "moment/sums.h"
 
 namespace dyad {
+namespace {
+
+template <typename Scalar>
+Model<Scalar> random_start(const MomentOptions& options) {
+  options.validate();
+  Random random(options.seed, start_stream);
+  Model<Scalar> start(options.dim, options.rank);
+  as_tall(start.factors, options.dim, options.rank) = random_orthonormal<Scalar>(random, options.dim, options.rank);
+  return start;
+}
+
+template <typename Scalar>
+void require_fitting(const Model<Scalar>& start, const MomentOptions& options) {
+  if (start.dim() != options.dim || start.rank() != options.rank || !start.is_finite())
+    throw std::invalid_argument("the start must be a finite model with the dim and rank of the options");
+  const auto U = as_tall(start.factors, start.dim(), start.rank());
+  if (!(U.transpose() * U).isIdentity(Scalar(1e-3)))
+    throw std::invalid_argument("the factors of the start must have orthonormal columns");
+}
+
+}  // namespace
 
 template <typename Scalar>
 struct OneScanSolver<Scalar>::State {
@@ -16,12 +39,8 @@ struct OneScanSolver<Scalar>::State {
   Model<Scalar> model;
   std::optional<MomentAccumulator<Scalar>> batch;
 
-  explicit State(const MomentOptions& chosen)
-      : options(chosen), workers(chosen.threads), model(chosen.dim, chosen.rank) {
-    Random random(chosen.seed, start_stream);
-    as_tall(model.factors, model.dim(), model.rank()) =
-        random_orthonormal<Scalar>(random, model.dim(), model.rank());
-  }
+  State(const MomentOptions& chosen, Model<Scalar> start)
+      : options(chosen), workers(chosen.threads), model(std::move(start)) {}
 
   [[nodiscard]] auto U() const { return as_tall(model.factors, model.dim(), model.rank()); }
 
@@ -49,9 +68,14 @@ struct OneScanSolver<Scalar>::State {
 };
 
 template <typename Scalar>
-OneScanSolver<Scalar>::OneScanSolver(const MomentOptions& options) {
+OneScanSolver<Scalar>::OneScanSolver(const MomentOptions& options)
+    : OneScanSolver(options, random_start<Scalar>(options)) {}
+
+template <typename Scalar>
+OneScanSolver<Scalar>::OneScanSolver(const MomentOptions& options, Model<Scalar> start) {
   options.validate();
-  state_ = std::make_unique<State>(options);
+  require_fitting(start, options);
+  state_ = std::make_unique<State>(options, std::move(start));
 }
 
 template <typename Scalar>

@@ -24,8 +24,8 @@ template <typename Scalar>
 struct PaperIterate {
   Tall<Scalar> U;
   Tall<Scalar> V;
-  Model<Scalar> full;    ///< b, w and all of M: what the residual is measured against
-  Model<Scalar> leading; ///< the same with the rank-k part of M: what is exported
+  Model<Scalar> full;     ///< b, w and all of M: what the residual is measured against
+  Model<Scalar> leading;  ///< the same with the rank-k part of M: what is exported
 
   PaperIterate(Tall<Scalar> first, Tall<Scalar> second, Scalar intercept, Vector<Scalar> weights, Keep keep)
       : U(std::move(first)), V(std::move(second)), full(U.rows(), 0), leading(U.rows(), 0) {

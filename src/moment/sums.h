@@ -49,8 +49,8 @@ class MomentAccumulator {
   Workers& workers_;
   const Model<Scalar>& model_;
   Index probes_;
-  bool probe_is_model_;      ///< Z = U: its projections are already there
-  Tall<Scalar> projector_;   ///< [U, w] or [U, w, Z]
+  bool probe_is_model_;     ///< Z = U: its projections are already there
+  Tall<Scalar> projector_;  ///< [U, w] or [U, w, Z]
   std::vector<MomentSums<Scalar>> by_worker_;
 };
 

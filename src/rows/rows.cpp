@@ -12,9 +12,9 @@ void require(bool holds, const std::string& sentence) {
 }
 
 void require_targets(std::size_t targets, Index count) {
-  require(targets == 0 || static_cast<Index>(targets) == count,
-          "rows need one target each or none: got " + std::to_string(targets) + " targets for " +
-              std::to_string(count) + " rows");
+  require(targets == 0 || static_cast<Index>(targets) == count, "rows need one target each or none: got " +
+                                                                    std::to_string(targets) + " targets for " +
+                                                                    std::to_string(count) + " rows");
 }
 
 }  // namespace
@@ -23,8 +23,8 @@ template <typename Scalar>
 Rows<Scalar> Rows<Scalar>::dense(std::span<const Scalar> values, Index dim, std::span<const Scalar> targets) {
   require(dim >= 1, "dim must be at least 1, got " + std::to_string(dim));
   const auto size = static_cast<Index>(values.size());
-  require(size % dim == 0, "dense rows need a multiple of dim = " + std::to_string(dim) + " values, got " +
-                               std::to_string(size));
+  require(size % dim == 0,
+          "dense rows need a multiple of dim = " + std::to_string(dim) + " values, got " + std::to_string(size));
   Rows rows;
   rows.count_ = size / dim;
   rows.dim_ = dim;
@@ -43,7 +43,8 @@ Rows<Scalar> Rows<Scalar>::sparse(std::span<const Index> offsets, std::span<cons
   require(offsets.back() == static_cast<Index>(values.size()) && columns.size() == values.size(),
           "sparse rows need as many columns and values as the last offset says");
   for (std::size_t i = 1; i < offsets.size(); ++i)
-    require(offsets[i - 1] <= offsets[i], "offsets must not fall: row " + std::to_string(i - 1) + " ends before it begins");
+    require(offsets[i - 1] <= offsets[i],
+            "offsets must not fall: row " + std::to_string(i - 1) + " ends before it begins");
   for (const std::int32_t column : columns)
     require(column >= 0 && column < dim,
             "column " + std::to_string(column) + " lies outside [0, " + std::to_string(dim) + ")");

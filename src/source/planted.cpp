@@ -14,14 +14,13 @@ void require(bool holds, const std::string& sentence) {
   if (!holds) throw std::invalid_argument(sentence);
 }
 
-std::string got(double value) {
-  return ", got " + std::to_string(value);
-}
+std::string got(double value) { return ", got " + std::to_string(value); }
 
 /// Evenly spaced from 1 down to 1/condition.
 double eigenvalue(const PlantedOptions& options, Index i) {
   const double step =
-      options.rank == 1 ? 0 : (1 - 1 / options.condition) * static_cast<double>(i) / static_cast<double>(options.rank - 1);
+      options.rank == 1 ? 0
+                        : (1 - 1 / options.condition) * static_cast<double>(i) / static_cast<double>(options.rank - 1);
   const bool negative = options.signs == Signs::mixed && i % 2 == 1;
   return negative ? step - 1 : 1 - step;
 }
@@ -42,7 +41,9 @@ void PlantedOptions::validate() const {
 }
 
 PlantedProblem::PlantedProblem(const PlantedOptions& options)
-    : options_(options), truth_((options.validate(), options.dim), options.rank), projector_(options.dim, options.rank + 1) {
+    : options_(options),
+      truth_((options.validate(), options.dim), options.rank),
+      projector_(options.dim, options.rank + 1) {
   Random random(options.seed, truth_stream);
   const Index d = options.dim;
   const Index k = options.rank;
@@ -61,7 +62,8 @@ double PlantedProblem::target(const Eigen::RowVectorXd& x, double noise) const {
   const Index k = options_.rank;
   const Eigen::RowVectorXd projected = x * projector_;
   const auto Ux = projected.head(k);
-  double y = truth_.intercept + projected[k] + (Ux.array().square() * as_vector(truth_.spectrum).transpose().array()).sum();
+  double y =
+      truth_.intercept + projected[k] + (Ux.array().square() * as_vector(truth_.spectrum).transpose().array()).sum();
   if (options_.residual > 0) {
     const Eigen::ArrayXd rest = x.transpose() - projector_.leftCols(k) * Ux.transpose();
     y += options_.residual * (residual_signs_ * rest.square()).sum();

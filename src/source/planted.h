@@ -26,8 +26,8 @@ class PlantedProblem {
 
   PlantedOptions options_;
   Model<double> truth_;
-  Tall<double> projector_;           ///< [U*, w*]
-  Eigen::ArrayXd residual_signs_;    ///< M* beyond rank k is residual (I - UU') diag(signs) (I - UU')
+  Tall<double> projector_;         ///< [U*, w*]
+  Eigen::ArrayXd residual_signs_;  ///< M* beyond rank k is residual (I - UU') diag(signs) (I - UU')
 };
 
 }  // namespace dyad

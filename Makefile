@@ -1,0 +1,39 @@
+# dyad: `make demo` shows it, `make test` tests it. Both install what is missing on a bare Debian machine.
+
+DYAD := build/release/dyad
+
+.PHONY: build demo test check bench plots format clean
+
+build:
+	@scripts/install-dependencies build
+	@cmake --preset release --log-level=WARNING
+	@cmake --build --preset release -- --quiet
+
+demo: build
+	@scripts/demo $(DYAD)
+
+test: build
+	@ctest --preset release -j 2
+
+# Everything: formatting, clang-tidy, all tests under the address, undefined-behaviour and thread sanitizers.
+check: test
+	@scripts/install-dependencies lint
+	@scripts/lint
+	@for sanitizers in asan-ubsan tsan; do \
+	  cmake --preset $$sanitizers --log-level=WARNING && \
+	  cmake --build --preset $$sanitizers -- --quiet && \
+	  ctest --preset $$sanitizers -j 2 || exit 1; \
+	done
+
+bench:
+	@scripts/install-dependencies build bench
+	@cmake --preset bench --log-level=WARNING
+	@cmake --build --preset bench -- --quiet
+	@scripts/bench build/bench
+
+format:
+	@scripts/install-dependencies lint
+	@git ls-files '*.h' '*.cpp' | xargs clang-format -i
+
+clean:
+	rm -rf build

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace dyad::test {
+
+struct Result {
+  int exit_code = -1;
+  std::string out;
+  std::string err;
+};
+
+/// Runs `dyad ARGUMENTS` through the shell.
+inline Result run_dyad(const std::string& arguments) {
+  char errors[] = "/tmp/dyad-test-XXXXXX";
+  const int descriptor = mkstemp(errors);
+  if (descriptor < 0) throw std::runtime_error("no temporary file");
+  close(descriptor);
+  Result result;
+  const std::string command = std::string(DYAD_COMMAND) + " " + arguments + " 2>" + errors;
+  FILE* pipe = popen(command.c_str(), "r");
+  std::array<char, 4096> buffer{};
+  for (std::size_t read = 0; (read = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
+    result.out.append(buffer.data(), read);
+  const int status = pclose(pipe);
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  std::ostringstream text;
+  text << std::ifstream(errors).rdbuf();
+  result.err = text.str();
+  std::remove(errors);
+  return result;
+}
+
+}  // namespace dyad::test

@@ -1,0 +1,155 @@
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+
+namespace dyad::test {
+namespace {
+
+using nlohmann::json;
+
+TEST(RecoverCommand, JsonHasThePromisedFields) {
+  const Result result = run_dyad("recover gfm --dim 50 --rank 2 --tolerance 1e-6 --json");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const json fields = json::parse(result.out);
+  for (const char* field : {"rows", "row_reads", "seconds", "rows_per_second", "peak_rss_bytes", "error_w", "error_M",
+                            "tan_theta", "noise"})
+    EXPECT_TRUE(fields.at(field).is_number()) << field;
+  EXPECT_EQ(fields.at("outcome"), "converged");
+  EXPECT_LE(fields.at("error_w").get<double>() + fields.at("error_M").get<double>(), 1e-6);
+  EXPECT_EQ(fields.at("trace").back().at("rows"), fields.at("rows"));
+  EXPECT_EQ(fields.at("trace").size(), fields.at("rows").get<int>() / (6 * 50 * 2));
+  for (const json& point : fields.at("trace"))
+    for (const char* field : {"rows", "error_w", "error_M", "tan_theta"})
+      EXPECT_TRUE(point.at(field).is_number()) << field;
+}
+
+TEST(RecoverCommand, EveryKindAndUpdateConverges) {
+  for (const char* kind : {"gfm", "sensing", "phase"})
+    for (const char* update : {"one-scan", "paper"}) {
+      const Result result = run_dyad(std::string("recover ") + kind + " --dim 40 --update " + update +
+                                     (kind == std::string("phase") ? "" : " --rank 2") + " --tolerance 1e-6 --json");
+      EXPECT_EQ(result.exit_code, 0) << kind << ", " << update << ": " << result.err;
+      EXPECT_EQ(json::parse(result.out).contains("error_a"), kind == std::string("phase"));
+    }
+}
+
+TEST(RecoverCommand, ProgressIsOneLinePerBatchOnStandardError) {
+  const Result result = run_dyad("recover gfm --dim 30 --rank 2 --rows 3600 --batch 360");
+  const json fields = json::parse(run_dyad("recover gfm --dim 30 --rank 2 --rows 3600 --batch 360 --json").out);
+  int lines = 0;
+  std::istringstream text(result.err);
+  for (std::string line; std::getline(text, line);) {
+    std::istringstream words(line);
+    long rows = 0;
+    if (!(words >> rows)) continue;
+    EXPECT_EQ(rows, fields.at("trace").at(static_cast<std::size_t>(lines++)).at("rows"));
+  }
+  EXPECT_EQ(lines, 10);
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1) << "standard output is the verdict alone";
+}
+
+TEST(RecoverCommand, QuietSilencesAndChangesNothingElse) {
+  const std::string arguments = "recover gfm --dim 30 --rank 2 --rows 3600 --json";
+  json loud = json::parse(run_dyad(arguments).out);
+  const Result result = run_dyad(arguments + " --quiet");
+  EXPECT_EQ(result.err, "");
+  json quiet = json::parse(result.out);
+  EXPECT_EQ(loud.at("trace").dump(), quiet.at("trace").dump());
+}
+
+TEST(RecoverCommand, TheSameSeedGivesTheSameBytes) {
+  const auto trace = [](const std::string& seed) {
+    return json::parse(run_dyad("recover gfm --dim 30 --rank 2 --json --quiet --seed " + seed).out).at("trace").dump();
+  };
+  EXPECT_EQ(trace("7"), trace("7"));
+  EXPECT_NE(trace("7"), trace("8"));
+}
+
+TEST(RecoverCommand, AToleranceThatIsNotReachedExitsOne) {
+  const Result missed = run_dyad("recover gfm --dim 30 --rank 2 --rows 3600 --tolerance 1e-6 --json");
+  EXPECT_EQ(missed.exit_code, 1);
+  EXPECT_EQ(json::parse(missed.out).at("outcome"), "budget");
+  EXPECT_EQ(run_dyad("recover gfm --dim 30 --rank 2 --rows 3600").exit_code, 0);
+  const Result lost = run_dyad("recover gfm --dim 60 --rank 2 --batch 60 --rows 12000 --tolerance 1e-6 --json");
+  EXPECT_EQ(lost.exit_code, 1);
+  EXPECT_EQ(json::parse(lost.out).at("outcome"), "diverged");
+  EXPECT_NE(lost.err.find("warning"), std::string::npos);
+}
+
+TEST(RecoverCommand, WrongUsageExitsTwoAndSaysWhatIsAllowed) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"gfm --dim 20 --rank 0", "[1, 20]"},
+      {"gfm --dim 20 --rank 21", "[1, 20]"},
+      {"gfm --dim 20 --rank -3", "[1, 20]"},
+      {"gfm --dim 20 --rank 5 --batch 4", "at least as many rows as the rank"},
+      {"cubic --dim 20", "gfm, sensing, phase"},
+      {"gfm --dim 20 --noise -1", "at least 0"},
+      {"gfm --dim 20 --noise nan", "at least 0"},
+      {"gfm --dim 0", "[1, 2^31)"},
+      {"gfm --dim 99999999999", "[1, 2^31)"},
+      {"gfm --dim many", "whole number"},
+      {"gfm --dim 60x80", "whole number"},
+      {"gfm --dim 20 --condition 0.1", "at least 1"},
+      {"gfm --dim 20 --residual 1", "[0, 1/condition)"},
+      {"gfm --dim 20 --tolerance 0", "above 0"},
+      {"gfm --dim 20 --batch 500 --rows 400", "enough for one batch"},
+      {"gfm --dim 20 --update newton", "one-scan, paper"},
+      {"gfm --dim 20 --seed -1", "whole number"},
+      {"gfm --dim 20 --threads -1", "[0, 1024]"},
+      {"phase --dim 20 --rank 2", "rank 1"},
+      {"gfm", "--dim"},
+      {"--dim 20", "KIND"},
+      {"gfm --dim 20 --frobnicate", "--frobnicate"},
+  };
+  for (const auto& [arguments, expected] : cases) {
+    const Result result = run_dyad(std::string("recover ") + arguments);
+    EXPECT_EQ(result.exit_code, 2) << arguments;
+    EXPECT_NE(result.err.find(expected), std::string::npos) << arguments << "\n" << result.err;
+    EXPECT_EQ(result.out, "") << arguments;
+  }
+  EXPECT_EQ(run_dyad("").exit_code, 2);
+  EXPECT_EQ(run_dyad("frobnicate").exit_code, 2);
+}
+
+TEST(RecoverCommand, HelpAndVersion) {
+  for (const char* arguments : {"--help", "recover --help", "--version", "recover --version"}) {
+    const Result result = run_dyad(arguments);
+    EXPECT_EQ(result.exit_code, 0) << arguments;
+    EXPECT_FALSE(result.out.empty()) << arguments;
+  }
+}
+
+TEST(RecoverCommand, AFullDiskIsAnError) {
+  const Result result = run_dyad("recover gfm --dim 10 --rank 1 --json --quiet >/dev/full");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.err.find("standard output"), std::string::npos);
+}
+
+TEST(RecoverCommand, CtrlCExits130AndPrintsItsJson) {
+  const Result result =
+      run_dyad("recover gfm --dim 400 --rank 8 --noise 1 --json --quiet & pid=$!; sleep 1; kill -INT $pid; wait $pid");
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_EQ(json::parse(result.out).at("outcome"), "interrupted");
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(RecoverCommand, MemoryIsFlatInTheRows) {
+  const auto peak = [](const std::string& rows) {
+    const Result result = run_dyad("recover gfm --dim 20000 --rank 4 --batch 400 --json --quiet --rows " + rows);
+    return json::parse(result.out).at("peak_rss_bytes").get<double>();
+  };
+  constexpr double size_of_U = 20000.0 * 4 * 8;
+  const double small = peak("400");
+  const double large = peak("4000");
+  EXPECT_LT(large, 64e6 + 12 * size_of_U);
+  EXPECT_LT(large, 1.05 * small);
+}
+#endif
+
+}  // namespace
+}  // namespace dyad::test

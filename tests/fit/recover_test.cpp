@@ -1,0 +1,246 @@
+#include <dyad/recover.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+namespace dyad {
+namespace {
+
+constexpr Update both_updates[] = {Update::one_scan, Update::paper};
+
+RecoverOptions problem(Index dim, Index rank, std::uint64_t seed = 1) {
+  RecoverOptions options;
+  options.problem.dim = dim;
+  options.problem.rank = rank;
+  options.problem.seed = seed;
+  return options;
+}
+
+std::string name(const RecoverOptions& options) {
+  return std::string(options.update == Update::paper ? "paper" : "one-scan") + ", condition " +
+         std::to_string(options.problem.condition) + ", seed " + std::to_string(options.problem.seed);
+}
+
+/// The mean error of the last `points` batches: where a run with noise has settled.
+double settled_error(const RecoverySummary& summary, std::size_t points) {
+  double sum = 0;
+  for (std::size_t i = 0; i < points; ++i) sum += summary.trace[summary.trace.size() - 1 - i].error();
+  return sum / static_cast<double>(points);
+}
+
+TEST(Recover, ConvergesWhateverTheConditionNumber) {
+  for (const Update update : both_updates)
+    for (const double condition : {1.0, 20.0, 1000.0})
+      for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+        RecoverOptions options = problem(100, 3, seed);
+        options.update = update;
+        options.problem.condition = condition;
+        options.batch = 1500;
+        const RecoverySummary summary = recover(options);
+        EXPECT_EQ(summary.outcome, Outcome::converged) << name(options);
+        EXPECT_LE(summary.trace.back().error(), 1e-6) << name(options);
+        EXPECT_LE(summary.rows, 260 * 3 * 100) << name(options);
+      }
+}
+
+TEST(Recover, ConvergesLinearly) {
+  for (const Update update : both_updates)
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      RecoverOptions options = problem(100, 3, seed);
+      options.update = update;
+      options.batch = 20 * 3 * 100;
+      options.tolerance = 1e-9;
+      const RecoverySummary summary = recover(options);
+      ASSERT_EQ(summary.outcome, Outcome::converged) << name(options);
+      double log_factors = 0;
+      int factors = 0;
+      for (std::size_t t = 1; t < summary.trace.size(); ++t) {
+        const double before = summary.trace[t - 1].error();
+        if (before > 0.5) continue;
+        const double factor = before / summary.trace[t].error();
+        EXPECT_GE(factor, 2) << name(options) << ", batch " << t;
+        log_factors += std::log(factor);
+        ++factors;
+      }
+      EXPECT_GE(factors, 15);
+      EXPECT_GE(std::exp(log_factors / factors), 2.7) << name(options);
+    }
+}
+
+void expect_floor_halves(const RecoverOptions& options) {
+  const auto floor_with = [&](Index batch) {
+    RecoverOptions with = options;
+    with.batch = batch;
+    with.rows = 30 * batch;
+    return settled_error(recover(with), 12);
+  };
+  const double ratio = floor_with(6000) / floor_with(24000);
+  EXPECT_GT(ratio, 2 * 0.75) << name(options);
+  EXPECT_LT(ratio, 2 * 1.25) << name(options);
+}
+
+TEST(Recover, NoiseFloorHalvesWithFourTimesTheBatch) {
+  for (const Update update : both_updates) {
+    RecoverOptions options = problem(100, 3);
+    options.update = update;
+    options.problem.noise = 0.1;
+    expect_floor_halves(options);
+  }
+}
+
+TEST(Recover, ResidualSpectrumFloorHalvesWithFourTimesTheBatch) {
+  for (const Update update : both_updates) {
+    RecoverOptions options = problem(100, 3);
+    options.update = update;
+    options.problem.residual = 0.01;
+    expect_floor_halves(options);
+  }
+}
+
+TEST(Recover, SensingAndPhase) {
+  for (const Kind kind : {Kind::sensing, Kind::phase})
+    for (const Update update : both_updates)
+      for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+        RecoverOptions options = problem(200, kind == Kind::phase ? 1 : 3, seed);
+        options.problem.kind = kind;
+        options.update = update;
+        const RecoverySummary summary = recover(options);
+        EXPECT_EQ(summary.outcome, Outcome::converged) << name(options);
+        EXPECT_EQ(summary.trace.back().error_w, 0);
+        EXPECT_LT(summary.trace.back().error_a, 1e-6) << name(options);
+      }
+}
+
+TEST(Recover, PositiveAndIntercept) {
+  for (const Update update : both_updates) {
+    RecoverOptions options = problem(60, 4);
+    options.update = update;
+    options.problem.condition = 5;
+    options.problem.signs = Signs::positive;
+    options.problem.intercept = -3;
+    const RecoverySummary summary = recover(options);
+    EXPECT_EQ(summary.outcome, Outcome::converged) << name(options);
+    EXPECT_LT(summary.trace.back().error_b, 1e-5) << name(options);
+    EXPECT_GE(*std::min_element(summary.model.spectrum.begin(), summary.model.spectrum.end()), 0);
+  }
+}
+
+TEST(Recover, FullRank) {
+  const RecoverySummary summary = recover(problem(12, 12));
+  EXPECT_EQ(summary.outcome, Outcome::converged);
+}
+
+TEST(Recover, SameSeedAndThreadsGiveTheSameBytes) {
+  for (const Update update : both_updates)
+    for (const int threads : {1, 2}) {
+      RecoverOptions options = problem(50, 3);
+      options.update = update;
+      options.threads = threads;
+      const RecoverySummary once = recover(options);
+      const RecoverySummary again = recover(options);
+      EXPECT_EQ(once.model.factors, again.model.factors);
+      EXPECT_EQ(once.model.spectrum, again.model.spectrum);
+      EXPECT_EQ(once.model.weights, again.model.weights);
+    }
+}
+
+TEST(Recover, ThreadsChangeNothingButRounding) {
+  RecoverOptions options = problem(50, 3);
+  options.rows = 10 * 6 * 3 * 50;
+  options.threads = 1;
+  const RecoverySummary one = recover(options);
+  options.threads = 5;
+  const RecoverySummary five = recover(options);
+  ASSERT_EQ(one.trace.size(), five.trace.size());
+  for (std::size_t t = 0; t < one.trace.size(); ++t) EXPECT_NEAR(one.trace[t].error(), five.trace[t].error(), 1e-10);
+}
+
+TEST(Recover, CountsRowsAndReads) {
+  RecoverOptions options = problem(30, 2);
+  options.batch = 500;
+  options.rows = 1800;
+  RecoverySummary summary = recover(options);
+  EXPECT_EQ(summary.rows, 1500);
+  EXPECT_EQ(summary.row_reads, 1500);
+  EXPECT_EQ(summary.trace.size(), 3);
+  EXPECT_EQ(summary.trace.back().rows, 1500);
+  EXPECT_EQ(summary.outcome, Outcome::budget);
+  options.update = Update::paper;
+  summary = recover(options);
+  EXPECT_EQ(summary.rows, 1500);
+  EXPECT_GE(summary.row_reads, 3000);
+}
+
+TEST(Recover, EstimatesTheNoise) {
+  RecoverOptions options = problem(50, 2);
+  options.problem.noise = 0.2;
+  options.batch = 40'000;
+  options.rows = 400'000;
+  EXPECT_NEAR(recover(options).noise, 0.2, 0.02);
+}
+
+TEST(Recover, SaysWhyItDidNotConverge) {
+  const auto verdict_of = [](RecoverOptions options, Outcome expected) {
+    const RecoverySummary summary = recover(options);
+    EXPECT_EQ(summary.outcome, expected) << summary.verdict;
+    return summary.verdict;
+  };
+  RecoverOptions small_batch = problem(100, 3);
+  small_batch.batch = 300;
+  small_batch.rows = 60'000;
+  EXPECT_FALSE(small_batch.warning().empty());
+  EXPECT_NE(verdict_of(small_batch, Outcome::diverged).find("too small"), std::string::npos);
+
+  RecoverOptions overflow = small_batch;
+  overflow.batch = 10;
+  EXPECT_NE(verdict_of(overflow, Outcome::diverged).find("too small"), std::string::npos);
+
+  RecoverOptions high_rank = problem(100, 20);
+  high_rank.rows = 1000;
+  EXPECT_NE(verdict_of(high_rank, Outcome::budget).find("rank too high"), std::string::npos);
+  EXPECT_NE(verdict_of(high_rank, Outcome::budget).find("rank 9 at the most"), std::string::npos);
+
+  RecoverOptions noisy = problem(50, 2);
+  noisy.problem.noise = 0.1;
+  EXPECT_NE(verdict_of(noisy, Outcome::budget).find("noise floor"), std::string::npos);
+
+  RecoverOptions short_of_rows = problem(50, 2);
+  short_of_rows.rows = 100 * 50 * 2;
+  EXPECT_TRUE(short_of_rows.warning().empty());
+  EXPECT_NE(verdict_of(short_of_rows, Outcome::budget).find("out of rows"), std::string::npos);
+}
+
+TEST(Recover, StopsWhenInterrupted) {
+  int batches = 0;
+  RecoveryHooks hooks;
+  hooks.progress = [&](const RecoveryPoint&) { ++batches; };
+  hooks.interrupted = [&] { return batches == 3; };
+  const RecoverySummary summary = recover(problem(50, 3), hooks);
+  EXPECT_EQ(summary.outcome, Outcome::interrupted);
+  EXPECT_EQ(summary.trace.size(), 3);
+  EXPECT_TRUE(summary.model.is_finite());
+
+  hooks.interrupted = [] { return true; };
+  EXPECT_EQ(recover(problem(50, 3), hooks).outcome, Outcome::interrupted);
+}
+
+TEST(Recover, RefusesWrongOptions) {
+  const auto refused = [](auto&& change) {
+    RecoverOptions options = problem(20, 5);
+    change(options);
+    EXPECT_THROW(recover(options), std::invalid_argument);
+  };
+  refused([](RecoverOptions& options) { options.batch = 4; });
+  refused([](RecoverOptions& options) { options.batch = 0; });
+  refused([](RecoverOptions& options) { options.rows = 3; });
+  refused([](RecoverOptions& options) { options.batch = 100, options.rows = 99; });
+  refused([](RecoverOptions& options) { options.tolerance = 0; });
+  refused([](RecoverOptions& options) { options.tolerance = NAN; });
+  refused([](RecoverOptions& options) { options.threads = -2; });
+}
+
+}  // namespace
+}  // namespace dyad

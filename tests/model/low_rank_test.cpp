@@ -1,0 +1,53 @@
+#include "model/low_rank.h"
+
+#include <gtest/gtest.h>
+
+#include "support.h"
+
+namespace dyad {
+namespace {
+
+struct Problem {
+  Small<double> C;
+  Small<double> S;
+  [[nodiscard]] Eigen::MatrixXd dense() const { return C * S * C.transpose(); }
+};
+
+Problem random_problem(Index dim, Index width, std::uint64_t seed) {
+  Random random(seed, 0);
+  const Small<double> S = random_normal<double>(random, width, width);
+  return {random_normal<double>(random, dim, width), S + S.transpose()};
+}
+
+TEST(LowRank, BestRankKIsThatOfAllEigenvalues) {
+  for (const auto& [dim, width] : {std::pair<Index, Index>{20, 6}, {5, 8}, {6, 6}}) {
+    const Problem problem = random_problem(dim, width, 1);
+    for (Index k = 1; k <= std::min(dim, width); ++k) {
+      const auto kept = best_rank_k<double>(problem.C, problem.S, k, Keep::largest);
+      const Eigen::MatrixXd part = kept.vectors * kept.values.asDiagonal() * kept.vectors.transpose();
+      EXPECT_LT((part - test::brute_force_rank_k(problem.dense(), k)).norm(), 1e-11 * problem.dense().norm());
+      EXPECT_TRUE((kept.vectors.transpose() * kept.vectors).isIdentity(1e-12));
+      for (Index c = 1; c < k; ++c) EXPECT_LE(std::abs(kept.values[c]), std::abs(kept.values[c - 1]));
+    }
+  }
+}
+
+TEST(LowRank, PositivePartHasNoNegativeEigenvalue) {
+  const Problem problem = random_problem(12, 6, 2);
+  for (const Index k : {1, 3, 6}) {
+    const auto kept = best_rank_k<double>(problem.C, problem.S, k, Keep::positive);
+    const Eigen::MatrixXd part = kept.vectors * kept.values.asDiagonal() * kept.vectors.transpose();
+    EXPECT_LT((part - test::brute_force_rank_k(problem.dense(), k, true)).norm(), 1e-11 * problem.dense().norm());
+    EXPECT_GE(kept.values.minCoeff(), 0);
+    EXPECT_TRUE((kept.vectors.transpose() * kept.vectors).isIdentity(1e-12));
+  }
+}
+
+TEST(LowRank, SpectralNorm) {
+  const Problem problem = random_problem(15, 4, 3);
+  const double expected = problem.dense().selfadjointView<Eigen::Lower>().eigenvalues().cwiseAbs().maxCoeff();
+  EXPECT_NEAR(spectral_norm<double>(problem.C, problem.S), expected, 1e-11 * expected);
+}
+
+}  // namespace
+}  // namespace dyad

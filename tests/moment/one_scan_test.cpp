@@ -1,0 +1,188 @@
+#include <dyad/moment.h>
+
+#include <limits>
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+#include "support.h"
+
+namespace dyad {
+namespace {
+
+MomentOptions options_for(const Model<double>& model) {
+  MomentOptions options;
+  options.dim = model.dim();
+  options.rank = model.rank();
+  options.intercept = true;
+  options.threads = 2;
+  return options;
+}
+
+template <typename Scalar>
+Model<Scalar> after_one_batch(const MomentOptions& options, const Model<Scalar>& start, const Rows<Scalar>& rows) {
+  OneScanSolver<Scalar> solver(options, start);
+  solver.observe(rows);
+  EXPECT_TRUE(solver.update().accepted);
+  return solver.model();
+}
+
+/// U Y' + Y U' - U (U'Y) U' with Y = (M + dM) U and dM = (sum r xx' - sum r I) / (2n), all d x d.
+Eigen::MatrixXd exact_projection(const Model<double>& model, const test::OwnedRows<double>& rows) {
+  const auto n = static_cast<double>(rows.X.rows());
+  const Eigen::VectorXd r = as_vector(rows.targets) - test::brute_force_predictions(model, rows.X);
+  const Eigen::MatrixXd H = rows.X.transpose() * r.asDiagonal() * rows.X;
+  const Eigen::MatrixXd dM = (H - r.sum() * Eigen::MatrixXd::Identity(H.rows(), H.cols())) / (2 * n);
+  const Eigen::MatrixXd U = as_tall(model.factors, model.dim(), model.rank());
+  const Eigen::MatrixXd Y = (test::dense_interactions(model) + dM) * U;
+  return U * Y.transpose() + Y * U.transpose() - U * (U.transpose() * Y) * U.transpose();
+}
+
+TEST(OneScan, IsTheExactProjection) {
+  for (const auto& [dim, rank] : {std::pair<Index, Index>{12, 3}, {5, 4}, {4, 4}, {6, 1}}) {
+    const auto start = test::random_model<double>(dim, rank, 1);
+    const auto rows = test::random_rows<double>(200, dim, 2);
+    const Eigen::MatrixXd projected = exact_projection(start, rows);
+    for (const bool positive : {false, true}) {
+      MomentOptions options = options_for(start);
+      options.positive = positive;
+      const auto next = after_one_batch(options, start, rows.dense());
+      const Eigen::MatrixXd expected = test::brute_force_rank_k(projected, rank, positive);
+      EXPECT_LT((test::dense_interactions(next) - expected).norm(), 1e-11 * projected.norm());
+
+      const auto n = static_cast<double>(rows.X.rows());
+      const Eigen::VectorXd r = as_vector(rows.targets) - test::brute_force_predictions(start, rows.X);
+      EXPECT_LT((as_vector(next.weights) - as_vector(start.weights) - rows.X.transpose() * r / n).norm(), 1e-12);
+      EXPECT_NEAR(next.intercept, start.intercept + r.mean() - (expected.trace() - start.trace()), 1e-11);
+    }
+  }
+}
+
+TEST(OneScan, SparseRowsGiveTheSameModel) {
+  const auto start = test::random_model<double>(10, 2, 1);
+  const auto rows = test::random_rows<double>(300, 10, 2, 0.2);
+  const auto dense = after_one_batch(options_for(start), start, rows.dense());
+  const auto sparse = after_one_batch(options_for(start), start, rows.sparse());
+  EXPECT_LT((test::dense_interactions(dense) - test::dense_interactions(sparse)).norm(), 1e-12);
+  EXPECT_LT((as_vector(dense.weights) - as_vector(sparse.weights)).norm(), 1e-12);
+}
+
+/// Turning or permuting all features turns or permutes the model, and nothing else.
+TEST(OneScan, IsEquivariant) {
+  const Index dim = 9;
+  const auto start = test::random_model<double>(dim, 3, 1);
+  const auto rows = test::random_rows<double>(400, dim, 2);
+  Random random(3, 0);
+  Eigen::MatrixXd permutation = Eigen::MatrixXd::Zero(dim, dim);
+  for (Index j = 0; j < dim; ++j) permutation(j, (j * 2 + 5) % dim) = 1;
+  const Eigen::MatrixXd rotation = random_orthonormal<double>(random, dim, dim);
+
+  const auto plain = after_one_batch(options_for(start), start, rows.dense());
+  for (const Eigen::MatrixXd& Q : {permutation, rotation}) {
+    Model<double> turned_start = start;
+    as_vector(turned_start.weights) = Q * as_vector(start.weights);
+    as_tall(turned_start.factors, dim, 3) = Q * as_tall(start.factors, dim, 3);
+    const test::OwnedRows<double> turned_rows(rows.X * Q.transpose(), rows.targets);
+    const auto turned = after_one_batch(options_for(start), turned_start, turned_rows.dense());
+    EXPECT_LT((test::dense_interactions(turned) - Q * test::dense_interactions(plain) * Q.transpose()).norm(), 1e-11);
+    EXPECT_LT((as_vector(turned.weights) - Q * as_vector(plain.weights)).norm(), 1e-12);
+    EXPECT_NEAR(turned.intercept, plain.intercept, 1e-12);
+  }
+}
+
+TEST(OneScan, FloatFollowsDouble) {
+  const auto start = test::random_model<double>(20, 3, 1);
+  Model<float> start_float(20, 3);
+  start_float.intercept = static_cast<float>(start.intercept);
+  as_vector(start_float.weights) = as_vector(start.weights).cast<float>();
+  as_vector(start_float.factors) = as_vector(start.factors).cast<float>();
+  as_vector(start_float.spectrum) = as_vector(start.spectrum).cast<float>();
+  const auto rows = test::random_rows<double>(3000, 20, 2);
+  std::vector<float> targets(rows.targets.begin(), rows.targets.end());
+  const test::OwnedRows<float> rows_float(rows.X.cast<float>(), targets);
+
+  const auto model = after_one_batch(options_for(start), start, rows.dense());
+  const auto model_float = after_one_batch(options_for(start), start_float, rows_float.dense());
+  EXPECT_LT((test::dense_interactions(model_float).cast<double>() - test::dense_interactions(model)).norm(), 1e-4);
+  EXPECT_LT((as_vector(model_float.weights).cast<double>() - as_vector(model.weights)).norm(), 1e-4);
+}
+
+TEST(OneScan, RecoversInSinglePrecision) {
+  const Index dim = 20;
+  const auto truth = test::random_model<float>(dim, 2, 5);
+  MomentOptions options;
+  options.dim = dim;
+  options.rank = 2;
+  options.intercept = true;
+  OneScanSolver<float> solver(options);
+  for (std::uint64_t batch = 0; batch < 40; ++batch) {
+    auto rows = test::random_rows<float>(800, dim, 100 + batch);
+    truth.predict(rows.dense(), rows.targets);
+    solver.observe(rows.dense());
+    EXPECT_TRUE(solver.update().accepted);
+  }
+  EXPECT_LT((test::dense_interactions(solver.model()) - test::dense_interactions(truth)).norm(), 1e-4F);
+  EXPECT_LT((as_vector(solver.model().weights) - as_vector(truth.weights)).norm(), 1e-4F);
+  EXPECT_NEAR(solver.model().intercept, truth.intercept, 1e-4F);
+}
+
+TEST(OneScan, LearnsOnlyWhatItIsAskedTo) {
+  const auto rows = test::random_rows<double>(100, 4, 1);
+  MomentOptions options;
+  options.dim = 4;
+  options.rank = 1;
+  options.linear = false;
+  OneScanSolver<double> solver(options);
+  solver.observe(rows.dense());
+  solver.update();
+  EXPECT_EQ(as_vector(solver.model().weights).norm(), 0);
+  EXPECT_EQ(solver.model().intercept, 0);
+  EXPECT_NE(solver.model().spectrum[0], 0);
+}
+
+TEST(OneScan, KeepsItsModelWhenABatchOverflows) {
+  const auto start = test::random_model<double>(4, 2, 1);
+  OneScanSolver<double> solver(options_for(start), start);
+  auto rows = test::random_rows<double>(10, 4, 1);
+  rows.targets[3] = 1e300;
+  solver.observe(rows.dense());
+  const BatchReport report = solver.update();
+  EXPECT_FALSE(report.accepted);
+  EXPECT_EQ(report.rows, 10);
+  EXPECT_EQ(solver.model().factors, start.factors);
+}
+
+TEST(OneScan, KeepsItsModelWhenABlockIsRefused) {
+  const auto start = test::random_model<double>(4, 2, 1);
+  const auto good = test::random_rows<double>(50, 4, 1);
+  auto bad = test::random_rows<double>(50, 4, 2);
+  bad.X(10, 1) = std::numeric_limits<double>::quiet_NaN();
+  OneScanSolver<double> solver(options_for(start), start);
+  solver.observe(good.dense());
+  EXPECT_THROW(solver.observe(bad.dense()), std::invalid_argument);
+  EXPECT_EQ(solver.model().factors, start.factors);
+  solver.observe(good.dense());
+  EXPECT_EQ(solver.update().rows, 50);
+  EXPECT_EQ(solver.model().factors, after_one_batch(options_for(start), start, good.dense()).factors);
+}
+
+TEST(OneScan, RefusesWrongOptions) {
+  const auto with = [](Index dim, Index rank, int threads) {
+    MomentOptions options;
+    options.dim = dim;
+    options.rank = rank;
+    options.threads = threads;
+    return options;
+  };
+  EXPECT_THROW(OneScanSolver<double>(with(0, 1, 1)), std::invalid_argument);
+  EXPECT_THROW(OneScanSolver<double>(with(5, 0, 1)), std::invalid_argument);
+  EXPECT_THROW(OneScanSolver<double>(with(5, 6, 1)), std::invalid_argument);
+  EXPECT_THROW(OneScanSolver<double>(with(5, 5, -1)), std::invalid_argument);
+  EXPECT_THROW(OneScanSolver<double>(with(5, 2, 1), test::random_model<double>(5, 3, 1)), std::invalid_argument);
+  EXPECT_THROW(OneScanSolver<double>(with(5, 2, 1), Model<double>(5, 2)), std::invalid_argument);
+  OneScanSolver<double> solver(with(5, 2, 1));
+  EXPECT_THROW(solver.update(), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace dyad

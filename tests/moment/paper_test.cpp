@@ -1,0 +1,123 @@
+#include <dyad/moment.h>
+
+#include <gtest/gtest.h>
+
+#include "support.h"
+
+namespace dyad {
+namespace {
+
+Batch<double> in_blocks(const test::OwnedRows<double>& rows, Index block) {
+  return [&rows, block](const std::function<void(const Rows<double>&)>& visitor) {
+    for (Index first = 0; first < rows.X.rows(); first += block)
+      visitor(rows.dense().slice(first, std::min(block, rows.X.rows() - first)));
+  };
+}
+
+test::OwnedRows<double> measure(const Model<double>& truth, Index count, std::uint64_t seed) {
+  auto rows = test::random_rows<double>(count, truth.dim(), seed);
+  as_vector(rows.targets) = test::brute_force_predictions(truth, rows.X);
+  return rows;
+}
+
+/// Algorithm 1 with every matrix formed.
+struct BruteForce {
+  Eigen::MatrixXd U;
+  Eigen::MatrixXd V;
+  Eigen::VectorXd w;
+  double b = 0;
+
+  [[nodiscard]] Eigen::MatrixXd M() const { return (U * V.transpose() + V * U.transpose()) / 2; }
+
+  void advance(const test::OwnedRows<double>& rows) {
+    const auto n = static_cast<double>(rows.X.rows());
+    const Eigen::MatrixXd M_before = M();
+    const Eigen::VectorXd r = as_vector(rows.targets) - rows.X * w -
+                              (rows.X * M_before).cwiseProduct(rows.X).rowwise().sum() -
+                              Eigen::VectorXd::Constant(rows.X.rows(), b);
+    const Eigen::MatrixXd H1 = rows.X.transpose() * r.asDiagonal() * rows.X / (2 * n);
+    const Eigen::MatrixXd target = H1 - 0.5 * r.mean() * Eigen::MatrixXd::Identity(H1.rows(), H1.cols()) + M_before;
+    U = orthonormal<double>(target * U);
+    V = target * U;
+    w += rows.X.transpose() * r / n;
+    b += r.mean() - (M().trace() - M_before.trace());
+  }
+};
+
+MomentOptions small_options() {
+  MomentOptions options;
+  options.dim = 10;
+  options.rank = 2;
+  options.intercept = true;
+  options.threads = 2;
+  return options;
+}
+
+TEST(Paper, StartIsTheTruncatedSvd) {
+  auto truth = test::random_model<double>(10, 2, 1);
+  truth.spectrum = {2, -1.5};
+  const auto rows = measure(truth, 4000, 2);
+  PaperSolver<double> solver(small_options());
+  solver.update(in_blocks(rows, 700));
+
+  const Eigen::VectorXd y = as_vector(rows.targets);
+  const Eigen::MatrixXd H =
+      rows.X.transpose() * y.asDiagonal() * rows.X / (2.0 * 4000) - 0.5 * y.mean() * Eigen::MatrixXd::Identity(10, 10);
+  Eigen::MatrixXd top = Eigen::JacobiSVD<Eigen::MatrixXd>(H, Eigen::ComputeThinU).matrixU().leftCols(2);
+  const Eigen::MatrixXd U = as_tall(solver.model().factors, 10, 2);
+  EXPECT_LT((U - top * (top.transpose() * U)).norm(), 0.05);
+  EXPECT_EQ(as_vector(solver.model().spectrum).norm(), 0);
+  EXPECT_EQ(as_vector(solver.model().weights).norm(), 0);
+}
+
+TEST(Paper, FollowsAlgorithmOneStepByStep) {
+  const auto truth = test::random_model<double>(10, 2, 1);
+  PaperSolver<double> solver(small_options());
+  const auto first = measure(truth, 500, 2);
+  solver.update(in_blocks(first, 500));
+  BruteForce expected{as_tall(solver.model().factors, 10, 2), Eigen::MatrixXd::Zero(10, 2), Eigen::VectorXd::Zero(10),
+                      0};
+  for (std::uint64_t t = 1; t <= 4; ++t) {
+    const auto rows = measure(truth, 300, 2 + t);
+    EXPECT_TRUE(solver.update(in_blocks(rows, 77)).accepted);
+    expected.advance(rows);
+    const Eigen::MatrixXd leading = test::brute_force_rank_k(expected.M(), 2);
+    EXPECT_LT((test::dense_interactions(solver.model()) - leading).norm(), 1e-10 * leading.norm()) << t;
+    EXPECT_LT((as_vector(solver.model().weights) - expected.w).norm(), 1e-10) << t;
+    EXPECT_NEAR(solver.model().intercept, expected.b, 1e-10) << t;
+  }
+}
+
+TEST(Paper, ReadsEachLaterBatchTwice) {
+  const auto truth = test::random_model<double>(10, 2, 1);
+  PaperSolver<double> solver(small_options());
+  const auto rows = measure(truth, 500, 2);
+  int looks = 0;
+  const Batch<double> counted = [&](const std::function<void(const Rows<double>&)>& visitor) {
+    ++looks;
+    visitor(rows.dense());
+  };
+  solver.update(counted);
+  EXPECT_GE(looks, 2);
+  looks = 0;
+  solver.update(counted);
+  EXPECT_EQ(looks, 2);
+}
+
+TEST(Paper, RecoversAFullRankMatrix) {
+  MomentOptions options = small_options();
+  options.dim = 4;
+  options.rank = 4;
+  const auto truth = test::random_model<double>(4, 4, 3);
+  PaperSolver<double> solver(options);
+  for (std::uint64_t t = 0; t < 30; ++t) solver.update(in_blocks(measure(truth, 600, 10 + t), 600));
+  EXPECT_LT((test::dense_interactions(solver.model()) - test::dense_interactions(truth)).norm(), 1e-6);
+}
+
+TEST(Paper, RefusesAnEmptyBatch) {
+  PaperSolver<double> solver(small_options());
+  EXPECT_THROW(solver.update([](const std::function<void(const Rows<double>&)>&) {}), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace dyad

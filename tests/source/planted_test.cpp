@@ -1,0 +1,144 @@
+#include "source/planted.h"
+
+#include <cmath>
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+#include "support.h"
+
+namespace dyad {
+namespace {
+
+PlantedOptions small_problem() {
+  PlantedOptions options;
+  options.dim = 12;
+  options.rank = 3;
+  options.condition = 5;
+  return options;
+}
+
+DenseBlock<double> rows_of(const PlantedProblem& problem, Index first, Index count, int threads = 2) {
+  Workers workers(threads);
+  DenseBlock<double> block;
+  problem.read(first, count, workers, block);
+  return block;
+}
+
+TEST(Planted, TruthIsAsPromised) {
+  const PlantedProblem problem(small_problem());
+  const Model<double>& truth = problem.truth();
+  const auto U = as_tall(truth.factors, 12, 3);
+  EXPECT_TRUE((U.transpose() * U).isIdentity(1e-13));
+  EXPECT_NEAR(as_vector(truth.weights).norm(), 1, 1e-14);
+  EXPECT_NEAR(truth.spectrum[0], 1, 1e-15);
+  EXPECT_NEAR(truth.spectrum[1], -0.6, 1e-15);
+  EXPECT_NEAR(truth.spectrum[2], 0.2, 1e-15);
+  EXPECT_EQ(truth.intercept, 0);
+
+  PlantedOptions positive = small_problem();
+  positive.signs = Signs::positive;
+  EXPECT_GT(PlantedProblem(positive).truth().spectrum[1], 0);
+  PlantedOptions sensing = small_problem();
+  sensing.kind = Kind::sensing;
+  EXPECT_EQ(as_vector(PlantedProblem(sensing).truth().weights).norm(), 0);
+}
+
+TEST(Planted, RowsDependOnTheSeedAndTheirNumberAlone) {
+  PlantedOptions options = small_problem();
+  options.noise = 0.3;
+  options.residual = 0.05;
+  const PlantedProblem problem(options);
+  const auto whole = rows_of(problem, 0, 100, 1);
+  for (const int threads : {1, 2, 3}) {
+    const auto part = rows_of(PlantedProblem(options), 37, 40, threads);
+    for (Index i = 0; i < 40; ++i) {
+      EXPECT_EQ(part.targets[static_cast<std::size_t>(i)], whole.targets[static_cast<std::size_t>(37 + i)]);
+      EXPECT_EQ(part.view().row(i)[5], whole.view().row(37 + i)[5]);
+    }
+  }
+  options.seed = 2;
+  EXPECT_NE(rows_of(PlantedProblem(options), 0, 1).values[0], whole.values[0]);
+}
+
+TEST(Planted, TargetsAreTheModelOfTheTruth) {
+  PlantedOptions options = small_problem();
+  options.intercept = 2.5;
+  const PlantedProblem problem(options);
+  const auto block = rows_of(problem, 1000, 50);
+  const Tall<double> X = as_tall(block.values, 50, 12);
+  EXPECT_LT((as_vector(block.targets) - test::brute_force_predictions(problem.truth(), X)).norm(), 1e-13);
+}
+
+TEST(Planted, NoiseHasItsStandardDeviation) {
+  PlantedOptions options = small_problem();
+  const auto clean = rows_of(PlantedProblem(options), 0, 20000);
+  options.noise = 0.5;
+  const auto noisy = rows_of(PlantedProblem(options), 0, 20000);
+  EXPECT_EQ(clean.values, noisy.values);
+  const Eigen::VectorXd noise = as_vector(noisy.targets) - as_vector(clean.targets);
+  EXPECT_NEAR(noise.mean(), 0, 5 * 0.5 / std::sqrt(20000));
+  EXPECT_NEAR(std::sqrt(noise.squaredNorm() / 20000), 0.5, 5 * 0.5 / std::sqrt(40000));
+}
+
+/// What lies beyond rank k is a quadratic form R with |R|_2 <= residual, R U* = 0, and close to full size.
+TEST(Planted, ResidualSpectrumLeavesTheRankKPartAlone) {
+  PlantedOptions options = small_problem();
+  const PlantedProblem problem(options);
+  constexpr Index dim = 12;
+  constexpr Index unknowns = dim * (dim + 1) / 2;
+  const auto clean = rows_of(problem, 0, 2 * unknowns);
+  options.residual = 0.1;
+  const auto rough = rows_of(PlantedProblem(options), 0, 2 * unknowns);
+  const Eigen::VectorXd y = as_vector(rough.targets) - as_vector(clean.targets);
+
+  Eigen::MatrixXd products(2 * unknowns, unknowns);
+  for (Index row = 0; row < 2 * unknowns; ++row) {
+    const double* x = clean.view().row(row);
+    Index column = 0;
+    for (Index i = 0; i < dim; ++i)
+      for (Index j = i; j < dim; ++j) products(row, column++) = (i == j ? 1 : 2) * x[i] * x[j];
+  }
+  const Eigen::VectorXd solved = products.colPivHouseholderQr().solve(y);
+  EXPECT_LT((products * solved - y).norm(), 1e-10);
+  Eigen::MatrixXd R(dim, dim);
+  Index entry = 0;
+  for (Index i = 0; i < dim; ++i)
+    for (Index j = i; j < dim; ++j) R(i, j) = R(j, i) = solved[entry++];
+  EXPECT_LT((R * as_tall(problem.truth().factors, dim, 3)).norm(), 1e-10);
+  const Eigen::VectorXd sizes = R.selfadjointView<Eigen::Lower>().eigenvalues().cwiseAbs();
+  EXPECT_LE(sizes.maxCoeff(), 0.1 + 1e-10);
+  EXPECT_GT(sizes.norm(), 0.5 * 0.1 * std::sqrt(dim - 3));
+}
+
+TEST(Planted, SingleAndDoublePrecisionAreTheSameRows) {
+  const PlantedProblem problem(small_problem());
+  Workers workers(1);
+  DenseBlock<float> block;
+  problem.read(5, 10, workers, block);
+  const auto expected = rows_of(problem, 5, 10);
+  for (std::size_t i = 0; i < block.values.size(); ++i)
+    EXPECT_EQ(block.values[i], static_cast<float>(expected.values[i]));
+}
+
+TEST(Planted, RefusesImpossibleProblems) {
+  const auto refused = [](auto&& change) {
+    PlantedOptions options = small_problem();
+    change(options);
+    EXPECT_THROW(options.validate(), std::invalid_argument);
+    EXPECT_THROW(PlantedProblem{options}, std::invalid_argument);
+  };
+  refused([](PlantedOptions& options) { options.rank = 0; });
+  refused([](PlantedOptions& options) { options.rank = 13; });
+  refused([](PlantedOptions& options) { options.dim = 0; });
+  refused([](PlantedOptions& options) { options.noise = -1; });
+  refused([](PlantedOptions& options) { options.noise = NAN; });
+  refused([](PlantedOptions& options) { options.condition = 0.5; });
+  refused([](PlantedOptions& options) { options.residual = 0.2; });
+  refused([](PlantedOptions& options) { options.residual = NAN; });
+  refused([](PlantedOptions& options) { options.intercept = INFINITY; });
+  refused([](PlantedOptions& options) { options.kind = Kind::phase; });
+}
+
+}  // namespace
+}  // namespace dyad

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include <Eigen/Dense>
+
+#include <dyad/model.h>
+#include <dyad/rows.h>
+
+#include "base/linear_algebra.h"
+#include "base/random.h"
+
+namespace dyad::test {
+
+/// Rows that own their numbers, in both layouts; about `density` of the entries are not zero.
+template <typename Scalar>
+struct OwnedRows {
+  Tall<Scalar> X;
+  std::vector<Scalar> targets;
+  std::vector<Index> offsets{0};
+  std::vector<std::int32_t> columns;
+  std::vector<Scalar> values;
+
+  OwnedRows(Tall<Scalar> matrix, std::vector<Scalar> y) : X(std::move(matrix)), targets(std::move(y)) {
+    for (Index i = 0; i < X.rows(); ++i) {
+      for (Index j = 0; j < X.cols(); ++j) {
+        if (X(i, j) == 0) continue;
+        columns.push_back(static_cast<std::int32_t>(j));
+        values.push_back(X(i, j));
+      }
+      offsets.push_back(static_cast<Index>(values.size()));
+    }
+  }
+
+  [[nodiscard]] Rows<Scalar> dense() const {
+    return Rows<Scalar>::dense({X.data(), static_cast<std::size_t>(X.size())}, X.cols(), targets);
+  }
+  [[nodiscard]] Rows<Scalar> sparse() const {
+    return Rows<Scalar>::sparse(offsets, columns, values, X.cols(), targets);
+  }
+};
+
+template <typename Scalar>
+OwnedRows<Scalar> random_rows(Index count, Index dim, std::uint64_t seed, double density = 1) {
+  Random random(seed, 0);
+  Tall<Scalar> X = random_normal<Scalar>(random, count, dim);
+  for (Index i = 0; i < X.size(); ++i)
+    if (random.uniform() > density) X.data()[i] = 0;
+  std::vector<Scalar> y(static_cast<std::size_t>(count));
+  for (Scalar& target : y) target = static_cast<Scalar>(random.normal());
+  return {std::move(X), std::move(y)};
+}
+
+template <typename Scalar>
+Model<Scalar> random_model(Index dim, Index rank, std::uint64_t seed) {
+  Random random(seed, 1);
+  Model<Scalar> model(dim, rank);
+  model.intercept = static_cast<Scalar>(random.normal());
+  as_vector(model.weights) = random_normal<Scalar>(random, dim, 1);
+  as_tall(model.factors, dim, rank) = random_orthonormal<Scalar>(random, dim, rank);
+  as_vector(model.spectrum) = random_normal<Scalar>(random, rank, 1);
+  return model;
+}
+
+/// M, all d x d of it.
+template <typename Scalar>
+Small<Scalar> dense_interactions(const Model<Scalar>& model) {
+  const auto U = as_tall(model.factors, model.dim(), model.rank());
+  return U * as_vector(model.spectrum).asDiagonal() * U.transpose();
+}
+
+/// y - f(x), from the definition of the model.
+template <typename Scalar>
+Vector<Scalar> brute_force_predictions(const Model<Scalar>& model, const Tall<Scalar>& X) {
+  const Small<Scalar> M = dense_interactions(model);
+  Vector<Scalar> f(X.rows());
+  for (Index i = 0; i < X.rows(); ++i)
+    f[i] = model.intercept + X.row(i).dot(as_vector(model.weights)) + (X.row(i) * M).dot(X.row(i));
+  return f;
+}
+
+/// The best rank-k approximation of a symmetric matrix, from all of its eigenvalues.
+inline Eigen::MatrixXd brute_force_rank_k(const Eigen::MatrixXd& A, Index k, bool positive = false) {
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(A);
+  std::vector<Index> order;
+  for (Index i = 0; i < A.rows(); ++i)
+    if (!positive || eigen.eigenvalues()[i] > 0) order.push_back(i);
+  std::sort(order.begin(), order.end(),
+            [&](Index i, Index j) { return std::abs(eigen.eigenvalues()[i]) > std::abs(eigen.eigenvalues()[j]); });
+  Eigen::MatrixXd part = Eigen::MatrixXd::Zero(A.rows(), A.cols());
+  for (Index c = 0; c < std::min<Index>(k, static_cast<Index>(order.size())); ++c) {
+    const Index i = order[static_cast<std::size_t>(c)];
+    part += eigen.eigenvalues()[i] * eigen.eigenvectors().col(i) * eigen.eigenvectors().col(i).transpose();
+  }
+  return part;
+}
+
+}  // namespace dyad::test
