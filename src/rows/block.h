@@ -25,7 +25,7 @@ struct DenseBlock {
 
 /// Rows in a block that is large enough to share among threads and small enough to stay out of the way.
 inline Index block_rows(Index dim, std::size_t scalar_bytes) {
-  constexpr Index block_bytes = 4 * 1024 * 1024;
+  constexpr Index block_bytes = Index{4} << 20;
   return std::clamp<Index>(block_bytes / (dim * static_cast<Index>(scalar_bytes)), 16, 8192);
 }
 

@@ -69,7 +69,7 @@ void add_back_projection(const Rows<Scalar>& rows, const Scalar* C, Index width,
 
 template <typename Scalar>
 Index cached_rows(const Rows<Scalar>& rows) {
-  constexpr Index cache_bytes = 256 * 1024;
+  constexpr Index cache_bytes = Index{256} << 10;
   constexpr Index fewest = 16;
   if (rows.is_sparse() || rows.dim() == 0) return 1024;
   return std::max(fewest, cache_bytes / (rows.dim() * static_cast<Index>(sizeof(Scalar))));
