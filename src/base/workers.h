@@ -20,6 +20,9 @@ struct Share {
 /// The only owner of threads. The caller is worker 0; the others sleep between calls.
 class Workers {
  public:
+  /// More would be more than OpenBLAS has buffers for.
+  static constexpr int most = 128;
+
   /// 0: one per core.
   explicit Workers(int threads);
   ~Workers();

@@ -4,6 +4,8 @@
 
 #include <dyad/moment.h>
 
+#include "base/workers.h"
+
 namespace dyad {
 
 void MomentOptions::validate() const {
@@ -12,8 +14,9 @@ void MomentOptions::validate() const {
   if (rank < 1 || rank > dim)
     throw std::invalid_argument("rank must lie in [1, dim] = [1, " + std::to_string(dim) + "], got " +
                                 std::to_string(rank));
-  if (threads < 0 || threads > 1024)
-    throw std::invalid_argument("threads must lie in [0, 1024] (0: all cores), got " + std::to_string(threads));
+  if (threads < 0 || threads > Workers::most)
+    throw std::invalid_argument("threads must lie in [0, " + std::to_string(Workers::most) +
+                                "] (0: all cores), got " + std::to_string(threads));
 }
 
 }  // namespace dyad

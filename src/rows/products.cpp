@@ -8,11 +8,26 @@
 namespace dyad {
 namespace {
 
-// Threads are ours (base/workers.h): a product runs on the thread that asked for it.
-void keep_blas_on_one_thread() {
-  static std::once_flag once;
-  std::call_once(once, [] { openblas_set_num_threads(1); });
-}
+/// Threads are ours (base/workers.h): a product runs on the thread that asked for it. Only OpenBLAS's pthread build
+/// locks the buffers that concurrent products share; Debian's serial build silently mixes them up, so whatever is not
+/// the pthread build takes turns.
+class BlasTurn {
+ public:
+  BlasTurn() {
+    static const bool takes_turns = [] {
+      openblas_set_num_threads(1);
+      return openblas_get_parallel() != OPENBLAS_THREAD;
+    }();
+    if (takes_turns) lock_ = std::unique_lock(mutex());
+  }
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex the_mutex;
+    return the_mutex;
+  }
+  std::unique_lock<std::mutex> lock_;
+};
 
 blasint blas(Index n) { return static_cast<blasint>(n); }
 
@@ -34,7 +49,7 @@ template <typename Scalar>
 void project(const Rows<Scalar>& rows, const Scalar* B, Index width, Scalar* out) {
   if (rows.count() == 0 || width == 0) return;
   if (!rows.is_sparse()) {
-    keep_blas_on_one_thread();
+    const BlasTurn turn;
     gemm(CblasNoTrans, rows.count(), width, rows.dim(), rows.row(0), rows.dim(), B, 0, out);
     return;
   }
@@ -53,7 +68,7 @@ template <typename Scalar>
 void add_back_projection(const Rows<Scalar>& rows, const Scalar* C, Index width, Scalar* out) {
   if (rows.count() == 0 || width == 0) return;
   if (!rows.is_sparse()) {
-    keep_blas_on_one_thread();
+    const BlasTurn turn;
     gemm(CblasTrans, rows.dim(), width, rows.count(), rows.row(0), rows.dim(), C, 1, out);
     return;
   }

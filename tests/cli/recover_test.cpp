@@ -100,7 +100,7 @@ TEST(RecoverCommand, WrongUsageExitsTwoAndSaysWhatIsAllowed) {
       {"gfm --dim 20 --batch 500 --rows 400", "enough for one batch"},
       {"gfm --dim 20 --update newton", "one-scan, paper"},
       {"gfm --dim 20 --seed -1", "whole number"},
-      {"gfm --dim 20 --threads -1", "[0, 1024]"},
+      {"gfm --dim 20 --threads -1", "[0, 128]"},
       {"phase --dim 20 --rank 2", "rank 1"},
       {"gfm", "--dim"},
       {"--dim 20", "KIND"},

@@ -1,9 +1,11 @@
 #include "rows/products.h"
 
+#include <atomic>
 #include <limits>
 
 #include <gtest/gtest.h>
 
+#include "base/workers.h"
 #include "support.h"
 
 namespace dyad {
@@ -34,6 +36,28 @@ TYPED_TEST(Products, AreMatrixProductsInBothLayouts) {
       EXPECT_LT((sum - start - rows.X.transpose() * C).norm(), this->tolerance * (C.norm() + start.norm()));
     }
   }
+}
+
+/// A BLAS that shares buffers between threads without locking them passes most of the time; hence the repetition.
+TYPED_TEST(Products, AreTheSameOnManyThreadsAtOnce) {
+  constexpr int threads = 4;
+  constexpr int repetitions = 5000;
+  const auto rows = test::random_rows<TypeParam>(40, 60, 1);
+  Random random(2, 0);
+  const auto B = random_normal<TypeParam>(random, 60, 5);
+  Tall<TypeParam> expected(40, 5);
+  project(rows.dense(), B.data(), 5, expected.data());
+
+  Workers workers(threads);
+  std::atomic<int> wrong = 0;
+  workers.run([&](int) {
+    Tall<TypeParam> projected(40, 5);
+    for (int repetition = 0; repetition < repetitions; ++repetition) {
+      project(rows.dense(), B.data(), 5, projected.data());
+      if (projected != expected) ++wrong;
+    }
+  });
+  EXPECT_EQ(wrong, 0);
 }
 
 TYPED_TEST(Products, OfNoRowsChangeNothing) {
