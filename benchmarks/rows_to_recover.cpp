@@ -1,0 +1,77 @@
+// How many rows an exact recovery takes as d and k grow, with fitted exponents: `make bench`.
+//   rows_to_recover FOLDER   writes rows_to_recover.csv there and prints the table
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <Eigen/Dense>
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <dyad/recover.h>
+
+namespace {
+
+using dyad::Index;
+
+constexpr int seeds = 3;
+
+/// The median over the seeds of the rows until the error is 1e-6, with the default batch of 6kd.
+double rows_needed(Index dim, Index rank) {
+  std::vector<double> rows;
+  for (int seed = 1; seed <= seeds; ++seed) {
+    dyad::RecoverOptions options;
+    options.problem.dim = dim;
+    options.problem.rank = rank;
+    options.problem.seed = static_cast<std::uint64_t>(seed);
+    const dyad::RecoverySummary summary = dyad::recover(options);
+    rows.push_back(summary.outcome == dyad::Outcome::converged ? static_cast<double>(summary.rows) : NAN);
+  }
+  std::sort(rows.begin(), rows.end());
+  return rows[seeds / 2];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    fmt::print(stderr, "usage: rows_to_recover FOLDER\n");
+    return 2;
+  }
+  const std::vector<Index> dims{50, 100, 200, 400, 800};
+  const std::vector<Index> ranks{1, 2, 3, 4, 6, 8, 12};
+  std::ofstream csv(std::string(argv[1]) + "/rows_to_recover.csv");
+  fmt::print(csv, "d,k,rows\n");
+  fmt::print("Rows until |w - w*| + |M - M*|_2 <= 1e-6 in units of kd (gfm, one-scan, batches of 6kd, median of {} seeds)\n\n",
+             seeds);
+  fmt::print("{:>6}", "d \\ k");
+  for (const Index rank : ranks) fmt::print("{:>8}", rank);
+  fmt::print("\n");
+
+  // log rows = c + a log d + b log k, by least squares
+  std::vector<Eigen::Vector3d> points;
+  std::vector<double> log_rows;
+  for (const Index dim : dims) {
+    fmt::print("{:>6}", dim);
+    for (const Index rank : ranks) {
+      const double rows = rows_needed(dim, rank);
+      const auto d = static_cast<double>(dim);
+      const auto k = static_cast<double>(rank);
+      fmt::print("{:>8.0f}", rows / (k * d));
+      std::fflush(stdout);
+      fmt::print(csv, "{},{},{}\n", dim, rank, rows);
+      points.emplace_back(1, std::log(d), std::log(k));
+      log_rows.push_back(std::log(rows));
+    }
+    fmt::print("\n");
+  }
+  Eigen::MatrixXd A(static_cast<Index>(points.size()), 3);
+  for (std::size_t i = 0; i < points.size(); ++i) A.row(static_cast<Index>(i)) = points[i];
+  const Eigen::Map<Eigen::VectorXd> target(log_rows.data(), static_cast<Index>(log_rows.size()));
+  const Eigen::Vector3d fit = A.colPivHouseholderQr().solve(target);
+  fmt::print("\nrows ~ {:.0f} d^{:.2f} k^{:.2f}      the paper's bound: k^3 d\n", std::exp(fit[0]), fit[1], fit[2]);
+  return csv.good() ? 0 : 1;
+}
