@@ -86,5 +86,6 @@ bool interrupted_by_user();
 void watch_for_interrupts();
 
 void add_recover(CLI::App& app, Action& action);
+void add_simulate(CLI::App& app, Action& action);
 
 }  // namespace dyad::cli

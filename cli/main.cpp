@@ -21,6 +21,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   Action action;
   add_recover(app, action);
+  add_simulate(app, action);
   app.set_version_flag("--version", DYAD_VERSION);
   for (CLI::App* verb : app.get_subcommands({})) verb->set_version_flag("--version", DYAD_VERSION);
   try {

@@ -9,14 +9,15 @@
 
 #include "command.h"
 #include "exit_code.h"
+#include "planted_options.h"
 
 namespace dyad::cli {
 namespace {
 
-const Choices<Kind> kinds{{"gfm", Kind::gfm}, {"sensing", Kind::sensing}, {"phase", Kind::phase}};
 const Choices<Solver> solvers{{"moment", Solver::moment}, {"auto", Solver::moment}};
 const Choices<Update> updates{{"one-scan", Update::one_scan}, {"paper", Update::paper}};
-const Choices<Signs> all_signs{{"mixed", Signs::mixed}, {"positive", Signs::positive}};
+const Choices<Moments> all_moments{
+    {"auto", Moments::automatic}, {"gaussian", Moments::gaussian}, {"estimated", Moments::estimated}};
 const Choices<Outcome> outcomes{{"converged", Outcome::converged},
                                 {"budget", Outcome::budget},
                                 {"diverged", Outcome::diverged},
@@ -25,7 +26,7 @@ const Choices<Outcome> outcomes{{"converged", Outcome::converged},
 struct Recover {
   RecoverOptions options;
   Output output;
-  CLI::Option* rank = nullptr;
+  PlantedArguments planted;
   CLI::Option* tolerance = nullptr;
 
   void add_to(CLI::App& verb);
@@ -34,6 +35,7 @@ struct Recover {
  private:
   void print_banner() const;
   void print_line(const RecoveryPoint& point);
+  void print_theory_line(const RecoveryPoint& point) const;
   [[nodiscard]] nlohmann::ordered_json json(const RecoverySummary& summary) const;
 
   double error_before_ = NAN;
@@ -42,46 +44,45 @@ struct Recover {
 };
 
 void Recover::add_to(CLI::App& verb) {
-  PlantedOptions& problem = options.problem;
-  add_choice(verb, "KIND", problem.kind, kinds, "What to plant")->required();
-  add_number(verb, "--dim", problem.dim, "D", "Number of features d")->required();
-  rank = add_number(verb, "--rank", problem.rank, "K", "Rank k of M, planted and learned; default 8 (phase: 1)");
-  add_number(verb, "--rows", options.rows, "N", "Distinct rows that may be used; default 1000kd");
+  planted.add_to(verb, options.problem);
+  add_number(verb, "--rows", options.rows, "N", "Distinct rows that may be used; default 1000kd, or 60 batches");
   tolerance =
       add_number(verb, "--tolerance", options.tolerance, "E",
                  "Stop when |w - w*| + |M - M*|_2 is down to this, default 1e-6; exit 1 if given and not reached");
-  add_number(verb, "--batch", options.batch, "N", "Rows in one update; default 6kd");
-  add_number(verb, "--noise", problem.noise, "S", "Standard deviation of the noise in y; default 0");
-  add_number(verb, "--residual", problem.residual, "S", "Size of the eigenvalues of M* beyond rank k; default 0");
-  add_number(verb, "--condition", problem.condition, "C",
-             "Eigenvalues of M* are evenly spaced from 1 down to 1/C in size; default 1");
-  add_choice(verb, "--signs", problem.signs, all_signs,
-             "Signs of the eigenvalues; positive is told to the learner; default mixed");
-  add_number(verb, "--intercept", problem.intercept, "B", "Plant this intercept and learn it");
+  add_number(verb, "--batch", options.batch, "N", "Rows in one update; default 6kd (bilinear: d = D1 + D2)");
   add_choice(verb, "--solver", options.solver, solvers, "Who learns; auto is moment");
   add_choice(verb, "--update", options.update, updates, "The moment solver's update; default one-scan");
+  add_choice(verb, "--moments", options.moments, all_moments,
+             "Third and fourth moments of the features: as for Gaussian ones, or estimated; default auto");
+  verb.add_flag("--theory", options.theory, "Show the proof's constants and bounds beside what is measured");
   add_number(verb, "--threads", options.threads, "T", "Default: all cores");
-  add_number(verb, "--seed", problem.seed, "S", "The same seed and threads give the same numbers; default 1");
   output.add_to(verb);
 }
 
 void Recover::print_banner() const {
   const PlantedOptions& problem = options.problem;
-  const auto kd = static_cast<double>(problem.rank * problem.dim);
+  const auto kd = static_cast<double>(problem.rank * problem.total_dim());
   std::string extras;
+  if (problem.kind != Kind::bilinear) extras += fmt::format(", {} signs", word_for(all_signs, problem.signs));
+  if (problem.features != Features::gaussian)
+    extras += fmt::format(", {} features", word_for(all_features, problem.features));
+  if (problem.diagonal != Diagonal::tied) extras += fmt::format(", {} diagonal", word_for(diagonals, problem.diagonal));
   if (problem.intercept) extras += fmt::format(", intercept {:g}", *problem.intercept);
   if (problem.noise > 0) extras += fmt::format(", noise {:g}", problem.noise);
   if (problem.residual > 0) extras += fmt::format(", residual {:g}", problem.residual);
-  fmt::print(stderr, "planted   {}: d = {}, k = {}, {} signs, condition {:g}{}, seed {}\n",
-             word_for(kinds, problem.kind), problem.dim, problem.rank, word_for(all_signs, problem.signs),
-             problem.condition, extras, problem.seed);
+  fmt::print(stderr, "planted   {}: d = {}, k = {}, condition {:g}{}, seed {}\n", word_for(kinds, problem.kind),
+             dims(problem), problem.rank, problem.condition, extras, problem.seed);
   fmt::print(stderr, "learning  {} solver, {} update, {} unknowns, batches of {} rows ({:.3g} kd), {} threads\n",
              word_for(solvers, options.solver), word_for(updates, options.update), options.unknowns(),
              options.batch_rows(), static_cast<double>(options.batch_rows()) / kd,
              options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency()));
   if (const std::string warning = options.warning(); !warning.empty()) fmt::print(stderr, "warning   {}\n", warning);
-  fmt::print(stderr, "\n{:>10} {:>8} {:>9} {:>9} {:>9} {:>7} {:>8}  error, 1 down to 1e-9\n", "rows", "rows/kd",
-             "|w-w*|", "|M-M*|_2", "tan angle", "factor", "rows/s");
+  if (options.theory)
+    fmt::print(stderr, "\n{:>10} {:>8} {:>8} {:>19} {:>19} {:>19}  {}\n", "rows", "rows/kd", "delta",
+               "tan angle <= bound", "|w-w*| <= bound", "|M-M*|_2 <= bound", "predicted factor");
+  else
+    fmt::print(stderr, "\n{:>10} {:>8} {:>9} {:>9} {:>9} {:>7} {:>8}  error, 1 down to 1e-9\n", "rows", "rows/kd",
+               "|w-w*|", "|M-M*|_2", "tan angle", "factor", "rows/s");
 }
 
 std::string short_count(double count) {
@@ -98,7 +99,8 @@ std::string bar(double error) {
 }
 
 void Recover::print_line(const RecoveryPoint& point) {
-  const auto kd = static_cast<double>(options.problem.rank * options.problem.dim);
+  if (options.theory) return print_theory_line(point);
+  const auto kd = static_cast<double>(options.problem.rank * options.problem.total_dim());
   const double error = point.error();
   fmt::print(stderr, "{:>10} {:>8.1f} {:>9.2e} {:>9.2e} {:>9.2e} {:>7} {:>8}  {}\n", point.rows,
              static_cast<double>(point.rows) / kd, point.error_w, point.error_M, point.tan_theta,
@@ -110,6 +112,41 @@ void Recover::print_line(const RecoveryPoint& point) {
   seconds_before_ = point.seconds;
 }
 
+void Recover::print_theory_line(const RecoveryPoint& point) const {
+  const auto kd = static_cast<double>(options.problem.rank * options.problem.total_dim());
+  const bool bounded = point.theory && point.theory->applies;
+  const auto pair = [&](double measured, double bound) {
+    return bounded ? fmt::format("{:.1e} <= {:.1e}", measured, bound) : fmt::format("{:.1e}           ", measured);
+  };
+  const TheoryPoint theory = point.theory.value_or(TheoryPoint());
+  std::string remark = "the start: no update yet";
+  if (point.theory && !bounded) remark = "the lemma does not apply yet";
+  if (bounded) remark = fmt::format("{:.2f}{}", theory.factor, theory.vacuous() ? ", vacuous" : "");
+  fmt::print(stderr, "{:>10} {:>8.1f} {:>8} {:>19} {:>19} {:>19}  {}\n", point.rows,
+             static_cast<double>(point.rows) / kd, point.theory ? fmt::format("{:.1e}", theory.delta) : "",
+             pair(point.tan_theta, theory.alpha_bound), pair(point.error_w, theory.beta_bound),
+             pair(point.error_M, theory.gamma_bound), remark);
+}
+
+/// What the last column means, for people who have not read the proof.
+void print_theory_summary(const RecoverySummary& summary) {
+  double largest = 0;
+  for (const RecoveryPoint& point : summary.trace)
+    if (point.theory && point.theory->applies) largest = std::max(largest, point.theory->factor);
+  fmt::print(stderr,
+             "\ndelta is the smallest constant with which the estimation sequence lemma holds on that batch.\n");
+  if (largest < 1)
+    fmt::print(stderr, "The proof predicts that the error falls by at least {:.2f} times with every batch.\n",
+               1 / largest);
+  else
+    fmt::print(
+        stderr,
+        "A predicted factor above 1 is vacuous: the proof then says nothing. That does not matter, for its bounds add "
+        "up\n"
+        "worst cases that do not happen together; what the error really did is in the other columns. Batches of about\n"
+        "600kd make the bounds meaningful.\n");
+}
+
 nlohmann::ordered_json Recover::json(const RecoverySummary& summary) const {
   const auto describe = [&](const RecoveryPoint& point) {
     nlohmann::ordered_json fields;
@@ -118,7 +155,13 @@ nlohmann::ordered_json Recover::json(const RecoverySummary& summary) const {
     fields["error_M"] = point.error_M;
     if (options.problem.kind == Kind::phase) fields["error_a"] = point.error_a;
     if (options.problem.intercept) fields["error_b"] = point.error_b;
+    if (options.problem.diagonal == Diagonal::free) fields["error_squares"] = point.error_squares;
     fields["tan_theta"] = point.tan_theta;
+    if (point.theory)
+      fields["theory"] = {{"delta", point.theory->delta},           {"alpha_bound", point.theory->alpha_bound},
+                          {"beta_bound", point.theory->beta_bound}, {"gamma_bound", point.theory->gamma_bound},
+                          {"factor", point.theory->factor},         {"applies", point.theory->applies},
+                          {"vacuous", point.theory->vacuous()}};
     return fields;
   };
   nlohmann::ordered_json fields;
@@ -131,13 +174,14 @@ nlohmann::ordered_json Recover::json(const RecoverySummary& summary) const {
   fields["outcome"] = word_for(outcomes, summary.outcome);
   fields["verdict"] = summary.verdict;
   fields["noise"] = summary.noise;
+  fields["moments"] = word_for(all_moments, summary.moments);
   fields["trace"] = nlohmann::ordered_json::array();
   for (const RecoveryPoint& point : summary.trace) fields["trace"].push_back(describe(point));
   return fields;
 }
 
 int Recover::run() {
-  if (options.problem.kind == Kind::phase && rank->count() == 0) options.problem.rank = 1;
+  planted.complete(options.problem);
   options.validate();
   RecoveryHooks hooks;
   hooks.interrupted = interrupted_by_user;
@@ -146,7 +190,10 @@ int Recover::run() {
     hooks.progress = [this](const RecoveryPoint& point) { print_line(point); };
   }
   const RecoverySummary summary = recover(options, hooks);
-  if (!output.quiet) fmt::print(stderr, "\n");
+  if (!output.quiet) {
+    if (options.theory && !summary.trace.empty()) print_theory_summary(summary);
+    fmt::print(stderr, "\n");
+  }
   print_result(output.json ? json(summary).dump() : summary.verdict);
   if (summary.outcome == Outcome::interrupted) return interrupted;
   return tolerance->count() > 0 && summary.outcome != Outcome::converged ? failed : done;

@@ -2,6 +2,7 @@
 find_package(Threads REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(fmt 9 REQUIRED)
+find_package(nlohmann_json REQUIRED)
 
 # OpenBLAS picks its kernels for the processor at run time: a generic build is a fast one.
 set(BLA_VENDOR OpenBLAS)

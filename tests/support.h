@@ -11,6 +11,7 @@
 
 #include "base/linear_algebra.h"
 #include "base/random.h"
+#include "model/sides.h"
 
 namespace dyad::test {
 
@@ -54,30 +55,37 @@ OwnedRows<Scalar> random_rows(Index count, Index dim, std::uint64_t seed, double
 }
 
 template <typename Scalar>
-Model<Scalar> random_model(Index dim, Index rank, std::uint64_t seed) {
+Model<Scalar> random_model(Index dim, Index rank, std::uint64_t seed, Index left_dim = 0) {
   Random random(seed, 1);
-  Model<Scalar> model(dim, rank);
+  Model<Scalar> model(dim, rank, left_dim);
   model.intercept = static_cast<Scalar>(random.normal());
   as_vector(model.weights) = random_normal<Scalar>(random, dim, 1);
-  as_tall(model.factors, dim, rank) = random_orthonormal<Scalar>(random, dim, rank);
+  as_tall(model.factors, dim, rank) = Sides(model).orthonormal_sides<Scalar>(random_normal<Scalar>(random, dim, rank));
   as_vector(model.spectrum) = random_normal<Scalar>(random, rank, 1);
   return model;
 }
 
-/// M, all d x d of it.
+/// M, all of it.
 template <typename Scalar>
 Small<Scalar> dense_interactions(const Model<Scalar>& model) {
+  const Sides sides(model);
   const auto U = as_tall(model.factors, model.dim(), model.rank());
-  return U * as_vector(model.spectrum).asDiagonal() * U.transpose();
+  return sides.left(U) * as_vector(model.spectrum).asDiagonal() * sides.right(U).transpose();
 }
 
-/// y - f(x), from the definition of the model.
+/// f(x), from the definition of the model.
 template <typename Scalar>
 Vector<Scalar> brute_force_predictions(const Model<Scalar>& model, const Tall<Scalar>& X) {
   const Small<Scalar> M = dense_interactions(model);
+  const Index right_first = model.left_dim;
   Vector<Scalar> f(X.rows());
-  for (Index i = 0; i < X.rows(); ++i)
-    f[i] = model.intercept + X.row(i).dot(as_vector(model.weights)) + (X.row(i) * M).dot(X.row(i));
+  for (Index i = 0; i < X.rows(); ++i) {
+    const auto x = X.row(i);
+    f[i] = model.intercept + x.dot(as_vector(model.weights)) +
+           (x.head(M.rows()) * M).dot(x.tail(model.dim() - right_first));
+    for (std::size_t j = 0; j < model.squares.size(); ++j)
+      f[i] += model.squares[j] * x[static_cast<Index>(j)] * x[static_cast<Index>(j)];
+  }
   return f;
 }
 

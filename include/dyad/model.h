@@ -7,25 +7,30 @@
 
 namespace dyad {
 
-/// y = b + w'x + x'Mx with M = U diag(lambda) U', U'U = I: symmetric, of low rank and of any sign.
+/// Symmetric: y = b + w'x + x'Mx with M = U diag(lambda) U', U'U = I, of low rank and of any sign.
+/// Bilinear:  y = b + w'x + v'z + x'Mz with M = U diag(s) V', for rows [x, z] whose first `left_dim` features are x.
 template <typename Scalar>
 struct Model {
   /// The zero model: nothing but zeros, in `dim` features with `rank` factors.
-  Model(Index dim, Index rank);
+  Model(Index dim, Index rank, Index left_dim = 0);
 
+  Index left_dim = 0;            ///< bilinear: features of x; 0: symmetric
   Scalar intercept = 0;          ///< b
-  std::vector<Scalar> weights;   ///< w, one per feature
-  std::vector<Scalar> factors;   ///< U, dim x rank, row-major: feature j owns the rank numbers from j * rank on
-  std::vector<Scalar> spectrum;  ///< lambda, strongest first
+  std::vector<Scalar> weights;   ///< w, one per feature; bilinear: [w, v]
+  std::vector<Scalar> factors;   ///< U, dim x rank, row-major: feature j owns the rank numbers from j * rank on;
+                                 ///< bilinear: U above V
+  std::vector<Scalar> spectrum;  ///< lambda or s, strongest first
+  std::vector<Scalar> squares;   ///< symmetric, and not empty: the coefficient of x_j^2 is M_jj + squares[j]
 
   [[nodiscard]] Index dim() const { return static_cast<Index>(weights.size()); }
   [[nodiscard]] Index rank() const { return static_cast<Index>(spectrum.size()); }
+  [[nodiscard]] bool is_bilinear() const { return left_dim > 0; }
 
-  /// M_ij, in O(rank).
+  /// M_ij, in O(rank). Bilinear: i counts the features of x, j those of z.
   [[nodiscard]] Scalar interaction(Index i, Index j) const;
 
-  /// The trace of M.
-  [[nodiscard]] Scalar trace() const;
+  /// The mean of all second-order terms for independent standardised features.
+  [[nodiscard]] Scalar mean_of_interactions() const;
 
   [[nodiscard]] bool is_finite() const;
 

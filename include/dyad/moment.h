@@ -9,14 +9,32 @@
 
 namespace dyad {
 
+/// What the square of a feature is to a symmetric model.
+enum class Diagonal {
+  tied,  ///< M_jj x_j^2 like all of M: the paper's generalized factorization machine
+  zero,  ///< nothing: the classic factorization machine, only i != j interact
+  free,  ///< a weight of its own for every x_j^2
+};
+
+/// What the solver takes for the third and fourth moments of the features, which must be independent, with mean 0 and
+/// variance 1.
+enum class Moments {
+  automatic,  ///< estimated, unless the first batch looks Gaussian
+  gaussian,   ///< 0 and 3, as in the paper
+  estimated,  ///< from all rows so far
+};
+
 /// The moment solver of Lin and Ye (2016), "A Non-convex One-Pass Framework for Generalized Factorization Machine and
-/// Rank-One Matrix Sensing", for independent standard Gaussian features. It has no step size and no d x d matrix.
+/// Rank-One Matrix Sensing". It has no step size and no d x d matrix.
 struct MomentOptions {
   Index dim = 0;
+  Index left_dim = 0;  ///< bilinear: the first features are x, the others z; 0: symmetric
   Index rank = 8;
   bool linear = true;      ///< learn w; without it this is rank-one matrix sensing
   bool intercept = false;  ///< learn b
-  bool positive = false;   ///< keep only positive eigenvalues of M
+  bool positive = false;   ///< symmetric: keep only positive eigenvalues of M
+  Diagonal diagonal = Diagonal::tied;
+  Moments moments = Moments::automatic;
   int threads = 0;         ///< 0: all cores
   std::uint64_t seed = 1;  ///< of the random start
 
@@ -39,7 +57,7 @@ class OneScanSolver {
   /// Starts from random directions and no interactions.
   explicit OneScanSolver(const MomentOptions& options);
 
-  /// Starts from a model with these options' dim and rank and orthonormal factors.
+  /// Starts from a model with the shape that these options give and orthonormal factors.
   OneScanSolver(const MomentOptions& options, Model<Scalar> start);
   ~OneScanSolver();
   OneScanSolver(OneScanSolver&&) noexcept;
@@ -53,6 +71,9 @@ class OneScanSolver {
   BatchReport update();
 
   [[nodiscard]] const Model<Scalar>& model() const;
+
+  /// Gaussian or estimated, once the first batch has decided; automatic before.
+  [[nodiscard]] Moments moments() const;
 
  private:
   struct State;
@@ -76,8 +97,17 @@ class PaperSolver {
   /// Makes the next estimate from rows that no earlier update has seen. The first call is the initialisation.
   BatchReport update(const Batch<Scalar>& batch);
 
-  /// The rank-k part of (UV' + VU')/2.
+  /// Whether the initialisation is done.
+  [[nodiscard]] bool started() const;
+
+  /// The rank-k part of (UV' + VU')/2, or UV' for bilinear measurements.
   [[nodiscard]] const Model<Scalar>& model() const;
+
+  /// With all of (UV' + VU')/2: what the next residual is measured against.
+  [[nodiscard]] const Model<Scalar>& full_model() const;
+
+  /// Gaussian or estimated, once the first batch has decided; automatic before.
+  [[nodiscard]] Moments moments() const;
 
  private:
   struct State;

@@ -7,31 +7,38 @@
 #include <vector>
 
 #include <dyad/model.h>
+#include <dyad/moment.h>
 
 namespace dyad {
 
 enum class Kind {
-  gfm,      ///< y = b + w'x + x'Mx
-  sensing,  ///< w = 0: symmetric rank-one matrix sensing
-  phase,    ///< w = 0, M = aa': phase retrieval, a up to its sign
+  gfm,       ///< y = b + w'x + x'Mx
+  sensing,   ///< w = 0: symmetric rank-one matrix sensing
+  phase,     ///< w = 0, M = aa': phase retrieval, a up to its sign
+  bilinear,  ///< y = b + w'x + v'z + x'Mz: asymmetric sensing, the form of inductive matrix completion
 };
 enum class Signs { mixed, positive };
+enum class Features { gaussian, uniform, skewed, rademacher };
 enum class Solver { moment };
 enum class Update { one_scan, paper };
 
-/// A problem with a known answer: |w*| = 1, |M*|_2 = 1, eigenvalues of M* evenly spaced down to 1/condition, rows of
-/// independent standard Gaussian features.
+/// A problem with a known answer: |w*| = 1, |M*|_2 = 1, eigenvalues (bilinear: singular values) of M* evenly spaced
+/// down to 1/condition, rows of independent features with mean 0 and variance 1.
 struct PlantedOptions {
   Kind kind = Kind::gfm;
-  Index dim = 0;
+  Index dim = 0;        ///< features of x
+  Index right_dim = 0;  ///< bilinear: features of z
   Index rank = 8;
   double condition = 1;
-  Signs signs = Signs::mixed;       ///< mixed: alternating
-  std::optional<double> intercept;  ///< b*; without it none is planted and none is learned
-  double noise = 0;                 ///< standard deviation of what is added to each target
-  double residual = 0;              ///< size of all the other eigenvalues of M*
+  Signs signs = Signs::mixed;              ///< mixed: alternating
+  Features features = Features::gaussian;  ///< skewed: min(N(0,1), 0.1), standardised
+  Diagonal diagonal = Diagonal::tied;      ///< zero: without M*_jj x_j^2; free: with square weights of norm 1 instead
+  std::optional<double> intercept;         ///< b*; without it none is planted and none is learned
+  double noise = 0;                        ///< standard deviation of what is added to each target
+  double residual = 0;                     ///< size of all the other eigenvalues of M*
   std::uint64_t seed = 1;
 
+  [[nodiscard]] Index total_dim() const { return dim + right_dim; }
   void validate() const;
 };
 
@@ -39,14 +46,17 @@ struct RecoverOptions {
   PlantedOptions problem;
   Solver solver = Solver::moment;
   Update update = Update::one_scan;
+  Moments moments = Moments::automatic;
+  bool theory = false;         ///< measure the proof's constants too, which reads every batch several times more
   std::optional<Index> batch;  ///< rows in one update; 6 x rank x dim unless given
-  std::optional<Index> rows;   ///< distinct rows that may be used; 1000 x rank x dim unless given
+  std::optional<Index> rows;   ///< distinct rows that may be used; 1000 x rank x dim or 60 batches unless given
   double tolerance = 1e-6;     ///< on |w - w*| + |M - M*|_2
   int threads = 0;             ///< 0: all cores
 
   [[nodiscard]] Index batch_rows() const;
   [[nodiscard]] Index row_budget() const;
-  [[nodiscard]] Index unknowns() const;  ///< kd - k(k-1)/2 for M, and w and b where they are learned
+  /// Of M: kd - k(k-1)/2, or k(d1 + d2 - k); and w, b and the squares where they are learned.
+  [[nodiscard]] Index unknowns() const;
 
   /// Why a batch of this size is unlikely to converge, or nothing.
   [[nodiscard]] std::string warning() const;
@@ -54,16 +64,33 @@ struct RecoverOptions {
   void validate() const;
 };
 
+/// The proof's recursion for one batch, from what was measured before it. With eps = error_w + error_M and the constant
+/// delta measured on the batch: tan_theta <= 4 sqrt(5) delta eps / sigma_k, error_w <= delta eps, and
+/// error_M <= (that bound on tan_theta) sigma_1 + 2 delta eps. Where the lemma does not apply, the bounds are infinite.
+struct TheoryPoint {
+  double delta = 0;        ///< the smallest with which the estimation sequence lemma holds on this batch
+  double alpha_bound = 0;  ///< on tan_theta
+  double beta_bound = 0;   ///< on error_w
+  double gamma_bound = 0;  ///< on error_M
+  double factor = 0;       ///< (4 sqrt(5) sigma_1/sigma_k + 3) delta, on eps
+  bool applies = false;    ///< alpha <= 2 and delta eps <= sigma_k / (4 sqrt(5)) before the batch
+
+  /// The proof says nothing about the rate.
+  [[nodiscard]] bool vacuous() const { return factor >= 1; }
+};
+
 /// How far from the planted answer, after so many rows.
 struct RecoveryPoint {
   Index rows = 0;
   double error_w = 0;
-  double error_M = 0;  ///< spectral norm, against the best rank-k part of M*
+  double error_M = 0;  ///< spectral norm, against the best rank-k part of M*; off the diagonal where it is not tied
+  double error_squares = 0;  ///< free diagonal: on the weights of the squares
   double error_b = 0;
   double error_a = 0;    ///< phase retrieval: |a - a*|, the smaller over the sign
   double tan_theta = 0;  ///< tangent of the largest canonical angle between the spans of U and U*
   double residual_rms = 0;
   double seconds = 0;
+  std::optional<TheoryPoint> theory;
 
   [[nodiscard]] double error() const { return error_w + error_M; }
 };
@@ -78,7 +105,8 @@ struct RecoverySummary {
   double seconds = 0;
   std::int64_t peak_rss_bytes = 0;
   double noise = 0;  ///< estimated: the residual's root mean square on the last batch, before learning from it
-  std::vector<RecoveryPoint> trace;  ///< one point per batch
+  Moments moments = Moments::automatic;  ///< what the solver used
+  std::vector<RecoveryPoint> trace;      ///< one point per batch
   Model<double> model{0, 0};
 
   [[nodiscard]] double rows_per_second() const { return seconds > 0 ? static_cast<double>(rows) / seconds : 0; }

@@ -32,17 +32,32 @@ class Rows {
   /// The rows [first, first + count), still owned by the same somebody.
   [[nodiscard]] Rows slice(Index first, Index count) const;
 
-  /// Dense rows only: the first number of row i.
-  [[nodiscard]] const Scalar* row(Index i) const { return values_ + i * dim_; }
+  /// The same rows with the features [first, first + count) alone, counted from 0.
+  [[nodiscard]] Rows window(Index first, Index count) const;
 
-  /// Sparse rows only: where row i begins in columns() and values(), for i up to and including count().
-  [[nodiscard]] Index offset(Index i) const { return offsets_[i]; }
-  [[nodiscard]] const std::int32_t* columns() const { return columns_; }
-  [[nodiscard]] const Scalar* values() const { return values_; }
+  /// Dense rows only: the first number of row i, and how far it is from there to the next row.
+  [[nodiscard]] const Scalar* row(Index i) const { return values_ + i * stride_; }
+  [[nodiscard]] Index stride() const { return stride_; }
+
+  /// Calls visit(j, x) for every entry of row i: all of a dense row, the stored entries of a sparse one.
+  template <typename Visit>
+  void for_each_entry(Index i, Visit&& visit) const {
+    if (!is_sparse()) {
+      const Scalar* x = row(i);
+      for (Index j = 0; j < dim_; ++j) visit(j, x[j]);
+      return;
+    }
+    for (Index e = offsets_[i]; e < offsets_[i + 1]; ++e) {
+      const Index j = columns_[e] - first_column_;
+      if (j >= 0 && j < dim_) visit(j, values_[e]);
+    }
+  }
 
  private:
   Index count_ = 0;
   Index dim_ = 0;
+  Index stride_ = 0;        ///< dense
+  Index first_column_ = 0;  ///< sparse: of the window
   const Scalar* values_ = nullptr;
   const Scalar* targets_ = nullptr;
   const Index* offsets_ = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 
 #include <dyad/moment.h>
@@ -10,6 +11,7 @@
 #include "base/workers.h"
 #include "fit/peak_memory.h"
 #include "fit/recovery_error.h"
+#include "fit/theory.h"
 #include "fit/verdict.h"
 #include "rows/block.h"
 #include "source/planted.h"
@@ -19,11 +21,14 @@ namespace {
 
 MomentOptions moment_options(const RecoverOptions& options) {
   MomentOptions moment;
-  moment.dim = options.problem.dim;
+  moment.dim = options.problem.total_dim();
+  moment.left_dim = options.problem.kind == Kind::bilinear ? options.problem.dim : 0;
   moment.rank = options.problem.rank;
-  moment.linear = options.problem.kind == Kind::gfm;
+  moment.linear = options.problem.kind == Kind::gfm || options.problem.kind == Kind::bilinear;
   moment.intercept = options.problem.intercept.has_value();
   moment.positive = options.problem.kind == Kind::phase || options.problem.signs == Signs::positive;
+  moment.diagonal = options.problem.diagonal;
+  moment.moments = options.moments;
   moment.threads = options.threads;
   moment.seed = options.problem.seed;
   return moment;
@@ -40,6 +45,7 @@ class BatchReader {
   [[nodiscard]] const Model<double>& truth() const { return problem_.truth(); }
   [[nodiscard]] Index rows() const { return rows_; }
   [[nodiscard]] Index row_reads() const { return row_reads_; }
+  [[nodiscard]] Workers& workers() { return workers_; }
 
   Batch<double> next() {
     const Index first = rows_;
@@ -66,13 +72,15 @@ class BatchReader {
   Index row_reads_ = 0;
 };
 
-RecoveryPoint measure(const Model<double>& model, const Model<double>& truth, Kind kind) {
+/// `model` gives the errors, `leading` the k directions for the angle.
+RecoveryPoint measure(const Model<double>& model, const Model<double>& leading, const Model<double>& truth, Kind kind) {
   RecoveryPoint point;
   point.error_w = (as_vector(model.weights) - as_vector(truth.weights)).norm();
   point.error_M = interaction_error(model, truth);
+  point.error_squares = square_error(model, truth);
   point.error_b = std::abs(model.intercept - truth.intercept);
-  point.error_a = kind == Kind::phase ? amplitude_error(model, truth) : 0;
-  point.tan_theta = tan_largest_angle(model, truth);
+  point.error_a = kind == Kind::phase ? amplitude_error(leading, truth) : 0;
+  point.tan_theta = tan_largest_angle(leading, truth);
   return point;
 }
 
@@ -81,21 +89,57 @@ bool lost(const RecoveryPoint& point, const Model<double>& truth) {
   return point.error() > 10 * (as_vector(truth.weights).norm() + as_vector(truth.spectrum).cwiseAbs().maxCoeff());
 }
 
-/// Calls advance(batch) until the error, the rows, the numbers or the user's patience end.
-template <typename Solver, typename Advance>
-void run(const RecoverOptions& options, const RecoveryHooks& hooks, Solver& solver, Advance&& advance,
-         RecoverySummary& summary) {
+/// One face for both updates.
+class Learner {
+ public:
+  explicit Learner(const RecoverOptions& options) {
+    if (options.update == Update::one_scan)
+      one_scan_.emplace(moment_options(options));
+    else
+      paper_.emplace(moment_options(options));
+  }
+
+  BatchReport learn(const Batch<double>& batch) {
+    if (paper_) return paper_->update(batch);
+    batch([&](const Rows<double>& rows) { one_scan_->observe(rows); });
+    return one_scan_->update();
+  }
+
+  [[nodiscard]] const Model<double>& model() const { return paper_ ? paper_->model() : one_scan_->model(); }
+  [[nodiscard]] const Model<double>& full_model() const { return paper_ ? paper_->full_model() : one_scan_->model(); }
+  /// The next batch is for the truncated SVD alone, and no update.
+  [[nodiscard]] bool only_starts() const { return paper_ && !paper_->started(); }
+  [[nodiscard]] Moments moments() const { return paper_ ? paper_->moments() : one_scan_->moments(); }
+
+ private:
+  std::optional<OneScanSolver<double>> one_scan_;
+  std::optional<PaperSolver<double>> paper_;
+};
+
+/// Learns batch after batch until the error, the rows, the numbers or the user's patience end.
+void run(const RecoverOptions& options, const RecoveryHooks& hooks, RecoverySummary& summary) {
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   BatchReader reader(options, hooks);
+  Learner learner(options);
+  const Kind kind = options.problem.kind;
   try {
     while (reader.rows() + options.batch_rows() <= options.row_budget()) {
-      const BatchReport report = advance(solver, reader.next());
+      const Batch<double> batch = reader.next();
+      std::optional<TheoryPoint> theory;
+      if (options.theory && !learner.only_starts())
+        theory = measure_theory(learner.full_model(), reader.truth(),
+                                measure(learner.full_model(), learner.model(), reader.truth(), kind), batch,
+                                reader.workers());
+      const BatchReport report = learner.learn(batch);
       summary.rows = reader.rows();
-      RecoveryPoint point = measure(solver.model(), reader.truth(), options.problem.kind);
+      // The proof speaks of all of M, everything else of the rank-k part that is exported.
+      const Model<double>& measured = options.theory ? learner.full_model() : learner.model();
+      RecoveryPoint point = measure(measured, learner.model(), reader.truth(), kind);
       point.rows = summary.rows;
       point.residual_rms = report.residual_rms;
       point.seconds = elapsed();
+      point.theory = theory;
       summary.trace.push_back(point);
       if (hooks.progress) hooks.progress(point);
       if (!report.accepted) {
@@ -114,23 +158,27 @@ void run(const RecoverOptions& options, const RecoveryHooks& hooks, Solver& solv
   }
   summary.row_reads = reader.row_reads();
   summary.seconds = elapsed();
-  summary.model = solver.model();
+  summary.moments = learner.moments();
+  summary.model = learner.model();
 }
 
 }  // namespace
 
 Index RecoverOptions::batch_rows() const {
-  const Index usual = 6 * problem.rank * problem.dim;
+  const Index usual = 6 * problem.rank * problem.total_dim();
   return batch.value_or(rows ? std::min(usual, *rows) : usual);
 }
 
 Index RecoverOptions::row_budget() const {
-  return rows.value_or(std::max(1000 * problem.rank * problem.dim, batch_rows()));
+  return rows.value_or(std::max(1000 * problem.rank * problem.total_dim(), 60 * batch_rows()));
 }
 
 Index RecoverOptions::unknowns() const {
   const Index k = problem.rank;
-  return k * problem.dim - k * (k - 1) / 2 + (problem.kind == Kind::gfm ? problem.dim : 0) +
+  const Index d = problem.total_dim();
+  const bool bilinear = problem.kind == Kind::bilinear;
+  const Index of_M = bilinear ? k * (d - k) : k * d - k * (k - 1) / 2;
+  return of_M + (problem.kind == Kind::gfm || bilinear ? d : 0) + (problem.diagonal == Diagonal::free ? d : 0) +
          (problem.intercept ? 1 : 0);
 }
 
@@ -143,24 +191,18 @@ void RecoverOptions::validate() const {
   if (row_budget() < batch_rows())
     throw std::invalid_argument("rows must be enough for one batch, " + std::to_string(batch_rows()) + ", got " +
                                 std::to_string(row_budget()));
+  if (theory && (problem.kind == Kind::bilinear || problem.features != Features::gaussian ||
+                 problem.diagonal != Diagonal::tied || problem.noise > 0 || problem.residual > 0 || problem.intercept))
+    throw std::invalid_argument(
+        "theory goes with what the proof covers: a symmetric problem with Gaussian features, a tied diagonal and no "
+        "noise, residual spectrum or intercept");
   moment_options(*this).validate();
 }
 
 RecoverySummary recover(const RecoverOptions& options, const RecoveryHooks& hooks) {
   options.validate();
   RecoverySummary summary;
-  if (options.update == Update::one_scan) {
-    OneScanSolver<double> solver(moment_options(options));
-    const auto advance = [](OneScanSolver<double>& one_scan, const Batch<double>& batch) {
-      batch([&](const Rows<double>& rows) { one_scan.observe(rows); });
-      return one_scan.update();
-    };
-    run(options, hooks, solver, advance, summary);
-  } else {
-    PaperSolver<double> solver(moment_options(options));
-    const auto advance = [](PaperSolver<double>& paper, const Batch<double>& batch) { return paper.update(batch); };
-    run(options, hooks, solver, advance, summary);
-  }
+  run(options, hooks, summary);
   if (!summary.trace.empty()) summary.noise = summary.trace.back().residual_rms;
   summary.peak_rss_bytes = peak_rss_bytes();
   summary.verdict = verdict(options, summary);

@@ -7,6 +7,7 @@
 #include <Eigen/Eigenvalues>
 #include <Eigen/LU>
 
+#include "base/random.h"
 #include "model/low_rank.h"
 
 namespace dyad {
@@ -18,17 +19,7 @@ Eigen::VectorXd amplitude(const Model<double>& model) {
   return factors(model).col(0) * std::sqrt(std::max(0.0, model.spectrum.front()));
 }
 
-}  // namespace
-
-double interaction_error(const Model<double>& model, const Model<double>& truth) {
-  Eigen::VectorXd difference(model.rank() + truth.rank());
-  difference << as_vector(model.spectrum), -as_vector(truth.spectrum);
-  return spectral_norm<double>(side_by_side<double>(factors(model), factors(truth)), difference.asDiagonal());
-}
-
-double tan_largest_angle(const Model<double>& model, const Model<double>& truth) {
-  const auto U = factors(model);
-  const auto U_star = factors(truth);
+double tan_between(const Tall<double>& U, const Tall<double>& U_star) {
   const Small<double> inside = U_star.transpose() * U;
   const Tall<double> outside = U - U_star * inside;
   const Eigen::FullPivLU<Small<double>> lu(inside);
@@ -38,10 +29,56 @@ double tan_largest_angle(const Model<double>& model, const Model<double>& truth)
   return std::sqrt(gram.eigenvalues().maxCoeff());
 }
 
+}  // namespace
+
+double interaction_error(const Model<double>& model, const Model<double>& truth) {
+  const Sides sides(truth);
+  if (!truth.squares.empty()) {
+    const Eigen::VectorXd diagonal = diagonal_of_interactions(model) - diagonal_of_interactions(truth);
+    return operator_norm(truth.dim(), [&](const Tall<double>& Z) -> Tall<double> {
+      return sides.interactions_times(model, Z) - sides.interactions_times(truth, Z) - diagonal.asDiagonal() * Z;
+    });
+  }
+  Eigen::VectorXd difference(model.rank() + truth.rank());
+  difference << as_vector(model.spectrum), -as_vector(truth.spectrum);
+  return spectral_norm<double>(sides, side_by_side<double>(factors(model), factors(truth)), difference.asDiagonal());
+}
+
+double square_error(const Model<double>& model, const Model<double>& truth) {
+  if (truth.squares.empty()) return 0;
+  return (diagonal_of_interactions(model) + as_vector(model.squares) - diagonal_of_interactions(truth) -
+          as_vector(truth.squares))
+      .norm();
+}
+
+double tan_largest_angle(const Model<double>& model, const Model<double>& truth) {
+  const Sides sides(truth);
+  const double left = tan_between(sides.left(factors(model)), sides.left(factors(truth)));
+  return sides.two() ? std::max(left, tan_between(sides.right(factors(model)), sides.right(factors(truth)))) : left;
+}
+
 double amplitude_error(const Model<double>& model, const Model<double>& truth) {
   const Eigen::VectorXd a = amplitude(model);
   const Eigen::VectorXd a_star = amplitude(truth);
   return std::min((a - a_star).norm(), (a + a_star).norm());
+}
+
+double operator_norm(Index dim, const std::function<Tall<double>(const Tall<double>&)>& A_times) {
+  constexpr int most_iterations = 50;
+  constexpr double settled = 1e-3;
+  Random random(1, start_stream);
+  Tall<double> Z = random_orthonormal<double>(random, dim, std::min<Index>(dim, 8));
+  double norm = 0;
+  for (int iteration = 0; iteration < most_iterations; ++iteration) {
+    const Tall<double> AZ = A_times(Z);
+    const Small<double> gram = AZ.transpose() * AZ;
+    const double found =
+        std::sqrt(Eigen::SelfAdjointEigenSolver<Small<double>>(gram, Eigen::EigenvaluesOnly).eigenvalues().maxCoeff());
+    if (!std::isfinite(found) || found - norm <= settled * found) return found;
+    norm = found;
+    Z = orthonormal<double>(AZ);
+  }
+  return norm;
 }
 
 }  // namespace dyad

@@ -13,17 +13,18 @@ namespace {
 constexpr double floor_constant = 1.8;
 
 /// Below it, one update hardly shrinks the error, or makes it grow.
-Index smallest_batch(const PlantedOptions& problem) { return (problem.rank + 3) * problem.dim; }
+Index smallest_batch(const PlantedOptions& problem) { return (problem.rank + 3) * problem.total_dim(); }
 
 std::string too_small(const RecoverOptions& options) {
   const PlantedOptions& problem = options.problem;
   return fmt::format(
       "a batch of {} rows is too small for d = {}, k = {}: it takes at least (k + 3) d = {}, better 6kd = {}",
-      options.batch_rows(), problem.dim, problem.rank, smallest_batch(problem), 6 * problem.rank * problem.dim);
+      options.batch_rows(), problem.total_dim(), problem.rank, smallest_batch(problem),
+      6 * problem.rank * problem.total_dim());
 }
 
 double noise_floor(const RecoverOptions& options) {
-  const auto d = static_cast<double>(options.problem.dim);
+  const auto d = static_cast<double>(options.problem.total_dim());
   const double variance =
       options.problem.noise * options.problem.noise + 2 * d * options.problem.residual * options.problem.residual;
   return floor_constant * std::sqrt(variance * d / static_cast<double>(options.batch_rows()));
@@ -37,7 +38,6 @@ Index highest_rank(RecoverOptions options, Index rows) {
 
 /// The factor by which the error fell per batch, over the last quarter of the run.
 double recent_contraction(const std::vector<RecoveryPoint>& trace) {
-  if (trace.size() < 2) return 1;
   const std::size_t span = std::max<std::size_t>(1, trace.size() / 4);
   const double before = trace[trace.size() - 1 - span].error();
   return std::pow(before / trace.back().error(), 1 / static_cast<double>(span));
@@ -59,6 +59,7 @@ std::string reason_for_stopping_short(const RecoverOptions& options, const Recov
         "noise floor reached, about 1.8 s sqrt(d/n) = {:.2g} for batches of {} rows; batches 4 times as "
         "large halve it",
         expected, options.batch_rows());
+  if (summary.trace.size() < 2) return "the rows were enough for one batch only";
   const double factor = recent_contraction(summary.trace);
   if (factor > 1.02) {
     const double batches = std::ceil(std::log(error / options.tolerance) / std::log(factor));
@@ -74,7 +75,7 @@ std::string RecoverOptions::warning() const { return batch_rows() < smallest_bat
 
 std::string verdict(const RecoverOptions& options, const RecoverySummary& summary) {
   if (summary.trace.empty()) return "interrupted before the first batch was complete";
-  const double kd = static_cast<double>(options.problem.rank) * static_cast<double>(options.problem.dim);
+  const double kd = static_cast<double>(options.problem.rank * options.problem.total_dim());
   const std::string where =
       fmt::format("error {:.2g} after {} rows ({:.4g} kd) in {:.2f} s", summary.trace.back().error(), summary.rows,
                   static_cast<double>(summary.rows) / kd, summary.seconds);

@@ -5,64 +5,102 @@
 
 #include <Eigen/Eigenvalues>
 #include <Eigen/QR>
+#include <Eigen/SVD>
 
 namespace dyad {
 namespace {
 
-/// C S C' = Q core Q' with Q from the thin QR of C.
+/// A = QR with Q of min(rows, columns) columns.
 template <typename Scalar>
-struct Compressed {
-  Eigen::HouseholderQR<Small<Scalar>> qr;
-  Index width;
-  Eigen::SelfAdjointEigenSolver<Small<Scalar>> eigen;
+class ThinQr {
+ public:
+  explicit ThinQr(const Small<Scalar>& A) : qr_(A), width_(std::min(A.rows(), A.cols())) {}
 
-  Compressed(const Small<Scalar>& C, const Small<Scalar>& S) : qr(C), width(std::min(C.rows(), C.cols())) {
-    const Small<Scalar> R = qr.matrixQR().topRows(width).template triangularView<Eigen::Upper>();
-    const Small<Scalar> core = R * S * R.transpose();
-    eigen.compute((core + core.transpose()) / 2);
+  [[nodiscard]] Small<Scalar> R() const {
+    return qr_.matrixQR().topRows(width_).template triangularView<Eigen::Upper>();
   }
+  [[nodiscard]] Small<Scalar> Q_times(const Small<Scalar>& B) const {
+    Small<Scalar> product = Small<Scalar>::Zero(qr_.rows(), B.cols());
+    product.topRows(width_) = B;
+    product.applyOnTheLeft(qr_.householderQ());
+    return product;
+  }
+
+ private:
+  Eigen::HouseholderQR<Small<Scalar>> qr_;
+  Index width_;
 };
 
-}  // namespace
+template <typename Scalar>
+Eigen::SelfAdjointEigenSolver<Small<Scalar>> eigen_of(const ThinQr<Scalar>& qr, const Small<Scalar>& S) {
+  const Small<Scalar> core = qr.R() * S * qr.R().transpose();
+  return Eigen::SelfAdjointEigenSolver<Small<Scalar>>((core + core.transpose()) / 2);
+}
 
 template <typename Scalar>
-EigenForm<Scalar> best_rank_k(const Small<Scalar>& C, const Small<Scalar>& S, Index k, Keep keep) {
-  const Compressed<Scalar> compressed(C, S);
-  const Vector<Scalar>& values = compressed.eigen.eigenvalues();
+Factored<Scalar> best_symmetric(const Small<Scalar>& C, const Small<Scalar>& S, Index k, Keep keep) {
+  const ThinQr<Scalar> qr(C);
+  const auto eigen = eigen_of(qr, S);
+  const Vector<Scalar>& values = eigen.eigenvalues();
   const auto strength = [&](Index i) { return keep == Keep::positive ? values[i] : std::abs(values[i]); };
-  std::vector<Index> order(static_cast<std::size_t>(compressed.width));
+  std::vector<Index> order(static_cast<std::size_t>(values.size()));
   std::iota(order.begin(), order.end(), Index(0));
   std::stable_sort(order.begin(), order.end(), [&](Index i, Index j) { return strength(i) > strength(j); });
 
-  EigenForm<Scalar> kept{Tall<Scalar>(C.rows(), k), Vector<Scalar>(k)};
-  Small<Scalar> directions = Small<Scalar>::Zero(C.rows(), k);
+  Small<Scalar> directions(values.size(), k);
+  Factored<Scalar> kept{{}, Vector<Scalar>(k)};
   for (Index c = 0; c < k; ++c) {
     const Index i = order[static_cast<std::size_t>(c)];
-    directions.col(c).head(compressed.width) = compressed.eigen.eigenvectors().col(i);
+    directions.col(c) = eigen.eigenvectors().col(i);
     kept.values[c] = keep == Keep::positive ? std::max(values[i], Scalar(0)) : values[i];
   }
-  directions.applyOnTheLeft(compressed.qr.householderQ());
-  kept.vectors = directions;
+  kept.vectors = qr.Q_times(directions);
   return kept;
 }
 
 template <typename Scalar>
-Scalar spectral_norm(const Small<Scalar>& C, const Small<Scalar>& S) {
-  if (C.cols() == 0) return 0;
-  return Compressed<Scalar>(C, S).eigen.eigenvalues().cwiseAbs().maxCoeff();
+Factored<Scalar> best_bilinear(const Sides& sides, const Small<Scalar>& C, const Small<Scalar>& S, Index k) {
+  const ThinQr<Scalar> left(sides.left(C));
+  const ThinQr<Scalar> right(sides.right(C));
+  const Eigen::JacobiSVD<Small<Scalar>> svd(left.R() * S * right.R().transpose(),
+                                            Eigen::ComputeThinU | Eigen::ComputeThinV);
+  Factored<Scalar> kept{Tall<Scalar>(C.rows(), k), svd.singularValues().head(k)};
+  kept.vectors << left.Q_times(svd.matrixU().leftCols(k)), right.Q_times(svd.matrixV().leftCols(k));
+  return kept;
+}
+
+}  // namespace
+
+template <typename Scalar>
+Factored<Scalar> best_rank_k(const Sides& sides, const Small<Scalar>& C, const Small<Scalar>& S, Index k, Keep keep) {
+  return sides.two() ? best_bilinear(sides, C, S, k) : best_symmetric(C, S, k, keep);
 }
 
 template <typename Scalar>
-void set_interactions(Model<Scalar>& model, const EigenForm<Scalar>& M) {
+Scalar spectral_norm(const Sides& sides, const Small<Scalar>& C, const Small<Scalar>& S) {
+  if (C.cols() == 0) return 0;
+  if (sides.two()) return best_bilinear(sides, C, S, 1).values[0];
+  return eigen_of(ThinQr<Scalar>(C), S).eigenvalues().cwiseAbs().maxCoeff();
+}
+
+template <typename Scalar>
+void set_interactions(Model<Scalar>& model, const Factored<Scalar>& M) {
   model.factors.assign(M.vectors.data(), M.vectors.data() + M.vectors.size());
   model.spectrum.assign(M.values.data(), M.values.data() + M.values.size());
 }
 
-template EigenForm<float> best_rank_k(const Small<float>&, const Small<float>&, Index, Keep);
-template EigenForm<double> best_rank_k(const Small<double>&, const Small<double>&, Index, Keep);
-template float spectral_norm(const Small<float>&, const Small<float>&);
-template double spectral_norm(const Small<double>&, const Small<double>&);
-template void set_interactions(Model<float>&, const EigenForm<float>&);
-template void set_interactions(Model<double>&, const EigenForm<double>&);
+template <typename Scalar>
+Vector<Scalar> diagonal_of_interactions(const Model<Scalar>& model) {
+  return as_tall(model.factors, model.dim(), model.rank()).cwiseAbs2() * as_vector(model.spectrum);
+}
+
+template Factored<float> best_rank_k(const Sides&, const Small<float>&, const Small<float>&, Index, Keep);
+template Factored<double> best_rank_k(const Sides&, const Small<double>&, const Small<double>&, Index, Keep);
+template float spectral_norm(const Sides&, const Small<float>&, const Small<float>&);
+template double spectral_norm(const Sides&, const Small<double>&, const Small<double>&);
+template void set_interactions(Model<float>&, const Factored<float>&);
+template void set_interactions(Model<double>&, const Factored<double>&);
+template Vector<float> diagonal_of_interactions(const Model<float>&);
+template Vector<double> diagonal_of_interactions(const Model<double>&);
 
 }  // namespace dyad

@@ -3,25 +3,28 @@
 #include <dyad/model.h>
 
 #include "base/linear_algebra.h"
+#include "model/sides.h"
 
 namespace dyad {
 
-/// Which eigenvalues to keep: the largest by size, or the largest positive ones (missing ones are 0).
+/// Which eigenvalues to keep: the largest by size, or the largest positive ones (missing ones are 0). Singular values
+/// are positive anyway.
 enum class Keep { largest, positive };
 
 template <typename Scalar>
-struct EigenForm {
-  Tall<Scalar> vectors;   ///< orthonormal columns
+struct Factored {
+  Tall<Scalar> vectors;   ///< orthonormal columns, each side for itself
   Vector<Scalar> values;  ///< strongest first
 };
 
-/// The best rank-k part of the symmetric matrix C S C', from one thin QR of C and one eigenproblem of the size of S.
+/// The best rank-k part of C_left S C_right', from a thin QR of each side of C and one eigenproblem (symmetric) or SVD
+/// (bilinear) of the size of S. Symmetric: both sides are C, and S is symmetric.
 template <typename Scalar>
-EigenForm<Scalar> best_rank_k(const Small<Scalar>& C, const Small<Scalar>& S, Index k, Keep keep);
+Factored<Scalar> best_rank_k(const Sides& sides, const Small<Scalar>& C, const Small<Scalar>& S, Index k, Keep keep);
 
-/// |C S C'|_2, the same way.
+/// |C_left S C_right'|_2, the same way.
 template <typename Scalar>
-Scalar spectral_norm(const Small<Scalar>& C, const Small<Scalar>& S);
+Scalar spectral_norm(const Sides& sides, const Small<Scalar>& C, const Small<Scalar>& S);
 
 /// [left, right], side by side.
 template <typename Scalar>
@@ -33,6 +36,10 @@ Small<Scalar> side_by_side(const Eigen::Ref<const Tall<Scalar>>& left, const Eig
 
 /// Copies U and lambda into the model's M.
 template <typename Scalar>
-void set_interactions(Model<Scalar>& model, const EigenForm<Scalar>& M);
+void set_interactions(Model<Scalar>& model, const Factored<Scalar>& M);
+
+/// M_jj for all j of a symmetric model.
+template <typename Scalar>
+Vector<Scalar> diagonal_of_interactions(const Model<Scalar>& model);
 
 }  // namespace dyad

@@ -4,12 +4,13 @@
 
 namespace dyad {
 
-/// f(x) = b + w'x + sum_c lambda_c (U'x)_c^2, from the projections U'x and w'x of one row.
+/// b + w'x + sum_c lambda_c (U'x)_c (V'z)_c from the projections of one row; symmetric: both are U'x. The squares,
+/// where the model has any, come on top.
 template <typename Scalar>
-Scalar predict_row(const Model<Scalar>& model, const Scalar* Ux, Scalar wx) {
-  Scalar prediction = model.intercept + wx;
+Scalar predict_row(const Model<Scalar>& model, const Scalar* left, const Scalar* right, Scalar linear) {
+  Scalar prediction = model.intercept + linear;
   const Scalar* lambda = model.spectrum.data();
-  for (Index c = 0; c < model.rank(); ++c) prediction += lambda[c] * Ux[c] * Ux[c];
+  for (Index c = 0; c < model.rank(); ++c) prediction += lambda[c] * left[c] * right[c];
   return prediction;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/workers.h"
 #include "model/low_rank.h"
+#include "moment/change.h"
 #include "moment/step.h"
 #include "moment/sums.h"
 
@@ -13,20 +14,15 @@ namespace dyad {
 namespace {
 
 template <typename Scalar>
-Model<Scalar> random_start(const MomentOptions& options) {
-  options.validate();
-  Random random(options.seed, start_stream);
-  Model<Scalar> start(options.dim, options.rank);
-  as_tall(start.factors, options.dim, options.rank) = random_orthonormal<Scalar>(random, options.dim, options.rank);
-  return start;
-}
-
-template <typename Scalar>
 void require_fitting(const Model<Scalar>& start, const MomentOptions& options) {
-  if (start.dim() != options.dim || start.rank() != options.rank || !start.is_finite())
-    throw std::invalid_argument("the start must be a finite model with the dim and rank of the options");
+  const auto squares = static_cast<std::size_t>(options.diagonal == Diagonal::tied ? 0 : options.dim);
+  if (start.dim() != options.dim || start.rank() != options.rank || start.left_dim != options.left_dim ||
+      start.squares.size() != squares || !start.is_finite())
+    throw std::invalid_argument("the start must be a finite model with the dim, rank and diagonal of the options");
+  const Sides sides(start);
   const auto U = as_tall(start.factors, start.dim(), start.rank());
-  if (!(U.transpose() * U).isIdentity(Scalar(1e-3)))
+  const auto is_orthonormal = [](const auto& Q) { return (Q.transpose() * Q).isIdentity(Scalar(1e-3)); };
+  if (!is_orthonormal(sides.left(U)) || !is_orthonormal(sides.right(U)))
     throw std::invalid_argument("the factors of the start must have orthonormal columns");
 }
 
@@ -37,39 +33,42 @@ struct OneScanSolver<Scalar>::State {
   MomentOptions options;
   Workers workers;
   Model<Scalar> model;
+  ChangeEstimator estimator;
   std::optional<MomentAccumulator<Scalar>> batch;
 
   State(const MomentOptions& chosen, Model<Scalar> start)
-      : options(chosen), workers(chosen.threads), model(std::move(start)) {}
+      : options(chosen), workers(chosen.threads), model(std::move(start)), estimator(chosen) {}
 
   [[nodiscard]] auto U() const { return as_tall(model.factors, model.dim(), model.rank()); }
 
   MomentAccumulator<Scalar>& current_batch() {
-    if (!batch) batch.emplace(workers, model, U());
+    if (!batch) batch.emplace(workers, model, U(), estimator.wanted());
     return *batch;
   }
 
-  /// M+ = the best rank-k part of U Y' + Y U' - U (U'Y) U' with Y = (M + dM) U.
+  /// Symmetric: M+ = the best rank-k part of U Y' + Y U' - U (U'Y) U' with Y = (M + dM) U. Bilinear: of
+  /// U Y_right' + Y_left V' - U (U'Y_left) V' with Y_left = (M + dM) V, Y_right = (M + dM)'U. One formula, by sides.
   [[nodiscard]] Model<Scalar> next_model(const MomentSums<Scalar>& sums) const {
     const Index k = model.rank();
-    const auto n = static_cast<Scalar>(sums.rows);
-    const Tall<Scalar> Y = U() * as_vector(model.spectrum).asDiagonal() + interaction_change<Scalar>(sums, U());
+    const Sides sides(model);
+    const Tall<Scalar> factors = U();
+    const Change<Scalar> change = estimator.change(sums, factors);
+    const Tall<Scalar> Y = sides.interactions_times(model, factors) + change.dM_times_Z;
     Small<Scalar> core(2 * k, 2 * k);
-    core << -U().transpose() * Y, Small<Scalar>::Identity(k, k), Small<Scalar>::Identity(k, k),
-        Small<Scalar>::Zero(k, k);
+    core << -sides.left(factors).transpose() * sides.left(Y), Small<Scalar>::Identity(k, k),
+        Small<Scalar>::Identity(k, k), Small<Scalar>::Zero(k, k);
 
     Model<Scalar> next = model;
-    set_interactions(next, best_rank_k<Scalar>(side_by_side<Scalar>(U(), Y), core, k,
+    set_interactions(next, best_rank_k<Scalar>(sides, side_by_side<Scalar>(factors, Y), core, k,
                                                options.positive ? Keep::positive : Keep::largest));
-    if (options.linear) as_vector(next.weights) += sums.p1() / n;
-    if (options.intercept) next.intercept += static_cast<Scalar>(sums.p0) / n - (next.trace() - model.trace());
+    estimator.finish(next, model, sums, change);
     return next;
   }
 };
 
 template <typename Scalar>
 OneScanSolver<Scalar>::OneScanSolver(const MomentOptions& options)
-    : OneScanSolver(options, random_start<Scalar>(options)) {}
+    : OneScanSolver(options, random_start<Scalar>(options, options.rank)) {}
 
 template <typename Scalar>
 OneScanSolver<Scalar>::OneScanSolver(const MomentOptions& options, Model<Scalar> start) {
@@ -98,13 +97,22 @@ void OneScanSolver<Scalar>::observe(const Rows<Scalar>& rows) {
 template <typename Scalar>
 BatchReport OneScanSolver<Scalar>::update() {
   const MomentSums<Scalar> sums = state_->current_batch().total();
+  const FeatureMoments features = state_->current_batch().features();
   state_->batch.reset();
-  return step(state_->model, sums, [&] { return state_->next_model(sums); });
+  return step(state_->model, sums, [&] {
+    state_->estimator.learn(features);
+    return state_->next_model(sums);
+  });
 }
 
 template <typename Scalar>
 const Model<Scalar>& OneScanSolver<Scalar>::model() const {
   return state_->model;
+}
+
+template <typename Scalar>
+Moments OneScanSolver<Scalar>::moments() const {
+  return state_->estimator.moments();
 }
 
 template class OneScanSolver<float>;

@@ -5,47 +5,21 @@
 
 #include "base/workers.h"
 #include "model/low_rank.h"
+#include "moment/change.h"
 #include "moment/step.h"
 #include "moment/sums.h"
 
 namespace dyad {
 namespace {
 
-template <typename Scalar>
-MomentSums<Scalar> sums_over(const Batch<Scalar>& batch, Workers& workers, const Model<Scalar>& model,
-                             const Tall<Scalar>& probe) {
-  MomentAccumulator<Scalar> accumulator(workers, model, probe);
-  batch([&](const Rows<Scalar>& rows) { accumulator.add(rows); });
-  return accumulator.total();
-}
-
-/// One point of the sequence: M = (UV' + VU')/2, of rank up to 2k until it converges.
+/// One point of the sequence: M = (UV' + VU')/2, of rank up to 2k until it converges; bilinear: M = UV'.
 template <typename Scalar>
 struct PaperIterate {
-  Tall<Scalar> U;
-  Tall<Scalar> V;
-  Model<Scalar> full;     ///< b, w and all of M: what the residual is measured against
-  Model<Scalar> leading;  ///< the same with the rank-k part of M: what is exported
+  Tall<Scalar> probe;     ///< what the next batch is projected on: U; bilinear: U above an orthonormal basis of V
+  Model<Scalar> full;     ///< with all of M: what the next residual is measured against
+  Model<Scalar> leading;  ///< with the rank-k part of M: what is exported
 
-  PaperIterate(Tall<Scalar> first, Tall<Scalar> second, Scalar intercept, Vector<Scalar> weights, Keep keep)
-      : U(std::move(first)), V(std::move(second)), full(U.rows(), 0), leading(U.rows(), 0) {
-    const Index k = U.cols();
-    const Small<Scalar> both = side_by_side<Scalar>(U, V);
-    Small<Scalar> core = Small<Scalar>::Zero(2 * k, 2 * k);
-    core.topRightCorner(k, k).diagonal().setConstant(Scalar(0.5));
-    core.bottomLeftCorner(k, k).diagonal().setConstant(Scalar(0.5));
-    for (Model<Scalar>* model : {&full, &leading}) {
-      model->intercept = intercept;
-      as_vector(model->weights) = weights;
-    }
-    set_interactions(full, best_rank_k<Scalar>(both, core, std::min(2 * k, U.rows()), Keep::largest));
-    set_interactions(leading, best_rank_k<Scalar>(both, core, k, keep));
-  }
-
-  [[nodiscard]] Tall<Scalar> M_times(const Tall<Scalar>& Z) const {
-    return (U * (V.transpose() * Z) + V * (U.transpose() * Z)) / 2;
-  }
-  [[nodiscard]] bool is_finite() const { return full.is_finite() && leading.is_finite(); }
+  [[nodiscard]] bool is_finite() const { return full.is_finite() && leading.is_finite() && probe.allFinite(); }
 };
 
 }  // namespace
@@ -53,67 +27,113 @@ struct PaperIterate {
 template <typename Scalar>
 struct PaperSolver<Scalar>::State {
   MomentOptions options;
+  Sides sides;
   Workers workers;
+  ChangeEstimator estimator;
   PaperIterate<Scalar> iterate;
   bool started = false;
 
   explicit State(const MomentOptions& chosen)
-      : options(chosen), workers(chosen.threads), iterate(start_from(random_directions(chosen.rank))) {}
+      : options(chosen),
+        sides(chosen.dim, chosen.left_dim),
+        workers(chosen.threads),
+        estimator(chosen),
+        iterate(from_directions(random_start<Scalar>(chosen, chosen.rank))) {}
 
-  [[nodiscard]] Tall<Scalar> random_directions(Index columns) const {
-    Random random(options.seed, start_stream);
-    return random_orthonormal<Scalar>(random, options.dim, columns);
+  /// M = 0 and w = 0, with U (and V's directions) ready to be probed.
+  [[nodiscard]] PaperIterate<Scalar> from_directions(const Model<Scalar>& start) const {
+    return {as_tall(start.factors, start.dim(), start.rank()), start, start};
   }
 
-  /// w = 0, V = 0.
-  [[nodiscard]] PaperIterate<Scalar> start_from(Tall<Scalar> U) const {
-    const Tall<Scalar> V = Tall<Scalar>::Zero(U.rows(), U.cols());
-    return {std::move(U), V, 0, Vector<Scalar>::Zero(V.rows()), keep()};
+  MomentSums<Scalar> look_at(const Batch<Scalar>& batch, const Model<Scalar>& model, const Tall<Scalar>& probe,
+                             FeatureMoments* features) {
+    Collect collect = estimator.wanted();
+    collect.features = collect.features && features != nullptr;
+    MomentAccumulator<Scalar> accumulator(workers, model, probe, collect);
+    batch([&](const Rows<Scalar>& rows) { accumulator.add(rows); });
+    if (collect.features) *features = accumulator.features();
+    return accumulator.total();
   }
-
-  [[nodiscard]] Keep keep() const { return options.positive ? Keep::positive : Keep::largest; }
 
   /// The top-k singular vectors of H1 - h2 I/2 by subspace iteration: only products with the batch. The proof asks for
   /// them up to the sampling error, which a few iterations reach.
   BatchReport initialise(const Batch<Scalar>& batch) {
     constexpr int most_iterations = 12;
     constexpr auto settled = Scalar(0.01);
-    const Index k = options.rank;
-    const Model<Scalar> zero(options.dim, 0);
-    Tall<Scalar> Z = random_directions(std::min(2 * k, options.dim));
-    EigenForm<Scalar> top;
+    const Index columns = std::min(2 * options.rank, std::min(sides.left_count(), sides.right_count()));
+    const Model<Scalar> start = random_start<Scalar>(options, columns);
+    Model<Scalar> nothing(options.dim, 0, options.left_dim);
+    nothing.squares = start.squares;
+    Tall<Scalar> Z = as_tall(start.factors, options.dim, columns);
+    Factored<Scalar> top;
     Scalar found_before = 0;
-    MomentSums<Scalar> sums(options.dim, Z.cols());
+    MomentSums<Scalar> sums(options.dim, columns, false);
     for (int iteration = 0; iteration < most_iterations; ++iteration) {
-      sums = sums_over(batch, workers, zero, Z);
+      FeatureMoments features(0);
+      sums = look_at(batch, nothing, Z, iteration == 0 ? &features : nullptr);
       if (sums.rows == 0 || !sums.is_finite()) break;
-      const Tall<Scalar> HZ = interaction_change<Scalar>(sums, Z);
-      top = best_rank_k<Scalar>(Z, Z.transpose() * HZ, k, Keep::largest);
+      if (iteration == 0) estimator.learn(features);
+      const Tall<Scalar> HZ = estimator.change(sums, Z).dM_times_Z;
+      top = best_rank_k<Scalar>(sides, Z, sides.left(Z).transpose() * sides.left(HZ), options.rank, Keep::largest);
       const Scalar found = top.values.cwiseAbs().sum();
       if (found - found_before < settled * found) break;
       found_before = found;
-      Z = orthonormal<Scalar>(HZ);
+      Z = sides.orthonormal_sides<Scalar>(HZ);
     }
-    return step(iterate, sums, [&] { return start_from(top.vectors); });
+    return step(iterate, sums, [&] {
+      Model<Scalar> directions = iterate.full;
+      directions.factors.assign(top.vectors.data(), top.vectors.data() + top.vectors.size());
+      return from_directions(directions);
+    });
   }
 
   BatchReport advance(const Batch<Scalar>& batch) {
-    const PaperIterate<Scalar>& now = iterate;
-    const MomentSums<Scalar> sums = sums_over(batch, workers, now.full, now.U);
+    const Model<Scalar>& now = iterate.full;
+    FeatureMoments features(0);
+    const MomentSums<Scalar> sums = look_at(batch, now, iterate.probe, &features);
     return step(iterate, sums, [&] {
-      const Tall<Scalar> U = orthonormal<Scalar>(now.M_times(now.U) + interaction_change<Scalar>(sums, now.U));
-      const MomentSums<Scalar> again = sums_over(batch, workers, now.full, U);
-      const Tall<Scalar> V = now.M_times(U) + interaction_change<Scalar>(again, U);
-      const auto n = static_cast<Scalar>(sums.rows);
-      Vector<Scalar> weights = as_vector(now.full.weights);
-      if (options.linear) weights += sums.p1() / n;
-      Scalar intercept = now.full.intercept;
-      if (options.intercept) {
-        const Scalar trace_change = U.cwiseProduct(V).sum() - now.U.cwiseProduct(now.V).sum();
-        intercept += static_cast<Scalar>(sums.p0) / n - trace_change;
-      }
-      return PaperIterate<Scalar>(U, V, intercept, std::move(weights), keep());
+      estimator.learn(features);
+      const Change<Scalar> change = estimator.change(sums, iterate.probe);
+      const Tall<Scalar> Y = sides.interactions_times(now, iterate.probe) + change.dM_times_Z;
+      const Tall<Scalar> U = orthonormal<Scalar>(sides.left(Y));
+
+      Tall<Scalar> Z = Tall<Scalar>::Zero(options.dim, options.rank);
+      Z.topRows(U.rows()) = U;
+      const MomentSums<Scalar> again = look_at(batch, now, Z, nullptr);
+      const Tall<Scalar> V =
+          sides.right(Tall<Scalar>(sides.interactions_times(now, Z) + estimator.change(again, Z).dM_times_Z));
+      return assemble(U, V, sums, change);
     });
+  }
+
+  [[nodiscard]] PaperIterate<Scalar> assemble(const Tall<Scalar>& U, const Tall<Scalar>& V,
+                                              const MomentSums<Scalar>& sums, const Change<Scalar>& change) const {
+    const Index k = options.rank;
+    PaperIterate<Scalar> next = iterate;
+    Small<Scalar> both;
+    Small<Scalar> core;
+    if (sides.two()) {
+      both.resize(options.dim, k);
+      both << U, V;
+      core.setIdentity(k, k);
+      next.probe << U, orthonormal<Scalar>(V);
+    } else {
+      both = side_by_side<Scalar>(U, V);
+      core.setZero(2 * k, 2 * k);
+      core.topRightCorner(k, k).diagonal().setConstant(Scalar(0.5));
+      core.bottomLeftCorner(k, k).diagonal().setConstant(Scalar(0.5));
+      next.probe = U;
+    }
+    const Index full_rank = std::min(core.rows(), options.dim);
+    set_interactions(next.full, best_rank_k<Scalar>(sides, both, core, full_rank, Keep::largest));
+    estimator.finish(next.full, iterate.full, sums, change);
+
+    next.leading = next.full;
+    set_interactions(next.leading,
+                     best_rank_k<Scalar>(sides, both, core, k, options.positive ? Keep::positive : Keep::largest));
+    if (!next.full.squares.empty())  // the coefficients of the squares stay
+      as_vector(next.leading.squares) += diagonal_of_interactions(next.full) - diagonal_of_interactions(next.leading);
+    return next;
   }
 };
 
@@ -139,8 +159,23 @@ BatchReport PaperSolver<Scalar>::update(const Batch<Scalar>& batch) {
 }
 
 template <typename Scalar>
+bool PaperSolver<Scalar>::started() const {
+  return state_->started;
+}
+
+template <typename Scalar>
 const Model<Scalar>& PaperSolver<Scalar>::model() const {
   return state_->iterate.leading;
+}
+
+template <typename Scalar>
+const Model<Scalar>& PaperSolver<Scalar>::full_model() const {
+  return state_->iterate.full;
+}
+
+template <typename Scalar>
+Moments PaperSolver<Scalar>::moments() const {
+  return state_->estimator.moments();
 }
 
 template class PaperSolver<float>;

@@ -6,11 +6,25 @@
 
 #include <dyad/moment.h>
 
+#include "base/random.h"
+#include "model/sides.h"
 #include "moment/sums.h"
 
 namespace dyad {
 
-/// Replaces the state by make_next(), unless the batch or what was made of it is not finite.
+/// Random directions, and nothing learned yet.
+template <typename Scalar>
+Model<Scalar> random_start(const MomentOptions& options, Index columns) {
+  options.validate();
+  Random random(options.seed, start_stream);
+  Model<Scalar> start(options.dim, columns, options.left_dim);
+  as_tall(start.factors, options.dim, columns) =
+      Sides(start).orthonormal_sides<Scalar>(random_normal<Scalar>(random, options.dim, columns));
+  if (options.diagonal != Diagonal::tied) start.squares.resize(static_cast<std::size_t>(options.dim));
+  return start;
+}
+
+/// Replaces the iterate by make_next(), unless the batch or what was made of it is not finite.
 template <typename Scalar, typename Iterate, typename MakeNext>
 BatchReport step(Iterate& iterate, const MomentSums<Scalar>& sums, MakeNext&& make_next) {
   if (sums.rows == 0) throw std::invalid_argument("an update needs at least one row in its batch");

@@ -28,10 +28,9 @@ void refuse_non_finite(const Rows<Scalar>& rows) {
   };
   for (Index i = 0; i < rows.count(); ++i) {
     if (!std::isfinite(rows.targets()[static_cast<std::size_t>(i)])) refuse(i, "the target");
-    const Scalar* first = rows.is_sparse() ? rows.values() + rows.offset(i) : rows.row(i);
-    const Index entries = rows.is_sparse() ? rows.offset(i + 1) - rows.offset(i) : rows.dim();
-    for (Index e = 0; e < entries; ++e)
-      if (!std::isfinite(first[e])) refuse(i, "entry " + std::to_string(e));
+    rows.for_each_entry(i, [&](Index j, Scalar x) {
+      if (!std::isfinite(x)) refuse(i, "feature " + std::to_string(j));
+    });
   }
 }
 
@@ -39,7 +38,7 @@ void refuse_non_finite(const Rows<Scalar>& rows) {
 
 template <typename Scalar>
 bool MomentSums<Scalar>::is_finite() const {
-  return std::isfinite(p0) && std::isfinite(residual_squares) && moments.allFinite();
+  return std::isfinite(p0) && std::isfinite(residual_squares) && moments.allFinite() && p2.allFinite();
 }
 
 template <typename Scalar>
@@ -48,23 +47,23 @@ MomentSums<Scalar>& MomentSums<Scalar>::operator+=(const MomentSums& other) {
   p0 += other.p0;
   residual_squares += other.residual_squares;
   moments += other.moments;
+  p2 += other.p2;
   return *this;
 }
 
 template <typename Scalar>
-Tall<Scalar> interaction_change(const MomentSums<Scalar>& sums, const Eigen::Ref<const Tall<Scalar>>& Z) {
-  return (sums.G() - static_cast<Scalar>(sums.p0) * Z) / static_cast<Scalar>(2 * sums.rows);
-}
-
-template <typename Scalar>
 MomentAccumulator<Scalar>::MomentAccumulator(Workers& workers, const Model<Scalar>& model,
-                                             const Eigen::Ref<const Tall<Scalar>>& probe)
+                                             const Eigen::Ref<const Tall<Scalar>>& probe, Collect collect)
     : workers_(workers),
       model_(model),
+      sides_(model),
       probes_(probe.cols()),
+      collect_(collect),
       probe_is_model_(probe.data() == model.factors.data()),
       projector_(model.dim(), model.rank() + 1 + (probe_is_model_ ? 0 : probes_)),
-      by_worker_(static_cast<std::size_t>(workers.count()), MomentSums<Scalar>(model.dim(), probes_)) {
+      by_worker_(static_cast<std::size_t>(workers.count()),
+                 OfOneWorker{MomentSums<Scalar>(model.dim(), probes_, collect.squares),
+                             FeatureMoments(collect.features ? model.dim() : 0)}) {
   projector_.leftCols(model.rank()) = as_tall(model.factors, model.dim(), model.rank());
   projector_.col(model.rank()) = as_vector(model.weights);
   if (!probe_is_model_) projector_.rightCols(probes_) = probe;
@@ -79,28 +78,48 @@ void MomentAccumulator<Scalar>::add(const Rows<Scalar>& rows) {
 }
 
 template <typename Scalar>
-void MomentAccumulator<Scalar>::add_part(const Rows<Scalar>& rows, MomentSums<Scalar>& sums) const {
+void MomentAccumulator<Scalar>::add_part(const Rows<Scalar>& rows, OfOneWorker& own) const {
+  MomentSums<Scalar>& sums = own.sums;
   const Index chunk = std::min(cached_rows(rows), rows.count());
   const Index rank = model_.rank();
   const Index first_probe = probe_is_model_ ? 0 : rank + 1;
-  Tall<Scalar> projected(chunk, projector_.cols());
-  Tall<Scalar> weighted(chunk, probes_ + 1);  // r [x'Z, 1], row by row
+  const Index width = projector_.cols();
+  const Index right_first = sides_.right_first();
+  // Projections of the left and the right side of each row, and r [(other side)'Z, 1]; symmetric: both are one.
+  Tall<Scalar> left(chunk, width);
+  Tall<Scalar> left_weighted(chunk, probes_ + 1);
+  Tall<Scalar> right(sides_.two() ? chunk : 0, width);
+  Tall<Scalar> right_weighted(sides_.two() ? chunk : 0, probes_ + 1);
+  Vector<Scalar> square = Vector<Scalar>::Zero(chunk);
   for (Index first = 0; first < rows.count(); first += chunk) {
     const Rows<Scalar> part = rows.slice(first, std::min(chunk, rows.count() - first));
-    project(part, projector_.data(), projector_.cols(), projected.data());
+    project(sides_.left(part), projector_.data(), width, left.data());
+    if (sides_.two()) project(sides_.right(part), projector_.data() + right_first * width, width, right.data());
+    if (!model_.squares.empty()) project_squares(part, model_.squares.data(), square.data());
     double p0 = 0;
     double squares = 0;
+    const auto scale = [&](const Scalar* projected, Scalar residual, Scalar* weighted) {
+      for (Index c = 0; c < probes_; ++c) weighted[c] = residual * projected[first_probe + c];
+      weighted[probes_] = residual;
+    };
     for (Index i = 0; i < part.count(); ++i) {
-      const Scalar* Px = &projected(i, 0);
-      const Scalar residual = part.targets()[static_cast<std::size_t>(i)] - predict_row(model_, Px, Px[rank]);
-      Scalar* scaled = &weighted(i, 0);
-      for (Index c = 0; c < probes_; ++c) scaled[c] = residual * Px[first_probe + c];
-      scaled[probes_] = residual;
+      const Scalar* Lx = left.data() + i * width;
+      const Scalar* Rx = sides_.two() ? right.data() + i * width : Lx;
+      const Scalar linear = sides_.two() ? Lx[rank] + Rx[rank] : Lx[rank];
+      const Scalar residual =
+          part.targets()[static_cast<std::size_t>(i)] - predict_row(model_, Lx, Rx, linear) - square[i];
+      scale(Rx, residual, left_weighted.data() + i * (probes_ + 1));
+      if (sides_.two()) scale(Lx, residual, right_weighted.data() + i * (probes_ + 1));
       p0 += residual;
       squares += static_cast<double>(residual) * residual;
     }
     if (!std::isfinite(squares)) refuse_non_finite(part);
-    add_back_projection(part, weighted.data(), weighted.cols(), sums.moments.data());
+    add_back_projection(sides_.left(part), left_weighted.data(), probes_ + 1, sums.moments.data());
+    if (sides_.two())
+      add_back_projection(sides_.right(part), right_weighted.data(), probes_ + 1,
+                          sums.moments.data() + right_first * (probes_ + 1));
+    if (collect_.squares) add_back_projected_squares(part, left_weighted.data() + probes_, probes_ + 1, sums.p2.data());
+    if (collect_.features) own.features.add(part);
     sums.rows += part.count();
     sums.p0 += p0;
     sums.residual_squares += squares;
@@ -109,15 +128,20 @@ void MomentAccumulator<Scalar>::add_part(const Rows<Scalar>& rows, MomentSums<Sc
 
 template <typename Scalar>
 MomentSums<Scalar> MomentAccumulator<Scalar>::total() const {
-  MomentSums<Scalar> total = by_worker_.front();
-  for (std::size_t worker = 1; worker < by_worker_.size(); ++worker) total += by_worker_[worker];
+  MomentSums<Scalar> total = by_worker_.front().sums;
+  for (std::size_t worker = 1; worker < by_worker_.size(); ++worker) total += by_worker_[worker].sums;
+  return total;
+}
+
+template <typename Scalar>
+FeatureMoments MomentAccumulator<Scalar>::features() const {
+  FeatureMoments total = by_worker_.front().features;
+  for (std::size_t worker = 1; worker < by_worker_.size(); ++worker) total += by_worker_[worker].features;
   return total;
 }
 
 template struct MomentSums<float>;
 template struct MomentSums<double>;
-template Tall<float> interaction_change(const MomentSums<float>&, const Eigen::Ref<const Tall<float>>&);
-template Tall<double> interaction_change(const MomentSums<double>&, const Eigen::Ref<const Tall<double>>&);
 template class MomentAccumulator<float>;
 template class MomentAccumulator<double>;
 

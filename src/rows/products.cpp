@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include <cblas.h>
+#include <Eigen/Core>
 
 namespace dyad {
 namespace {
@@ -43,6 +44,12 @@ void gemm(CBLAS_TRANSPOSE transpose, Index m, Index n, Index k, const double* A,
               blas(n));
 }
 
+template <typename Scalar>
+Scalar dot_squares(const Scalar* q, const Scalar* x, Index dim) {
+  using Array = Eigen::Map<const Eigen::Array<Scalar, Eigen::Dynamic, 1>>;
+  return (Array(q, dim) * Array(x, dim).square()).sum();
+}
+
 }  // namespace
 
 template <typename Scalar>
@@ -50,17 +57,16 @@ void project(const Rows<Scalar>& rows, const Scalar* B, Index width, Scalar* out
   if (rows.count() == 0 || width == 0) return;
   if (!rows.is_sparse()) {
     const BlasTurn turn;
-    gemm(CblasNoTrans, rows.count(), width, rows.dim(), rows.row(0), rows.dim(), B, 0, out);
+    gemm(CblasNoTrans, rows.count(), width, rows.dim(), rows.row(0), rows.stride(), B, 0, out);
     return;
   }
   std::fill(out, out + rows.count() * width, Scalar(0));
   for (Index i = 0; i < rows.count(); ++i) {
     Scalar* projected = out + i * width;
-    for (Index e = rows.offset(i); e < rows.offset(i + 1); ++e) {
-      const Scalar x = rows.values()[e];
-      const Scalar* feature = B + rows.columns()[e] * width;
+    rows.for_each_entry(i, [&](Index j, Scalar x) {
+      const Scalar* feature = B + j * width;
       for (Index c = 0; c < width; ++c) projected[c] += x * feature[c];
-    }
+    });
   }
 }
 
@@ -69,16 +75,36 @@ void add_back_projection(const Rows<Scalar>& rows, const Scalar* C, Index width,
   if (rows.count() == 0 || width == 0) return;
   if (!rows.is_sparse()) {
     const BlasTurn turn;
-    gemm(CblasTrans, rows.dim(), width, rows.count(), rows.row(0), rows.dim(), C, 1, out);
+    gemm(CblasTrans, rows.dim(), width, rows.count(), rows.row(0), rows.stride(), C, 1, out);
     return;
   }
   for (Index i = 0; i < rows.count(); ++i) {
     const Scalar* projected = C + i * width;
-    for (Index e = rows.offset(i); e < rows.offset(i + 1); ++e) {
-      const Scalar x = rows.values()[e];
-      Scalar* feature = out + rows.columns()[e] * width;
+    rows.for_each_entry(i, [&](Index j, Scalar x) {
+      Scalar* feature = out + j * width;
       for (Index c = 0; c < width; ++c) feature[c] += x * projected[c];
+    });
+  }
+}
+
+template <typename Scalar>
+void project_squares(const Rows<Scalar>& rows, const Scalar* q, Scalar* out) {
+  for (Index i = 0; i < rows.count(); ++i) {
+    if (!rows.is_sparse()) {
+      out[i] = dot_squares(q, rows.row(i), rows.dim());
+      continue;
     }
+    Scalar sum = 0;
+    rows.for_each_entry(i, [&](Index j, Scalar x) { sum += q[j] * x * x; });
+    out[i] = sum;
+  }
+}
+
+template <typename Scalar>
+void add_back_projected_squares(const Rows<Scalar>& rows, const Scalar* c, Index stride, Scalar* out) {
+  for (Index i = 0; i < rows.count(); ++i) {
+    const Scalar weight = c[i * stride];
+    rows.for_each_entry(i, [&](Index j, Scalar x) { out[j] += weight * x * x; });
   }
 }
 
@@ -94,6 +120,10 @@ template void project(const Rows<float>&, const float*, Index, float*);
 template void project(const Rows<double>&, const double*, Index, double*);
 template void add_back_projection(const Rows<float>&, const float*, Index, float*);
 template void add_back_projection(const Rows<double>&, const double*, Index, double*);
+template void project_squares(const Rows<float>&, const float*, float*);
+template void project_squares(const Rows<double>&, const double*, double*);
+template void add_back_projected_squares(const Rows<float>&, const float*, Index, float*);
+template void add_back_projected_squares(const Rows<double>&, const double*, Index, double*);
 template Index cached_rows(const Rows<float>&);
 template Index cached_rows(const Rows<double>&);
 

@@ -28,6 +28,7 @@ Rows<Scalar> Rows<Scalar>::dense(std::span<const Scalar> values, Index dim, std:
   Rows rows;
   rows.count_ = size / dim;
   rows.dim_ = dim;
+  rows.stride_ = dim;
   rows.values_ = values.data();
   require_targets(targets.size(), rows.count_);
   rows.targets_ = targets.empty() ? nullptr : targets.data();
@@ -68,8 +69,21 @@ Rows<Scalar> Rows<Scalar>::slice(Index first, Index count) const {
   if (is_sparse())
     part.offsets_ += first;
   else
-    part.values_ += first * dim_;
+    part.values_ += first * stride_;
   if (has_targets()) part.targets_ += first;
+  return part;
+}
+
+template <typename Scalar>
+Rows<Scalar> Rows<Scalar>::window(Index first, Index count) const {
+  require(first >= 0 && count >= 1 && first + count <= dim_,
+          "a window must lie inside the " + std::to_string(dim_) + " features");
+  Rows part = *this;
+  part.dim_ = count;
+  if (is_sparse())
+    part.first_column_ += first;
+  else
+    part.values_ += first;
   return part;
 }
 

@@ -4,6 +4,7 @@
 #include <dyad/recover.h>
 
 #include "base/linear_algebra.h"
+#include "base/random.h"
 #include "base/workers.h"
 #include "rows/block.h"
 
@@ -14,6 +15,8 @@ class PlantedProblem {
  public:
   explicit PlantedProblem(const PlantedOptions& options);
 
+  [[nodiscard]] const PlantedOptions& options() const { return options_; }
+
   /// b*, w* and the rank-k part of M*.
   [[nodiscard]] const Model<double>& truth() const { return truth_; }
 
@@ -22,12 +25,15 @@ class PlantedProblem {
   void read(Index first, Index count, Workers& workers, DenseBlock<Scalar>& block) const;
 
  private:
-  [[nodiscard]] double target(const Eigen::RowVectorXd& x, double noise) const;
+  void draw_features(Random& random, Eigen::RowVectorXd& x) const;
+  [[nodiscard]] double target(const Eigen::RowVectorXd& x) const;
+  [[nodiscard]] double residual(const Eigen::RowVectorXd& x, const Eigen::RowVectorXd& Lx,
+                                const Eigen::RowVectorXd& Rx) const;
 
   PlantedOptions options_;
   Model<double> truth_;
-  Tall<double> projector_;         ///< [U*, w*]
-  Eigen::ArrayXd residual_signs_;  ///< M* beyond rank k is residual (I - UU') diag(signs) (I - UU')
+  Index right_first_;              ///< bilinear: where z begins; symmetric: 0, for z is x
+  Eigen::ArrayXd residual_signs_;  ///< M* beyond rank k is residual (I - UU') diag(signs) (I - VV')
 };
 
 }  // namespace dyad

@@ -38,6 +38,34 @@ TEST(RecoverCommand, EveryKindAndUpdateConverges) {
     }
 }
 
+TEST(RecoverCommand, BilinearAndOtherFeatures) {
+  for (const char* arguments :
+       {"bilinear --dim 20x30 --rank 2", "gfm --dim 40 --rank 2 --features uniform",
+        "gfm --dim 40 --rank 2 --features rademacher --diagonal zero", "sensing --dim 40 --rank 2 --diagonal free"}) {
+    const Result result = run_dyad(std::string("recover ") + arguments + " --tolerance 1e-6 --json --quiet");
+    EXPECT_EQ(result.exit_code, 0) << arguments << ": " << result.out;
+    EXPECT_EQ(json::parse(result.out).contains("error_squares"), std::string(arguments).ends_with("free"));
+  }
+}
+
+TEST(RecoverCommand, TheorySaysWhenItIsVacuous) {
+  const Result tight = run_dyad("recover gfm --dim 20 --rank 2 --batch 24000 --theory --update paper --json");
+  const json trace = json::parse(tight.out).at("trace");
+  EXPECT_FALSE(trace.at(0).contains("theory"));
+  for (std::size_t t = 1; t < trace.size(); ++t) {
+    const json& theory = trace.at(t).at("theory");
+    EXPECT_TRUE(theory.at("applies").get<bool>());
+    EXPECT_FALSE(theory.at("vacuous").get<bool>());
+    EXPECT_LE(trace.at(t).at("tan_theta").get<double>(), theory.at("alpha_bound").get<double>());
+    EXPECT_LE(trace.at(t).at("error_w").get<double>(), theory.at("beta_bound").get<double>());
+    EXPECT_LE(trace.at(t).at("error_M").get<double>(), theory.at("gamma_bound").get<double>());
+  }
+  EXPECT_NE(tight.err.find("The proof predicts"), std::string::npos);
+  const Result loose = run_dyad("recover gfm --dim 20 --rank 2 --batch 240 --theory");
+  EXPECT_NE(loose.err.find(", vacuous"), std::string::npos);
+  EXPECT_NE(loose.err.find("That does not matter"), std::string::npos);
+}
+
 TEST(RecoverCommand, ProgressIsOneLinePerBatchOnStandardError) {
   const Result result = run_dyad("recover gfm --dim 30 --rank 2 --rows 3600 --batch 360");
   const json fields = json::parse(run_dyad("recover gfm --dim 30 --rank 2 --rows 3600 --batch 360 --json").out);
@@ -87,13 +115,20 @@ TEST(RecoverCommand, WrongUsageExitsTwoAndSaysWhatIsAllowed) {
       {"gfm --dim 20 --rank 21", "[1, 20]"},
       {"gfm --dim 20 --rank -3", "[1, 20]"},
       {"gfm --dim 20 --rank 5 --batch 4", "at least as many rows as the rank"},
-      {"cubic --dim 20", "gfm, sensing, phase"},
+      {"cubic --dim 20", "gfm, sensing, phase, bilinear"},
       {"gfm --dim 20 --noise -1", "at least 0"},
       {"gfm --dim 20 --noise nan", "at least 0"},
       {"gfm --dim 0", "[1, 2^31)"},
       {"gfm --dim 99999999999", "[1, 2^31)"},
       {"gfm --dim many", "whole number"},
-      {"gfm --dim 60x80", "whole number"},
+      {"gfm --dim 60x80", "two dims"},
+      {"bilinear --dim 60", "D1xD2"},
+      {"bilinear --dim 60x80 --rank 61", "[1, 60]"},
+      {"bilinear --dim 60x80 --theory", "proof"},
+      {"gfm --dim 20 --features uniform --theory", "proof"},
+      {"gfm --dim 20 --moments wrong", "auto, gaussian, estimated"},
+      {"gfm --dim 20 --diagonal none", "tied, zero, free"},
+      {"phase --dim 20 --diagonal free", "gfm and sensing"},
       {"gfm --dim 20 --condition 0.1", "at least 1"},
       {"gfm --dim 20 --residual 1", "[0, 1/condition)"},
       {"gfm --dim 20 --tolerance 0", "above 0"},

@@ -114,6 +114,118 @@ TEST(Recover, SensingAndPhase) {
       }
 }
 
+TEST(Recover, Bilinear) {
+  for (const Update update : both_updates)
+    for (const double condition : {1.0, 100.0})
+      for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+        RecoverOptions options = problem(60, 3, seed);
+        options.problem.kind = Kind::bilinear;
+        options.problem.right_dim = 80;
+        options.problem.condition = condition;
+        options.update = update;
+        EXPECT_EQ(recover(options).outcome, Outcome::converged) << name(options);
+      }
+  RecoverOptions options = problem(20, 2);
+  options.problem.kind = Kind::bilinear;
+  options.problem.right_dim = 30;
+  options.problem.intercept = 2;
+  const RecoverySummary summary = recover(options);
+  EXPECT_EQ(summary.outcome, Outcome::converged);
+  EXPECT_LT(summary.trace.back().error_b, 1e-5);
+}
+
+Index rows_with(Features features, Moments moments, std::uint64_t seed) {
+  RecoverOptions options = problem(100, 3, seed);
+  options.problem.features = features;
+  options.moments = moments;
+  options.batch = 20 * 3 * 100;
+  const RecoverySummary summary = recover(options);
+  EXPECT_EQ(summary.outcome, Outcome::converged) << name(options);
+  return summary.rows;
+}
+
+TEST(Recover, EstimatedMomentsSaveRowsWhereFeaturesAreSkewed) {
+  Index gaussian = 0;
+  Index estimated = 0;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    gaussian += rows_with(Features::skewed, Moments::gaussian, seed);
+    estimated += rows_with(Features::skewed, Moments::estimated, seed);
+  }
+  EXPECT_LE(static_cast<double>(estimated), 0.7 * static_cast<double>(gaussian));
+}
+
+TEST(Recover, EstimatedMomentsCostNothingWhereFeaturesAreUniform) {
+  Index gaussian = 0;
+  Index estimated = 0;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    gaussian += rows_with(Features::uniform, Moments::gaussian, seed);
+    estimated += rows_with(Features::uniform, Moments::estimated, seed);
+  }
+  EXPECT_LE(static_cast<double>(estimated), 1.05 * static_cast<double>(gaussian));
+}
+
+TEST(Recover, AutomaticMomentsFollowTheData) {
+  RecoverOptions options = problem(50, 2);
+  options.rows = options.batch_rows();
+  EXPECT_EQ(recover(options).moments, Moments::gaussian);
+  options.problem.features = Features::skewed;
+  for (const Update update : both_updates) {
+    options.update = update;
+    EXPECT_EQ(recover(options).moments, Moments::estimated);
+  }
+}
+
+TEST(Recover, TwoValuedFeaturesWithoutADiagonal) {
+  for (const Update update : both_updates)
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      RecoverOptions options = problem(100, 3, seed);
+      options.problem.features = Features::rademacher;
+      options.problem.diagonal = Diagonal::zero;
+      options.update = update;
+      const RecoverySummary summary = recover(options);
+      EXPECT_EQ(summary.outcome, Outcome::converged) << name(options);
+      EXPECT_LE(summary.rows, 220 * 3 * 100) << name(options);
+    }
+}
+
+TEST(Recover, FreeDiagonalFindsTheSquaresToo) {
+  for (const Update update : both_updates)
+    for (const Features features : {Features::gaussian, Features::uniform}) {
+      RecoverOptions options = problem(60, 2);
+      options.problem.features = features;
+      options.problem.diagonal = Diagonal::free;
+      options.problem.intercept = 1;
+      options.update = update;
+      const RecoverySummary summary = recover(options);
+      EXPECT_EQ(summary.outcome, Outcome::converged) << name(options);
+      EXPECT_LT(summary.trace.back().error_squares, 1e-5) << name(options);
+      EXPECT_LT(summary.trace.back().error_b, 1e-5) << name(options);
+    }
+}
+
+TEST(Recover, TheoryBoundsWhatIsMeasured) {
+  for (const Update update : both_updates)
+    for (const Kind kind : {Kind::gfm, Kind::sensing})
+      for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+        RecoverOptions options = problem(30, 2, seed);
+        options.problem.kind = kind;
+        options.update = update;
+        options.theory = true;
+        options.batch = 600 * 2 * 30;
+        const RecoverySummary summary = recover(options);
+        EXPECT_EQ(summary.outcome, Outcome::converged) << name(options);
+        int bounds = 0;
+        for (const RecoveryPoint& point : summary.trace) {
+          if (!point.theory || !point.theory->applies) continue;
+          ++bounds;
+          EXPECT_LE(point.tan_theta, point.theory->alpha_bound) << name(options);
+          EXPECT_LE(point.error_w, point.theory->beta_bound) << name(options);
+          EXPECT_LE(point.error_M, point.theory->gamma_bound) << name(options);
+        }
+        EXPECT_GE(bounds, 4) << name(options);
+      }
+}
+
 TEST(Recover, PositiveAndIntercept) {
   for (const Update update : both_updates) {
     RecoverOptions options = problem(60, 4);

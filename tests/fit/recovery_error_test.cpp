@@ -38,6 +38,42 @@ TEST(RecoveryError, SeesDifferencesFarBelowTheSquareRootOfRounding) {
   EXPECT_NEAR(tan_largest_angle(model, truth), 1e-11, 3e-12);
 }
 
+TEST(RecoveryError, BilinearErrorsLookAtBothSides) {
+  const auto model = test::random_model<double>(12, 2, 1, 5);
+  const auto truth = test::random_model<double>(12, 2, 2, 5);
+  const Eigen::MatrixXd difference = test::dense_interactions(model) - test::dense_interactions(truth);
+  EXPECT_NEAR(interaction_error(model, truth), Eigen::JacobiSVD<Eigen::MatrixXd>(difference).singularValues()[0],
+              1e-12);
+  Model<double> half = truth;  // the left directions are right, the others are not
+  as_tall(half.factors, 12, 2).bottomRows(7) = as_tall(model.factors, 12, 2).bottomRows(7);
+  EXPECT_GT(tan_largest_angle(half, truth), 0.1);
+  EXPECT_LT(tan_largest_angle(truth, truth), 1e-14);
+}
+
+TEST(RecoveryError, WithSquaresOfTheirOwnOnlyOffDiagonalsCompare) {
+  auto model = test::random_model<double>(40, 3, 1);
+  auto truth = test::random_model<double>(40, 2, 2);
+  model.squares.assign(40, 0.5);
+  truth.squares.assign(40, -1);
+  Eigen::MatrixXd difference = test::dense_interactions(model) - test::dense_interactions(truth);
+  EXPECT_NEAR(square_error(model, truth), (difference.diagonal().array() + 1.5).matrix().norm(), 1e-12);
+  difference.diagonal().setZero();
+  const double expected = difference.selfadjointView<Eigen::Lower>().eigenvalues().cwiseAbs().maxCoeff();
+  EXPECT_NEAR(interaction_error(model, truth), expected, 0.01 * expected);
+}
+
+TEST(RecoveryError, OperatorNormIsRightToAPercent) {
+  for (const Index dim : {1, 5, 60}) {
+    Random random(3, 0);
+    const Eigen::MatrixXd half = random_normal<double>(random, dim, dim);
+    const Eigen::MatrixXd A = half + half.transpose();
+    const double expected = A.selfadjointView<Eigen::Lower>().eigenvalues().cwiseAbs().maxCoeff();
+    const double found = operator_norm(dim, [&](const Tall<double>& Z) -> Tall<double> { return A * Z; });
+    EXPECT_LE(found, expected * (1 + 1e-12));
+    EXPECT_GE(found, 0.98 * expected);
+  }
+}
+
 TEST(RecoveryError, NoCommonDirectionIsInfinite) {
   Model<double> model(4, 1);
   Model<double> truth(4, 1);

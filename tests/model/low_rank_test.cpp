@@ -1,5 +1,7 @@
 #include "model/low_rank.h"
 
+#include <tuple>
+
 #include <gtest/gtest.h>
 
 #include "support.h"
@@ -10,6 +12,7 @@ namespace {
 struct Problem {
   Small<double> C;
   Small<double> S;
+  [[nodiscard]] Sides sides() const { return {C.rows(), 0}; }
   [[nodiscard]] Eigen::MatrixXd dense() const { return C * S * C.transpose(); }
 };
 
@@ -23,7 +26,7 @@ TEST(LowRank, BestRankKIsThatOfAllEigenvalues) {
   for (const auto& [dim, width] : {std::pair<Index, Index>{20, 6}, {5, 8}, {6, 6}}) {
     const Problem problem = random_problem(dim, width, 1);
     for (Index k = 1; k <= std::min(dim, width); ++k) {
-      const auto kept = best_rank_k<double>(problem.C, problem.S, k, Keep::largest);
+      const auto kept = best_rank_k<double>(problem.sides(), problem.C, problem.S, k, Keep::largest);
       const Eigen::MatrixXd part = kept.vectors * kept.values.asDiagonal() * kept.vectors.transpose();
       EXPECT_LT((part - test::brute_force_rank_k(problem.dense(), k)).norm(), 1e-11 * problem.dense().norm());
       EXPECT_TRUE((kept.vectors.transpose() * kept.vectors).isIdentity(1e-12));
@@ -35,7 +38,7 @@ TEST(LowRank, BestRankKIsThatOfAllEigenvalues) {
 TEST(LowRank, PositivePartHasNoNegativeEigenvalue) {
   const Problem problem = random_problem(12, 6, 2);
   for (const Index k : {1, 3, 6}) {
-    const auto kept = best_rank_k<double>(problem.C, problem.S, k, Keep::positive);
+    const auto kept = best_rank_k<double>(problem.sides(), problem.C, problem.S, k, Keep::positive);
     const Eigen::MatrixXd part = kept.vectors * kept.values.asDiagonal() * kept.vectors.transpose();
     EXPECT_LT((part - test::brute_force_rank_k(problem.dense(), k, true)).norm(), 1e-11 * problem.dense().norm());
     EXPECT_GE(kept.values.minCoeff(), 0);
@@ -43,10 +46,32 @@ TEST(LowRank, PositivePartHasNoNegativeEigenvalue) {
   }
 }
 
+TEST(LowRank, BilinearPartIsTheTruncatedSvd) {
+  for (const auto& [left, right, width] : {std::tuple<Index, Index, Index>{12, 20, 6}, {4, 9, 6}, {3, 3, 8}}) {
+    const Sides sides(left + right, left);
+    Random random(4, 0);
+    const Small<double> C = random_normal<double>(random, left + right, width);
+    const Small<double> S = random_normal<double>(random, width, width);
+    const Eigen::MatrixXd dense = sides.left(C) * S * sides.right(C).transpose();
+    const Eigen::JacobiSVD<Eigen::MatrixXd> svd(dense, Eigen::ComputeThinU | Eigen::ComputeThinV);
+    for (Index k = 1; k <= std::min({left, right, width}); ++k) {
+      const auto kept = best_rank_k<double>(sides, C, S, k, Keep::largest);
+      const Eigen::MatrixXd part =
+          sides.left(kept.vectors) * kept.values.asDiagonal() * sides.right(kept.vectors).transpose();
+      const Eigen::MatrixXd expected =
+          svd.matrixU().leftCols(k) * svd.singularValues().head(k).asDiagonal() * svd.matrixV().leftCols(k).transpose();
+      EXPECT_LT((part - expected).norm(), 1e-11 * dense.norm());
+      EXPECT_TRUE((sides.left(kept.vectors).transpose() * sides.left(kept.vectors)).isIdentity(1e-12));
+      EXPECT_TRUE((sides.right(kept.vectors).transpose() * sides.right(kept.vectors)).isIdentity(1e-12));
+    }
+    EXPECT_NEAR(spectral_norm<double>(sides, C, S), svd.singularValues()[0], 1e-11 * svd.singularValues()[0]);
+  }
+}
+
 TEST(LowRank, SpectralNorm) {
   const Problem problem = random_problem(15, 4, 3);
   const double expected = problem.dense().selfadjointView<Eigen::Lower>().eigenvalues().cwiseAbs().maxCoeff();
-  EXPECT_NEAR(spectral_norm<double>(problem.C, problem.S), expected, 1e-11 * expected);
+  EXPECT_NEAR(spectral_norm<double>(problem.sides(), problem.C, problem.S), expected, 1e-11 * expected);
 }
 
 }  // namespace

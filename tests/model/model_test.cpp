@@ -35,12 +35,35 @@ TYPED_TEST(ModelOf, PredictsItsDefinitionInBothLayouts) {
   }
 }
 
+TYPED_TEST(ModelOf, PredictsSquaresOfTheirOwn) {
+  auto model = test::random_model<TypeParam>(9, 3, 3);
+  Random random(4, 0);
+  model.squares.resize(9);
+  as_vector(model.squares) = random_normal<TypeParam>(random, 9, 1);
+  const auto rows = test::random_rows<TypeParam>(300, 9, 4, 0.5);
+  const auto expected = test::brute_force_predictions(model, rows.X);
+  EXPECT_LT((predictions(model, rows.dense()) - expected).norm(), this->tolerance * expected.norm());
+  EXPECT_LT((predictions(model, rows.sparse()) - expected).norm(), this->tolerance * expected.norm());
+}
+
+TYPED_TEST(ModelOf, BilinearPredictsItsDefinitionInBothLayouts) {
+  const auto model = test::random_model<TypeParam>(12, 3, 3, 5);
+  const auto rows = test::random_rows<TypeParam>(3000, 12, 4, 0.5);
+  const auto expected = test::brute_force_predictions(model, rows.X);
+  EXPECT_LT((predictions(model, rows.dense()) - expected).norm(), this->tolerance * expected.norm());
+  EXPECT_LT((predictions(model, rows.sparse()) - expected).norm(), this->tolerance * expected.norm());
+  const auto M = test::dense_interactions(model);
+  EXPECT_NEAR(model.interaction(4, 6), M(4, 6), this->tolerance);
+  EXPECT_THROW((void)model.interaction(5, 0), std::invalid_argument);
+  EXPECT_EQ(model.mean_of_interactions(), 0);
+}
+
 TYPED_TEST(ModelOf, InteractionsAndTraceAreThoseOfM) {
   const auto model = test::random_model<TypeParam>(7, 3, 5);
   const auto M = test::dense_interactions(model);
   for (Index i = 0; i < 7; ++i)
     for (Index j = 0; j < 7; ++j) EXPECT_NEAR(model.interaction(i, j), M(i, j), this->tolerance);
-  EXPECT_NEAR(model.trace(), M.trace(), this->tolerance);
+  EXPECT_NEAR(model.mean_of_interactions(), M.trace(), this->tolerance);
 }
 
 TEST(Model, TurningRowsAndModelTogetherChangesNoPrediction) {

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <stdexcept>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -15,6 +16,7 @@ MomentOptions options_for(const Model<double>& model) {
   options.dim = model.dim();
   options.rank = model.rank();
   options.intercept = true;
+  options.moments = Moments::gaussian;
   options.threads = 2;
   return options;
 }
@@ -53,8 +55,34 @@ TEST(OneScan, IsTheExactProjection) {
       const auto n = static_cast<double>(rows.X.rows());
       const Eigen::VectorXd r = as_vector(rows.targets) - test::brute_force_predictions(start, rows.X);
       EXPECT_LT((as_vector(next.weights) - as_vector(start.weights) - rows.X.transpose() * r / n).norm(), 1e-12);
-      EXPECT_NEAR(next.intercept, start.intercept + r.mean() - (expected.trace() - start.trace()), 1e-11);
+      EXPECT_NEAR(next.intercept, start.intercept + r.mean() - (expected.trace() - start.mean_of_interactions()),
+                  1e-11);
     }
+  }
+}
+
+/// U Y_right' + Y_left V' - U (U'Y_left) V' with Y_left = (M + dM) V and Y_right = (M + dM)'U, dM = sum r xz' / n.
+TEST(OneScan, BilinearIsTheExactProjection) {
+  for (const auto& [left, right, rank] : {std::tuple<Index, Index, Index>{6, 9, 2}, {3, 4, 3}, {1, 5, 1}}) {
+    const auto start = test::random_model<double>(left + right, rank, 1, left);
+    const auto rows = test::random_rows<double>(200, left + right, 2);
+    MomentOptions options = options_for(start);
+    options.left_dim = left;
+    const auto next = after_one_batch(options, start, rows.dense());
+
+    const Eigen::VectorXd r = as_vector(rows.targets) - test::brute_force_predictions(start, rows.X);
+    const Eigen::MatrixXd dM = rows.X.leftCols(left).transpose() * r.asDiagonal() * rows.X.rightCols(right) / 200;
+    const Eigen::MatrixXd target = test::dense_interactions(start) + dM;
+    const Eigen::MatrixXd U = as_tall(start.factors, left + right, rank).topRows(left);
+    const Eigen::MatrixXd V = as_tall(start.factors, left + right, rank).bottomRows(right);
+    const Eigen::MatrixXd projected =
+        U * U.transpose() * target + target * V * V.transpose() - U * U.transpose() * target * V * V.transpose();
+    const Eigen::JacobiSVD<Eigen::MatrixXd> svd(projected, Eigen::ComputeThinU | Eigen::ComputeThinV);
+    const Eigen::MatrixXd expected = svd.matrixU().leftCols(rank) * svd.singularValues().head(rank).asDiagonal() *
+                                     svd.matrixV().leftCols(rank).transpose();
+    EXPECT_LT((test::dense_interactions(next) - expected).norm(), 1e-11 * projected.norm());
+    EXPECT_LT((as_vector(next.weights) - as_vector(start.weights) - rows.X.transpose() * r / 200).norm(), 1e-12);
+    EXPECT_NEAR(next.intercept, start.intercept + r.mean(), 1e-12);
   }
 }
 
@@ -180,6 +208,16 @@ TEST(OneScan, RefusesWrongOptions) {
   EXPECT_THROW(OneScanSolver<double>(with(5, 5, -1)), std::invalid_argument);
   EXPECT_THROW(OneScanSolver<double>(with(5, 2, 1), test::random_model<double>(5, 3, 1)), std::invalid_argument);
   EXPECT_THROW(OneScanSolver<double>(with(5, 2, 1), Model<double>(5, 2)), std::invalid_argument);
+  MomentOptions bilinear = with(5, 2, 1);
+  bilinear.left_dim = 2;
+  EXPECT_NO_THROW(OneScanSolver<double>{bilinear});
+  bilinear.rank = 3;
+  EXPECT_THROW(OneScanSolver<double>{bilinear}, std::invalid_argument);
+  bilinear.rank = 2;
+  bilinear.positive = true;
+  EXPECT_THROW(OneScanSolver<double>{bilinear}, std::invalid_argument);
+  bilinear.left_dim = 5;
+  EXPECT_THROW(OneScanSolver<double>{bilinear}, std::invalid_argument);
   OneScanSolver<double> solver(with(5, 2, 1));
   EXPECT_THROW(solver.update(), std::invalid_argument);
 }

@@ -49,6 +49,7 @@ MomentOptions small_options() {
   options.dim = 10;
   options.rank = 2;
   options.intercept = true;
+  options.moments = Moments::gaussian;
   options.threads = 2;
   return options;
 }
@@ -85,6 +86,32 @@ TEST(Paper, FollowsAlgorithmOneStepByStep) {
     EXPECT_LT((test::dense_interactions(solver.model()) - leading).norm(), 1e-10 * leading.norm()) << t;
     EXPECT_LT((as_vector(solver.model().weights) - expected.w).norm(), 1e-10) << t;
     EXPECT_NEAR(solver.model().intercept, expected.b, 1e-10) << t;
+  }
+}
+
+/// U+ = QR((M + dM) V), then M+ = U+ V' with V = (M + dM)'U+, for M = UV'.
+TEST(Paper, FollowsTheAsymmetricAlgorithmStepByStep) {
+  constexpr Index left = 4;
+  const auto truth = test::random_model<double>(10, 2, 1, left);
+  MomentOptions options = small_options();
+  options.left_dim = left;
+  PaperSolver<double> solver(options);
+  solver.update(in_blocks(measure(truth, 500, 2), 500));
+  Eigen::MatrixXd directions = as_tall(solver.model().factors, 10, 2).bottomRows(10 - left);
+  Eigen::MatrixXd M = Eigen::MatrixXd::Zero(left, 10 - left);
+  Model<double> before = solver.model();
+  for (std::uint64_t t = 1; t <= 4; ++t) {
+    const auto rows = measure(truth, 300, 2 + t);
+    const Eigen::VectorXd r = as_vector(rows.targets) - test::brute_force_predictions(before, rows.X);
+    EXPECT_TRUE(solver.update(in_blocks(rows, 77)).accepted);
+    const Eigen::MatrixXd target =
+        M + rows.X.leftCols(left).transpose() * r.asDiagonal() * rows.X.rightCols(10 - left) / 300;
+    const Eigen::MatrixXd U = orthonormal<double>(target * directions);
+    const Eigen::MatrixXd V = target.transpose() * U;
+    M = U * V.transpose();
+    directions = orthonormal<double>(V);
+    before = solver.model();
+    EXPECT_LT((test::dense_interactions(before) - M).norm(), 1e-10 * M.norm()) << t;
   }
 }
 

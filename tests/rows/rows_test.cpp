@@ -1,12 +1,21 @@
 #include <dyad/rows.h>
 
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 namespace dyad {
 namespace {
+
+using Entries = std::vector<std::pair<Index, double>>;
+
+Entries entries_of(const Rows<double>& rows, Index i) {
+  Entries entries;
+  rows.for_each_entry(i, [&](Index j, double x) { entries.emplace_back(j, x); });
+  return entries;
+}
 
 TEST(Rows, SliceIsTheSameRows) {
   const std::vector<double> values{1, 2, 3, 4, 5, 6};
@@ -22,8 +31,23 @@ TEST(Rows, SliceIsTheSameRows) {
   const std::vector<double> entries{7, 8, 9};
   const Rows<double> sparse = Rows<double>::sparse(offsets, columns, entries, 5, targets).slice(1, 1);
   EXPECT_EQ(sparse.count(), 1);
-  EXPECT_EQ(sparse.offset(1) - sparse.offset(0), 2);
-  EXPECT_EQ(sparse.values()[sparse.offset(0)], 8);
+  EXPECT_EQ(entries_of(sparse, 0), (Entries{{0, 8}, {2, 9}}));
+}
+
+TEST(Rows, WindowIsTheSameRowsWithFewerFeatures) {
+  const std::vector<double> values{1, 2, 3, 4, 5, 6};
+  const Rows<double> dense = Rows<double>::dense(values, 3).window(1, 2);
+  EXPECT_EQ(dense.dim(), 2);
+  EXPECT_EQ(entries_of(dense, 1), (Entries{{0, 5}, {1, 6}}));
+  EXPECT_EQ(entries_of(dense.slice(1, 1), 0), (Entries{{0, 5}, {1, 6}}));
+
+  const std::vector<Index> offsets{0, 3};
+  const std::vector<std::int32_t> columns{4, 0, 2};
+  const std::vector<double> entries{7, 8, 9};
+  const Rows<double> sparse = Rows<double>::sparse(offsets, columns, entries, 5);
+  EXPECT_EQ(entries_of(sparse.window(2, 3), 0), (Entries{{2, 7}, {0, 9}}));
+  EXPECT_EQ(entries_of(sparse.window(1, 4).window(1, 1), 0), (Entries{{0, 9}}));
+  EXPECT_THROW((void)sparse.window(3, 3), std::invalid_argument);
 }
 
 TEST(Rows, RefusesWhatDoesNotFit) {

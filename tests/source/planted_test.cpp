@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <stdexcept>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -68,6 +69,65 @@ TEST(Planted, TargetsAreTheModelOfTheTruth) {
   const auto block = rows_of(problem, 1000, 50);
   const Tall<double> X = as_tall(block.values, 50, 12);
   EXPECT_LT((as_vector(block.targets) - test::brute_force_predictions(problem.truth(), X)).norm(), 1e-13);
+}
+
+TEST(Planted, BilinearTargetsAreTheModelOfTheTruth) {
+  PlantedOptions options = small_problem();
+  options.kind = Kind::bilinear;
+  options.right_dim = 7;
+  const PlantedProblem problem(options);
+  EXPECT_EQ(problem.truth().left_dim, 12);
+  EXPECT_NEAR(as_vector(problem.truth().weights).norm(), 1, 1e-14);
+  EXPECT_GT(problem.truth().spectrum[1], 0);
+  const auto block = rows_of(problem, 1000, 50);
+  const Tall<double> X = as_tall(block.values, 50, 19);
+  EXPECT_LT((as_vector(block.targets) - test::brute_force_predictions(problem.truth(), X)).norm(), 1e-13);
+}
+
+TEST(Planted, DiagonalIsLeftOutOrFree) {
+  PlantedOptions options = small_problem();
+  for (const Diagonal diagonal : {Diagonal::zero, Diagonal::free}) {
+    options.diagonal = diagonal;
+    const PlantedProblem problem(options);
+    const auto block = rows_of(problem, 0, 50);
+    const Tall<double> X = as_tall(block.values, 50, 12);
+    EXPECT_LT((as_vector(block.targets) - test::brute_force_predictions(problem.truth(), X)).norm(), 1e-13);
+    const Eigen::VectorXd own =
+        test::dense_interactions(problem.truth()).diagonal() + as_vector(problem.truth().squares);
+    EXPECT_NEAR(own.norm(), diagonal == Diagonal::zero ? 0 : 1, 1e-13);
+  }
+}
+
+/// The p-th moment of min(N(0,1), 0.1), standardised, by the midpoint rule.
+double capped_normal_moment(int p) {
+  const auto expectation = [](auto&& f) {
+    double sum = 0;
+    constexpr double step = 1e-4;
+    for (double z = -10 + step / 2; z < 10; z += step)
+      sum += f(std::min(z, 0.1)) * std::exp(-z * z / 2) / std::sqrt(2 * M_PI) * step;
+    return sum;
+  };
+  const double mean = expectation([](double x) { return x; });
+  const double deviation = std::sqrt(expectation([&](double x) { return (x - mean) * (x - mean); }));
+  return expectation([&](double x) { return std::pow((x - mean) / deviation, p); });
+}
+
+TEST(Planted, FeaturesAreStandardisedWithTheMomentsOfTheirDistribution) {
+  const std::tuple<Features, double, double> cases[] = {
+      {Features::gaussian, 0, 3},
+      {Features::uniform, 0, 1.8},
+      {Features::skewed, capped_normal_moment(3), capped_normal_moment(4)},
+      {Features::rademacher, 0, 1}};
+  for (const auto& [features, third, fourth] : cases) {
+    PlantedOptions options = small_problem();
+    options.features = features;
+    const auto block = rows_of(PlantedProblem(options), 0, 40000);
+    const auto x = as_vector(block.values).array();
+    EXPECT_NEAR(x.mean(), 0, 0.01);
+    EXPECT_NEAR(x.square().mean(), 1, 0.02);
+    EXPECT_NEAR(x.cube().mean(), third, 0.05);
+    EXPECT_NEAR(x.square().square().mean(), fourth, 0.2);
+  }
 }
 
 TEST(Planted, NoiseHasItsStandardDeviation) {
@@ -138,6 +198,10 @@ TEST(Planted, RefusesImpossibleProblems) {
   refused([](PlantedOptions& options) { options.residual = NAN; });
   refused([](PlantedOptions& options) { options.intercept = INFINITY; });
   refused([](PlantedOptions& options) { options.kind = Kind::phase; });
+  refused([](PlantedOptions& options) { options.kind = Kind::bilinear; });
+  refused([](PlantedOptions& options) { options.right_dim = 5; });
+  refused([](PlantedOptions& options) { options.kind = Kind::bilinear, options.right_dim = 2; });
+  refused([](PlantedOptions& options) { options.diagonal = Diagonal::zero, options.residual = 0.01; });
 }
 
 }  // namespace

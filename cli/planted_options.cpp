@@ -1,0 +1,53 @@
+#include "planted_options.h"
+
+#include <charconv>
+
+namespace dyad::cli {
+namespace {
+
+Index read_dim(const std::string& text) {
+  Index number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size())
+    throw CLI::ValidationError("--dim", fmt::format("expected a whole number or D1xD2, got '{}'", text));
+  return number;
+}
+
+}  // namespace
+
+void PlantedArguments::add_to(CLI::App& verb, PlantedOptions& problem) {
+  add_choice(verb, "KIND", problem.kind, kinds, "What to plant")->required();
+  const auto read_dims = [&problem](const std::string& text) {
+    const std::size_t cross = text.find('x');
+    problem.dim = read_dim(text.substr(0, cross));
+    if (cross != std::string::npos) problem.right_dim = read_dim(text.substr(cross + 1));
+  };
+  verb.add_option_function<std::string>("--dim", read_dims, "Number of features d; bilinear: of x and of z, D1xD2")
+      ->required()
+      ->type_name("D");
+  rank_ = add_number(verb, "--rank", problem.rank, "K", "Rank k of M; default 8 (phase: 1)");
+  add_number(verb, "--noise", problem.noise, "S", "Standard deviation of the noise in y; default 0");
+  add_number(verb, "--residual", problem.residual, "S", "Size of the eigenvalues of M* beyond rank k; default 0");
+  add_number(verb, "--condition", problem.condition, "C",
+             "Eigenvalues of M* are evenly spaced from 1 down to 1/C in size; default 1");
+  add_choice(verb, "--signs", problem.signs, all_signs, "Signs of the eigenvalues; default mixed");
+  add_number(verb, "--intercept", problem.intercept, "B", "Plant this intercept, and learn one");
+  add_choice(verb, "--features", problem.features, all_features,
+             "Distribution of the features, all with mean 0 and variance 1; skewed is min(N(0,1), 0.1), standardised; "
+             "default gaussian");
+  add_choice(verb, "--diagonal", problem.diagonal, diagonals,
+             "Squares x_j^2: tied to M, left out (zero), or with weights of their own (free); default tied");
+  add_number(verb, "--seed", problem.seed, "S", "The same seed gives the same problem; default 1");
+}
+
+void PlantedArguments::complete(PlantedOptions& problem) const {
+  if (problem.kind == Kind::phase && rank_->count() == 0) problem.rank = 1;
+  problem.validate();
+}
+
+std::string dims(const PlantedOptions& problem) {
+  return problem.kind == Kind::bilinear ? fmt::format("{}x{}", problem.dim, problem.right_dim)
+                                        : std::to_string(problem.dim);
+}
+
+}  // namespace dyad::cli

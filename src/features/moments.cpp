@@ -1,0 +1,63 @@
+#include "features/moments.h"
+
+namespace dyad {
+
+template <typename Scalar>
+void FeatureMoments::add(const Rows<Scalar>& rows) {
+  const Index dim = sums_.rows();
+  rows_ += rows.count();
+  for (Index i = 0; i < rows.count(); ++i) {
+    if (rows.is_sparse()) {
+      rows.for_each_entry(i, [&](Index j, Scalar entry) {
+        const auto x = static_cast<double>(entry);
+        sums_.row(j) += Eigen::Array4d(x, x * x, x * x * x, x * x * x * x).transpose();
+      });
+      continue;
+    }
+    const auto x = Eigen::Map<const Eigen::Array<Scalar, Eigen::Dynamic, 1>>(rows.row(i), dim).template cast<double>();
+    sums_.col(0) += x;
+    sums_.col(1) += x.square();
+    sums_.col(2) += x.cube();
+    sums_.col(3) += x.square().square();
+  }
+}
+
+FeatureMoments& FeatureMoments::operator+=(const FeatureMoments& other) {
+  rows_ += other.rows_;
+  sums_ += other.sums_;
+  return *this;
+}
+
+Eigen::ArrayXd FeatureMoments::mean() const { return sums_.col(0) / static_cast<double>(rows_); }
+
+Eigen::ArrayXd FeatureMoments::variance() const {
+  return (sums_.col(1) / static_cast<double>(rows_) - mean().square()).max(0);
+}
+
+Eigen::ArrayXd FeatureMoments::skewness() const {
+  const auto n = static_cast<double>(rows_);
+  const Eigen::ArrayXd m = mean();
+  const Eigen::ArrayXd v = variance();
+  const Eigen::ArrayXd third = sums_.col(2) / n - 3 * m * sums_.col(1) / n + 2 * m.cube();
+  return (v > 0).select(third / (v * v.sqrt()), 0);
+}
+
+Eigen::ArrayXd FeatureMoments::kurtosis() const {
+  const auto n = static_cast<double>(rows_);
+  const Eigen::ArrayXd m = mean();
+  const Eigen::ArrayXd v = variance();
+  const Eigen::ArrayXd fourth =
+      sums_.col(3) / n - 4 * m * sums_.col(2) / n + 6 * m.square() * sums_.col(1) / n - 3 * m.square().square();
+  return (v > 0).select(fourth / v.square(), 1);
+}
+
+bool FeatureMoments::look_gaussian() const {
+  // For Gaussian features the estimates have variances 6/n and 24/n; the additions are what does no harm.
+  const auto n = static_cast<double>(rows_);
+  return skewness().square().mean() < 4 * 6 / n + 0.0025 && (kurtosis() - 3).square().mean() < 4 * 24 / n + 0.01;
+}
+
+template void FeatureMoments::add(const Rows<float>&);
+template void FeatureMoments::add(const Rows<double>&);
+
+}  // namespace dyad

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <Eigen/Core>
+
+#include <dyad/rows.h>
+
+namespace dyad {
+
+/// Running moments of every feature, kept as power sums: they add over rows, threads and machines. Meant for features
+/// that are roughly centred and scaled; far from that, power sums lose digits.
+class FeatureMoments {
+ public:
+  explicit FeatureMoments(Index dim) : sums_(Eigen::ArrayX4d::Zero(dim, 4)) {}
+
+  template <typename Scalar>
+  void add(const Rows<Scalar>& rows);
+  FeatureMoments& operator+=(const FeatureMoments& other);
+
+  [[nodiscard]] Index rows() const { return rows_; }
+  [[nodiscard]] Eigen::ArrayXd mean() const;
+  [[nodiscard]] Eigen::ArrayXd variance() const;
+  [[nodiscard]] Eigen::ArrayXd skewness() const;  ///< kappa: third central moment of the standardised feature
+  [[nodiscard]] Eigen::ArrayXd kurtosis() const;  ///< phi: the fourth; a constant feature has 1, as if two-valued
+
+  /// Whether skewness 0 and kurtosis 3 explain what was seen, up to sampling error and what does no harm.
+  [[nodiscard]] bool look_gaussian() const;
+
+ private:
+  Index rows_ = 0;
+  Eigen::ArrayX4d sums_;  ///< of x, x^2, x^3, x^4
+};
+
+}  // namespace dyad

@@ -1,0 +1,136 @@
+#include <dyad/simulate.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/output_file.h"
+#include "base/workers.h"
+#include "fit/peak_memory.h"
+#include "rows/block.h"
+#include "source/planted.h"
+#include "source/row_text.h"
+
+namespace dyad {
+namespace {
+
+/// The planted model, and what a reader needs to tell what it is.
+std::string truth_as_json(const PlantedProblem& problem) {
+  const Model<double>& truth = problem.truth();
+  nlohmann::ordered_json fields;
+  fields["format"] = "dyad planted truth";
+  fields["dim"] = truth.dim();
+  fields["left_dim"] = truth.left_dim;
+  fields["rank"] = truth.rank();
+  fields["seed"] = problem.options().seed;
+  fields["noise"] = problem.options().noise;
+  fields["residual"] = problem.options().residual;
+  fields["intercept"] = truth.intercept;
+  fields["weights"] = truth.weights;
+  fields["spectrum"] = truth.spectrum;
+  fields["squares"] = truth.squares;
+  fields["factors"] = nlohmann::ordered_json::array();
+  for (Index j = 0; j < truth.dim(); ++j) {
+    const auto row = truth.factors.begin() + j * truth.rank();
+    fields["factors"].push_back(std::vector<double>(row, row + truth.rank()));
+  }
+  return fields.dump(1) + "\n";
+}
+
+/// The file of rows, and the file of targets where the format keeps them apart.
+class RowFiles {
+ public:
+  RowFiles(const SimulateOptions& options, Workers& workers)
+      : options_(options), workers_(workers), rows_(options.path), texts_(static_cast<std::size_t>(workers.count())) {
+    write(rows_, header(options));
+    if (options.format == Format::npy) {
+      targets_.emplace(options.target_path);
+      write(*targets_, npy_header(options.rows, 0));
+    }
+  }
+
+  void append(const DenseBlock<double>& block) {
+    workers_.split(static_cast<Index>(block.targets.size()), [&](int worker, Share share) {
+      std::string& text = texts_[static_cast<std::size_t>(worker)];
+      text.clear();
+      append_rows(options_, block, share.first, share.count, text);
+    });
+    for (const std::string& text : texts_) write(rows_, text);
+    if (targets_)
+      write(*targets_, {reinterpret_cast<const char*>(block.targets.data()), block.targets.size() * sizeof(double)});
+  }
+
+  void commit() {
+    rows_.commit();
+    if (targets_) targets_->commit();
+  }
+
+  [[nodiscard]] std::int64_t bytes() const { return bytes_; }
+
+ private:
+  void write(OutputFile& file, std::string_view bytes) {
+    file.write(bytes);
+    bytes_ += static_cast<std::int64_t>(bytes.size());
+  }
+
+  const SimulateOptions& options_;
+  Workers& workers_;
+  OutputFile rows_;
+  std::optional<OutputFile> targets_;
+  std::vector<std::string> texts_;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace
+
+void SimulateOptions::validate() const {
+  problem.validate();
+  if (rows < 1) throw std::invalid_argument("rows must be at least 1, got " + std::to_string(rows));
+  if (path.empty()) throw std::invalid_argument("an output file is needed, or - for standard output");
+  if ((format == Format::npy) == target_path.empty())
+    throw std::invalid_argument("a file for the targets goes with npy, which needs one, and with no other format");
+  if (threads < 0 || threads > Workers::most)
+    throw std::invalid_argument("threads must lie in [0, " + std::to_string(Workers::most) + "] (0: all cores), got " +
+                                std::to_string(threads));
+}
+
+SimulateSummary simulate(const SimulateOptions& options, const SimulateHooks& hooks) {
+  options.validate();
+  const auto start = std::chrono::steady_clock::now();
+  const PlantedProblem problem(options.problem);
+  SimulateSummary summary;
+  Workers workers(options.threads);
+  RowFiles files(options, workers);
+  DenseBlock<double> block;
+  const Index most = block_rows(options.problem.total_dim(), sizeof(double));
+  while (summary.rows < options.rows) {
+    if (hooks.interrupted && hooks.interrupted()) {
+      summary.outcome = Outcome::interrupted;
+      break;
+    }
+    const Index count = std::min(most, options.rows - summary.rows);
+    problem.read(summary.rows, count, workers, block);
+    files.append(block);
+    summary.rows += count;
+    summary.bytes = files.bytes();
+    summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (hooks.progress) hooks.progress(summary);
+  }
+  if (summary.outcome != Outcome::interrupted) {
+    files.commit();
+    if (!options.truth_path.empty()) {
+      OutputFile truth(options.truth_path);
+      truth.write(truth_as_json(problem));
+      truth.commit();
+    }
+  }
+  summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  summary.peak_rss_bytes = peak_rss_bytes();
+  return summary;
+}
+
+}  // namespace dyad

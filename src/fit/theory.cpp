@@ -1,0 +1,51 @@
+#include "fit/theory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "fit/recovery_error.h"
+#include "model/sides.h"
+#include "moment/change.h"
+
+namespace dyad {
+
+TheoryPoint measure_theory(const Model<double>& model, const Model<double>& truth, const RecoveryPoint& before,
+                           const Batch<double>& batch, Workers& workers) {
+  MomentOptions options;
+  options.dim = truth.dim();
+  options.rank = truth.rank();
+  options.moments = Moments::gaussian;
+  const ChangeEstimator estimator(options);
+  const Sides sides(truth);
+  const double epsilon = before.error();
+
+  // E = (H1 - h2 I/2) - (M* - M), d x d, known by its products with thin matrices: one reading of the batch each.
+  double error_w = 0;
+  const auto E_times = [&](const Tall<double>& Z) -> Tall<double> {
+    MomentAccumulator<double> accumulator(workers, model, Z);
+    batch([&](const Rows<double>& rows) { accumulator.add(rows); });
+    const Change<double> change = estimator.change(accumulator.total(), Z);
+    error_w = (change.dw - (as_vector(truth.weights) - as_vector(model.weights))).norm();
+    return change.dM_times_Z - (sides.interactions_times(truth, Z) - sides.interactions_times(model, Z));
+  };
+  const double error_M = operator_norm(truth.dim(), E_times);
+  const bool has_weights = as_vector(truth.weights).norm() > 0;
+
+  constexpr double rounding = 1 + 1e-9;
+  const double four_root_five = 4 * std::sqrt(5.0);
+  const double strongest = std::abs(truth.spectrum.front());
+  const double weakest = std::abs(truth.spectrum.back());
+  TheoryPoint theory;
+  theory.delta = rounding * std::max(error_M, has_weights ? error_w : 0) / epsilon;
+  theory.alpha_bound = four_root_five * theory.delta * epsilon / weakest;
+  theory.beta_bound = has_weights ? theory.delta * epsilon : 0;
+  theory.gamma_bound = theory.alpha_bound * strongest + 2 * theory.delta * epsilon;
+  theory.factor = (four_root_five * strongest / weakest + 3) * theory.delta;
+  theory.applies = before.tan_theta <= 2 && theory.delta * epsilon <= weakest / four_root_five;
+  if (!theory.applies)
+    theory.alpha_bound = theory.beta_bound = theory.gamma_bound = std::numeric_limits<double>::infinity();
+  return theory;
+}
+
+}  // namespace dyad

@@ -1,0 +1,82 @@
+#include "moment/change.h"
+
+#include "model/low_rank.h"
+
+namespace dyad {
+namespace {
+
+// det_j = phi_j - 1 - kappa_j^2 is 0 exactly for two-valued features, whose square is a linear term.
+constexpr double two_valued = 0.05;
+
+}  // namespace
+
+ChangeEstimator::ChangeEstimator(const MomentOptions& options)
+    : options_(options),
+      sides_(options.dim, options.left_dim),
+      moments_(options.left_dim > 0 ? Moments::gaussian : options.moments),
+      features_(moments_ == Moments::gaussian ? 0 : options.dim) {}
+
+Collect ChangeEstimator::wanted() const {
+  const bool not_gaussian = moments_ != Moments::gaussian;
+  return {.squares = not_gaussian || options_.diagonal != Diagonal::tied, .features = not_gaussian};
+}
+
+void ChangeEstimator::learn(const FeatureMoments& batch) {
+  if (moments_ == Moments::gaussian) return;
+  features_ += batch;
+  if (moments_ == Moments::automatic) moments_ = features_.look_gaussian() ? Moments::gaussian : Moments::estimated;
+}
+
+template <typename Scalar>
+Change<Scalar> ChangeEstimator::change(const MomentSums<Scalar>& sums, const Tall<Scalar>& Z) const {
+  const auto n = static_cast<Scalar>(sums.rows);
+  const auto p0 = static_cast<Scalar>(sums.p0);
+  if (sides_.two()) return {sums.G() / n, sums.p1() / n, {}};
+  if (sums.p2.size() == 0) return {(sums.G() - p0 * Z) / (2 * n), sums.p1() / n, {}};
+
+  // (dw_j, dM_jj) = [1 kappa; kappa phi-1]^-1 (p1_j, p2_j - p0) / n
+  const bool gaussian = moments_ == Moments::gaussian;
+  const Index d = options_.dim;
+  const Eigen::ArrayXd kappa = gaussian ? Eigen::ArrayXd::Zero(d) : features_.skewness();
+  const Eigen::ArrayXd phi = gaussian ? Eigen::ArrayXd::Constant(d, 3) : features_.kurtosis();
+  const Eigen::ArrayXd first = sums.p1().template cast<double>().array() / static_cast<double>(sums.rows);
+  const Eigen::ArrayXd second = (sums.p2.template cast<double>().array() - sums.p0) / static_cast<double>(sums.rows);
+  const Eigen::ArrayXd det = phi - 1 - kappa.square();
+  const bool has_diagonal = options_.diagonal != Diagonal::zero;
+  const Eigen::ArrayXd diagonal =
+      (det > two_valued && Eigen::ArrayX<bool>::Constant(d, has_diagonal)).select((second - kappa * first) / det, 0);
+
+  Change<Scalar> change;
+  change.dw = (first - kappa * diagonal).matrix().template cast<Scalar>();
+  const Vector<Scalar> dM_diagonal = diagonal.matrix().template cast<Scalar>();
+  change.dM_times_Z = (sums.G() - sums.p2.asDiagonal() * Z) / (2 * n);
+  if (options_.diagonal == Diagonal::tied) change.dM_times_Z += dM_diagonal.asDiagonal() * Z;
+  if (options_.diagonal == Diagonal::free) change.dM_diagonal = dM_diagonal;
+  return change;
+}
+
+template <typename Scalar>
+void ChangeEstimator::finish(Model<Scalar>& next, const Model<Scalar>& before, const MomentSums<Scalar>& sums,
+                             const Change<Scalar>& change) const {
+  if (options_.linear) as_vector(next.weights) = as_vector(before.weights) + change.dw;
+  if (options_.diagonal != Diagonal::tied) {
+    // The coefficient of x_j^2 is M_jj + squares_j: 0, or what it was and dM_jj.
+    Vector<Scalar> squares = -diagonal_of_interactions(next);
+    if (options_.diagonal == Diagonal::free)
+      squares += diagonal_of_interactions(before) + as_vector(before.squares) + change.dM_diagonal;
+    next.squares.assign(squares.data(), squares.data() + squares.size());
+  }
+  next.intercept = before.intercept;
+  if (options_.intercept)
+    next.intercept += static_cast<Scalar>(sums.p0 / static_cast<double>(sums.rows)) -
+                      (next.mean_of_interactions() - before.mean_of_interactions());
+}
+
+template Change<float> ChangeEstimator::change(const MomentSums<float>&, const Tall<float>&) const;
+template Change<double> ChangeEstimator::change(const MomentSums<double>&, const Tall<double>&) const;
+template void ChangeEstimator::finish(Model<float>&, const Model<float>&, const MomentSums<float>&,
+                                      const Change<float>&) const;
+template void ChangeEstimator::finish(Model<double>&, const Model<double>&, const MomentSums<double>&,
+                                      const Change<double>&) const;
+
+}  // namespace dyad

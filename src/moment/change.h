@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+
+#include <dyad/moment.h>
+
+#include "features/moments.h"
+#include "moment/sums.h"
+
+namespace dyad {
+
+/// What a batch says about the way from the model to the truth.
+template <typename Scalar>
+struct Change {
+  Tall<Scalar> dM_times_Z;  ///< bilinear: [dM Z_right, dM' Z_left], one above the other
+  Vector<Scalar> dw;
+  Vector<Scalar> dM_diagonal;  ///< for weights of their own; empty unless the diagonal is free
+};
+
+/// Turns sums into changes, for the moments that the features have (docs/method.md), and changes into the rest of a
+/// model whose M is known.
+class ChangeEstimator {
+ public:
+  explicit ChangeEstimator(const MomentOptions& options);
+
+  /// What it needs of the next batch.
+  [[nodiscard]] Collect wanted() const;
+
+  /// Takes in what a batch showed of the features.
+  void learn(const FeatureMoments& batch);
+
+  [[nodiscard]] Moments moments() const { return moments_; }
+
+  template <typename Scalar>
+  [[nodiscard]] Change<Scalar> change(const MomentSums<Scalar>& sums, const Tall<Scalar>& Z) const;
+
+  /// Sets b, w and the squares of `next`, whose M is already the new one.
+  template <typename Scalar>
+  void finish(Model<Scalar>& next, const Model<Scalar>& before, const MomentSums<Scalar>& sums,
+              const Change<Scalar>& change) const;
+
+ private:
+  MomentOptions options_;
+  Sides sides_;
+  Moments moments_;
+  FeatureMoments features_;
+};
+
+}  // namespace dyad

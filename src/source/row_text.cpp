@@ -1,0 +1,87 @@
+#include "source/row_text.h"
+
+#include <charconv>
+
+namespace dyad {
+namespace {
+
+template <typename Number>
+void append(std::string& text, Number number) {
+  char digits[32];
+  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, number);
+  text.append(digits, end);
+}
+
+std::string column_names(const PlantedOptions& problem, char separator) {
+  const bool bilinear = problem.kind == Kind::bilinear;
+  std::string names;
+  const auto add_group = [&](const char* prefix, Index count) {
+    for (Index j = 1; j <= count; ++j) names += prefix + std::to_string(j) + separator;
+  };
+  add_group(bilinear ? "left." : "x", problem.dim);
+  if (bilinear) add_group("right.", problem.right_dim);
+  return names + "y\n";
+}
+
+}  // namespace
+
+std::string npy_header(Index rows, Index columns) {
+  const std::string shape =
+      columns > 0 ? std::to_string(rows) + ", " + std::to_string(columns) : std::to_string(rows) + ",";
+  std::string dictionary = "{'descr': '<f8', 'fortran_order': False, 'shape': (" + shape + "), }";
+  constexpr std::size_t preamble = 10;
+  constexpr std::size_t alignment = 64;
+  dictionary.append(alignment - (preamble + dictionary.size() + 1) % alignment, ' ');
+  dictionary += '\n';
+  std::string text("\x93NUMPY\x01\x00", 8);
+  text += static_cast<char>(dictionary.size() & 0xff);
+  text += static_cast<char>(dictionary.size() >> 8);
+  return text + dictionary;
+}
+
+std::string header(const SimulateOptions& options) {
+  switch (options.format) {
+    case Format::libsvm:
+      return "";
+    case Format::csv:
+      return column_names(options.problem, ',');
+    case Format::tsv:
+      return column_names(options.problem, '\t');
+    case Format::npy:
+      break;
+  }
+  return npy_header(options.rows, options.problem.total_dim());
+}
+
+void append_rows(const SimulateOptions& options, const DenseBlock<double>& block, Index first, Index count,
+                 std::string& text) {
+  if (options.format == Format::npy) {
+    text.append(reinterpret_cast<const char*>(block.values.data() + first * block.dim),
+                static_cast<std::size_t>(count * block.dim) * sizeof(double));
+    return;
+  }
+  const char separator = options.format == Format::csv ? ',' : '\t';
+  for (Index i = first; i < first + count; ++i) {
+    const double* x = block.values.data() + i * block.dim;
+    const double y = block.targets[static_cast<std::size_t>(i)];
+    if (options.format == Format::libsvm) {
+      append(text, y);
+      for (Index j = 0; j < block.dim; ++j) {
+        if (x[j] == 0) continue;
+        text += ' ';
+        append(text, j + 1);
+        text += ':';
+        append(text, x[j]);
+      }
+    } else {
+      for (Index j = 0; j < block.dim; ++j) {
+        append(text, x[j]);
+        text += separator;
+      }
+      append(text, y);
+    }
+    text += '\n';
+  }
+}
+
+}  // namespace dyad

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include <dyad/simulate.h>
+
+#include "rows/block.h"
+
+namespace dyad {
+
+/// What stands before the first row: the names of the columns, or the header of an array.
+std::string header(const SimulateOptions& options);
+std::string npy_header(Index rows, Index columns);
+
+/// Appends the rows [first, first + count) of the block, in the options' format. Numbers are the shortest that read
+/// back the same. npy: the features alone.
+void append_rows(const SimulateOptions& options, const DenseBlock<double>& block, Index first, Index count,
+                 std::string& text);
+
+}  // namespace dyad

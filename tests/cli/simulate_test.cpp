@@ -1,0 +1,132 @@
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+
+namespace dyad::test {
+namespace {
+
+using nlohmann::json;
+
+class SimulateCommand : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directory(folder); }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+  [[nodiscard]] static std::string content(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  [[nodiscard]] auto files() const {
+    return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
+  }
+  const std::string folder =
+      testing::TempDir() + "simulate_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(SimulateCommand, ThreadsDoNotChangeTheBytes) {
+  for (const char* name : {"rows.svm", "rows.csv", "rows.npy"}) {
+    const std::string path = folder + "/" + name;
+    std::string first;
+    for (const char* threads : {"1", "2", "3"}) {
+      const Result result = run_dyad("simulate gfm --dim 30 --rank 2 --noise 0.1 --rows 20000 --seed 3 --quiet -o " +
+                                     path + " --threads " + threads);
+      ASSERT_EQ(result.exit_code, 0) << result.err;
+      EXPECT_EQ(result.err + result.out, "");
+      if (first.empty()) first = content(path);
+      EXPECT_EQ(content(path), first);
+    }
+    EXPECT_GT(first.size(), 20000 * 30 * 8);
+  }
+}
+
+TEST_F(SimulateCommand, StandardOutputIsTheFile) {
+  const std::string arguments = "simulate bilinear --dim 3x4 --rank 2 --rows 50 --format csv --quiet -o ";
+  ASSERT_EQ(run_dyad(arguments + folder + "/rows.csv").exit_code, 0);
+  const std::string text = run_dyad(arguments + "-").out;
+  EXPECT_EQ(text, content(folder + "/rows.csv"));
+  EXPECT_EQ(text.substr(0, text.find('\n')), "left.1,left.2,left.3,right.1,right.2,right.3,right.4,y");
+}
+
+TEST_F(SimulateCommand, TruthExplainsTheRows) {
+  ASSERT_EQ(run_dyad("simulate bilinear --dim 2x3 --rank 2 --rows 20 --intercept 1.5 --quiet -o " + folder +
+                     "/rows.csv --truth " + folder + "/truth.json")
+                .exit_code,
+            0);
+  const json truth = json::parse(content(folder + "/truth.json"));
+  std::istringstream lines(content(folder + "/rows.csv"));
+  std::string line;
+  std::getline(lines, line);
+  while (std::getline(lines, line)) {
+    std::istringstream cells(line);
+    std::vector<double> x;
+    for (std::string cell; std::getline(cells, cell, ',');) x.push_back(std::stod(cell));
+    double y = truth.at("intercept");
+    for (std::size_t j = 0; j < 5; ++j) y += truth.at("weights").at(j).get<double>() * x[j];
+    for (std::size_t c = 0; c < 2; ++c) {
+      double left = 0;
+      double right = 0;
+      for (std::size_t j = 0; j < 5; ++j)
+        (j < 2 ? left : right) += truth.at("factors").at(j).at(c).get<double>() * x[j];
+      y += truth.at("spectrum").at(c).get<double>() * left * right;
+    }
+    EXPECT_NEAR(x.back(), y, 1e-12);
+  }
+}
+
+TEST_F(SimulateCommand, JsonHasThePromisedFields) {
+  const Result result = run_dyad("simulate gfm --dim 5 --rank 1 --rows 100 --json -o " + folder + "/rows.svm");
+  const json fields = json::parse(result.out);
+  for (const char* field : {"rows", "row_reads", "seconds", "rows_per_second", "peak_rss_bytes"})
+    EXPECT_TRUE(fields.at(field).is_number()) << field;
+  EXPECT_EQ(fields.at("outcome"), "budget");
+  EXPECT_EQ(fields.at("bytes"), content(folder + "/rows.svm").size());
+}
+
+TEST_F(SimulateCommand, WrongUsageExitsTwoAndWritesNothing) {
+  const std::pair<std::string, const char*> cases[] = {
+      {"gfm --dim 5 --rank 1 --rows 10 -o " + folder + "/rows.xyz", ".csv"},
+      {"gfm --dim 5 --rank 1 --rows 0 -o " + folder + "/rows.csv", "at least 1"},
+      {"gfm --dim 5 --rank 1 -o " + folder + "/rows.csv", "--rows"},
+      {"gfm --dim 5 --rank 1 --rows 10", "--output"},
+      {"gfm --dim 5x6 --rank 1 --rows 10 -o " + folder + "/rows.csv", "two dims"},
+      {"bilinear --dim 5 --rank 1 --rows 10 -o " + folder + "/rows.csv", "D1xD2"},
+      {"bilinear --dim 5x6 --rank 6 --rows 10 -o " + folder + "/rows.csv", "[1, 5]"},
+      {"bilinear --dim 5xsix --rank 6 --rows 10 -o " + folder + "/rows.csv", "D1xD2"},
+      {"bilinear --dim 5x6 --rank 2 --diagonal zero --rows 10 -o " + folder + "/rows.csv", "no diagonal"},
+      {"gfm --dim 5 --rank 1 --rows 10 --format npy -o -", "--target-file"},
+      {"gfm --dim 5 --rank 1 --rows 10 --json -o -", "standard output"},
+      {"gfm --dim 5 --rank 1 --rows 10 --target-file t -o " + folder + "/rows.csv", "npy"},
+      {"gfm --dim 5 --rank 1 --features lumpy --rows 10 -o " + folder + "/rows.csv", "uniform"},
+  };
+  for (const auto& [arguments, expected] : cases) {
+    const Result result = run_dyad("simulate " + arguments);
+    EXPECT_EQ(result.exit_code, 2) << arguments;
+    EXPECT_NE(result.err.find(expected), std::string::npos) << arguments << "\n" << result.err;
+  }
+  EXPECT_EQ(files(), 0);
+}
+
+TEST_F(SimulateCommand, WhatCannotBeWrittenExitsOne) {
+  const Result missing = run_dyad("simulate gfm --dim 5 --rank 1 --rows 10 -o " + folder + "/no/rows.csv");
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_NE(missing.err.find("No such file"), std::string::npos);
+  const Result full = run_dyad("simulate gfm --dim 50 --rank 1 --rows 10000 --quiet -o - >/dev/full");
+  EXPECT_EQ(full.exit_code, 1);
+  EXPECT_NE(full.err.find("No space left"), std::string::npos);
+}
+
+TEST_F(SimulateCommand, InterruptedLeavesTheOldFile) {
+  const std::string path = folder + "/rows.svm";
+  std::ofstream(path) << "old";
+  const Result result = run_dyad("simulate gfm --dim 100 --rank 1 --rows 100000000 --quiet -o " + path +
+                                 " & pid=$!; sleep 1; kill -INT $pid; wait $pid");
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_EQ(content(path), "old");
+  EXPECT_EQ(files(), 1);
+}
+
+}  // namespace
+}  // namespace dyad::test
