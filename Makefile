@@ -25,11 +25,17 @@ check: test
 	  ctest --preset $$sanitizers -j 2 || exit 1; \
 	done
 
-bench:
+bench: build/bench/kernels
+	@scripts/bench build/bench
+
+plots: build/bench/kernels
+	@scripts/plots build/bench
+
+.PHONY: build/bench/kernels
+build/bench/kernels:
 	@scripts/install-dependencies build bench
 	@cmake --preset bench --log-level=WARNING
 	@cmake --build --preset bench -- --quiet
-	@scripts/bench build/bench
 
 format:
 	@scripts/install-dependencies lint

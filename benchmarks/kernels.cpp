@@ -27,9 +27,9 @@ dyad::DenseBlock<Scalar> block_of_rows(Index dim) {
 
 void report(benchmark::State& state, Index rows, Index dim, Index width) {
   state.SetItemsProcessed(state.iterations() * rows);
-  state.counters["GFlop/s"] = benchmark::Counter(4.0 * static_cast<double>(state.iterations()) *
-                                                     static_cast<double>(rows * dim * width) * 1e-9,
-                                                 benchmark::Counter::kIsRate);
+  state.counters["GFlop/s"] =
+      benchmark::Counter(4.0 * static_cast<double>(state.iterations()) * static_cast<double>(rows * dim * width) * 1e-9,
+                         benchmark::Counter::kIsRate);
 }
 
 /// p0, p1 and G of one block, with everything that the solver does for a row.
@@ -48,7 +48,8 @@ void moment_sums(benchmark::State& state) {
   report(state, rows.count(), dim, rank + 1);
 }
 
-void gemm(CBLAS_TRANSPOSE transpose, int m, int n, int k, const float* A, int lda, const float* B, float beta, float* C) {
+void gemm(CBLAS_TRANSPOSE transpose, int m, int n, int k, const float* A, int lda, const float* B, float beta,
+          float* C) {
   cblas_sgemm(CblasRowMajor, transpose, CblasNoTrans, m, n, k, 1, A, lda, B, n, beta, C, n);
 }
 void gemm(CBLAS_TRANSPOSE transpose, int m, int n, int k, const double* A, int lda, const double* B, double beta,

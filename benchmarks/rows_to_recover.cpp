@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <Eigen/Dense>
 #include <fmt/format.h>
 #include <fmt/ostream.h>
+#include <Eigen/Dense>
 
 #include <dyad/recover.h>
 
@@ -45,8 +45,9 @@ int main(int argc, char** argv) {
   const std::vector<Index> ranks{1, 2, 3, 4, 6, 8, 12};
   std::ofstream csv(std::string(argv[1]) + "/rows_to_recover.csv");
   fmt::print(csv, "d,k,rows\n");
-  fmt::print("Rows until |w - w*| + |M - M*|_2 <= 1e-6 in units of kd (gfm, one-scan, batches of 6kd, median of {} seeds)\n\n",
-             seeds);
+  fmt::print(
+      "Rows until |w - w*| + |M - M*|_2 <= 1e-6 in units of kd (gfm, one-scan, batches of 6kd, median of {} seeds)\n\n",
+      seeds);
   fmt::print("{:>6}", "d \\ k");
   for (const Index rank : ranks) fmt::print("{:>8}", rank);
   fmt::print("\n");

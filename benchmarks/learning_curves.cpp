@@ -1,0 +1,83 @@
+// The data behind the plots of docs/method.md: `make plots`.
+//   learning_curves FOLDER   writes convergence.csv, noise_floor.csv and moments.csv there
+#include <fstream>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <dyad/recover.h>
+
+namespace {
+
+using dyad::Index;
+
+dyad::RecoverOptions problem(Index dim, Index rank) {
+  dyad::RecoverOptions options;
+  options.problem.dim = dim;
+  options.problem.rank = rank;
+  options.tolerance = 1e-9;
+  return options;
+}
+
+void append_curve(std::ofstream& csv, const std::string& name, const dyad::RecoverOptions& options) {
+  const auto kd = static_cast<double>(options.problem.rank * options.problem.dim);
+  for (const dyad::RecoveryPoint& point : dyad::recover(options).trace)
+    fmt::print(csv, "{},{},{}\n", name, static_cast<double>(point.rows) / kd, point.error());
+}
+
+/// The error against the rows, for both updates and two sizes of batch.
+void convergence(std::ofstream csv) {
+  for (const Index batch : {5, 20})
+    for (const auto& [name, update] : {std::pair{"one-scan", dyad::Update::one_scan}, {"paper", dyad::Update::paper}}) {
+      dyad::RecoverOptions options = problem(200, 3);
+      options.update = update;
+      options.batch = batch * 3 * 200;
+      append_curve(csv, fmt::format("{}-{}", name, batch), options);
+    }
+}
+
+/// Where the error settles, against the batch.
+void noise_floor(std::ofstream csv) {
+  for (const Index batch : {5, 10, 20, 40, 80, 160, 320}) {
+    const auto settled = [&](double noise, double residual) {
+      dyad::RecoverOptions options = problem(100, 3);
+      options.problem.noise = noise;
+      options.problem.residual = residual;
+      options.batch = batch * 3 * 100;
+      options.rows = 40 * *options.batch;
+      const auto trace = dyad::recover(options).trace;
+      double sum = 0;
+      for (std::size_t t = trace.size() - 10; t < trace.size(); ++t) sum += trace[t].error();
+      return sum / 10;
+    };
+    fmt::print(csv, "{},{},{}\n", batch * 3 * 100, settled(0.1, 0), settled(0, 0.01));
+  }
+}
+
+/// The error against the rows where features are skewed, with the paper's moments and with estimated ones.
+void moments(std::ofstream csv) {
+  for (const auto& [name, used] :
+       {std::pair{"gaussian", dyad::Moments::gaussian}, {"estimated", dyad::Moments::estimated}})
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      dyad::RecoverOptions options = problem(100, 3);
+      options.problem.features = dyad::Features::skewed;
+      options.problem.seed = seed;
+      options.moments = used;
+      options.batch = 20 * 3 * 100;
+      append_curve(csv, fmt::format("{}-{}", name, seed), options);
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    fmt::print(stderr, "usage: learning_curves FOLDER\n");
+    return 2;
+  }
+  const std::string folder = argv[1];
+  convergence(std::ofstream(folder + "/convergence.csv"));
+  noise_floor(std::ofstream(folder + "/noise_floor.csv"));
+  moments(std::ofstream(folder + "/moments.csv"));
+}

@@ -1,0 +1,33 @@
+# convergence.csv, noise_floor.csv, moments.csv -> docs/plots/*.svg
+set datafile separator ','
+set datafile missing NaN
+set terminal svg size 620,380 font 'sans-serif,13' background 'white'
+set key top right samplen 2
+set format y '10^{%L}'
+
+curve(name) = sprintf("< grep '^%s,' %s/%s", name, folder, file)
+
+file = 'convergence.csv'
+set output 'docs/plots/convergence.svg'
+set logscale y
+set xlabel 'rows / kd'
+set ylabel '|w - w*| + |M - M*|_2'
+plot curve('one-scan-5') using 2:3 with linespoints pt 7 ps 0.4 title 'one-scan, batches of 5kd', \
+     curve('paper-5') using 2:3 with linespoints pt 7 ps 0.4 title 'paper, 5kd', \
+     curve('one-scan-20') using 2:3 with linespoints pt 5 ps 0.5 title 'one-scan, 20kd', \
+     curve('paper-20') using 2:3 with linespoints pt 5 ps 0.5 title 'paper, 20kd'
+
+file = 'moments.csv'
+set output 'docs/plots/moments.svg'
+plot for [seed=1:5] curve(sprintf('gaussian-%d', seed)) using 2:3 with lines lc 4 \
+       title (seed == 1 ? 'Gaussian moments, as in the paper' : ''), \
+     for [seed=1:5] curve(sprintf('estimated-%d', seed)) using 2:3 with lines lc 2 lw 2 \
+       title (seed == 1 ? 'estimated moments' : '')
+
+set output 'docs/plots/noise_floor.svg'
+set logscale xy
+set xlabel 'rows in a batch'
+set ylabel 'error where it settles'
+plot folder.'/noise_floor.csv' using 1:2 with linespoints pt 7 title 'noise 0.1', \
+     '' using 1:3 with linespoints pt 7 title 'residual spectrum 0.01', \
+     1.8*0.1*sqrt(100/x) with lines dt 2 title '1.8 s sqrt(d/n)'
