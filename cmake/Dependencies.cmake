@@ -4,6 +4,9 @@ find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(fmt 9 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 
+find_package(ZLIB REQUIRED)
+find_package(zstd REQUIRED)
+
 # OpenBLAS picks its kernels for the processor at run time: a generic build is a fast one.
 set(BLA_VENDOR OpenBLAS)
 find_package(BLAS REQUIRED)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include <dyad/rows.h>
@@ -21,6 +22,27 @@ struct DenseBlock {
   }
 
   [[nodiscard]] Rows<Scalar> view() const { return Rows<Scalar>::dense(values, dim, targets); }
+};
+
+/// Sparse rows and their targets, owned and used again from block to block.
+template <typename Scalar>
+struct SparseBlock {
+  std::vector<Index> offsets{0};
+  std::vector<std::int32_t> columns;
+  std::vector<Scalar> values;
+  std::vector<Scalar> targets;
+
+  void clear() {
+    offsets.assign(1, 0);
+    columns.clear();
+    values.clear();
+    targets.clear();
+  }
+
+  [[nodiscard]] Index count() const { return static_cast<Index>(offsets.size()) - 1; }
+  [[nodiscard]] Rows<Scalar> view(Index dim) const {
+    return Rows<Scalar>::sparse(offsets, columns, values, dim, targets);
+  }
 };
 
 /// Rows in a block that is large enough to share among threads and small enough to stay out of the way.

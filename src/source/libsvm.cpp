@@ -1,0 +1,106 @@
+#include "source/libsvm.h"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include <dyad/data_error.h>
+
+namespace dyad {
+namespace {
+
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+bool ends_line(char c) { return c == '\n' || c == '#'; }
+
+/// A cursor in the text, which ends in a newline: no check against the end is needed.
+class Scanner {
+ public:
+  Scanner(const LineBlock& lines, const std::string& path)
+      : position_(lines.text.data()),
+        end_(lines.text.data() + lines.text.size()),
+        line_begin_(position_),
+        line_(lines.first_line),
+        path_(path) {}
+
+  [[nodiscard]] bool at_end() const { return position_ == end_; }
+  [[nodiscard]] char peek() const { return *position_; }
+
+  void skip_blanks() {
+    while (is_blank(*position_)) ++position_;
+  }
+
+  void next_line() {
+    while (*position_ != '\n') ++position_;
+    line_begin_ = ++position_;
+    ++line_;
+  }
+
+  double number(const char* expected) {
+    const char* begin = position_ + (*position_ == '+' ? 1 : 0);
+    double value = 0;
+    const auto [stop, error] = std::from_chars(begin, end_, value);
+    if (error == std::errc::result_out_of_range) {
+      value = std::strtod(std::string(begin, stop).c_str(), nullptr);  // too small is 0, too large infinite
+    } else if (error != std::errc()) {
+      fail(expected);
+    }
+    if (!std::isfinite(value)) fail("a finite number");
+    position_ = stop;
+    return value;
+  }
+
+  std::int32_t index(std::int64_t above) {
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    if (*position_ == '-') fail("an index of at least 0");
+    std::int64_t value = 0;
+    const auto [stop, error] = std::from_chars(position_, end_, value);
+    if (error == std::errc::result_out_of_range || value >= most) fail("an index below 2^31 - 1");
+    if (error != std::errc() || *stop != ':') fail("index:value");
+    if (value <= above) fail("an index above " + std::to_string(above) + ", for indices must rise along a row");
+    position_ = stop + 1;
+    return static_cast<std::int32_t>(value);
+  }
+
+  void end_of_entry() {
+    if (!is_blank(*position_) && !ends_line(*position_)) fail("a blank or the end of the line");
+  }
+
+  [[noreturn]] void fail(const std::string& expected) const {
+    const char* stop = position_;
+    constexpr std::ptrdiff_t longest_quote = 24;
+    while (!is_blank(*stop) && *stop != '\n' && stop - position_ < longest_quote) ++stop;
+    const std::string got = stop == position_ ? "the end of the line" : "'" + std::string(position_, stop) + "'";
+    throw DataError(path_, line_, position_ - line_begin_ + 1, "expected " + expected + ", got " + got);
+  }
+
+ private:
+  const char* position_;
+  const char* end_;
+  const char* line_begin_;
+  std::int64_t line_;
+  const std::string& path_;
+};
+
+}  // namespace
+
+void parse_libsvm(const LineBlock& lines, const std::string& path, SparseBlock<double>& block) {
+  Scanner scanner(lines, path);
+  while (!scanner.at_end()) {
+    scanner.skip_blanks();
+    if (!ends_line(scanner.peek())) {
+      block.targets.push_back(scanner.number("a number as the target"));
+      scanner.end_of_entry();
+      std::int64_t last = -1;
+      for (scanner.skip_blanks(); !ends_line(scanner.peek()); scanner.skip_blanks()) {
+        last = scanner.index(last);
+        block.columns.push_back(static_cast<std::int32_t>(last));
+        block.values.push_back(scanner.number("a number behind the colon"));
+        scanner.end_of_entry();
+      }
+      block.offsets.push_back(static_cast<Index>(block.values.size()));
+    }
+    scanner.next_line();
+  }
+}
+
+}  // namespace dyad

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+#include <zstd.h>
+
+namespace dyad::test {
+
+/// A folder of the test's own, gone when it ends.
+class InFolder : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] std::string write(const std::string& name, const std::string& bytes) const {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+
+ private:
+  const std::string folder_ = testing::TempDir() + "dyad_" +
+                              testing::UnitTest::GetInstance()->current_test_info()->test_suite_name() + "_" +
+                              testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+inline std::string gzipped(const std::string& bytes) {
+  z_stream stream{};
+  deflateInit2(&stream, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
+  std::string packed(deflateBound(&stream, bytes.size()) + 32, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  deflate(&stream, Z_FINISH);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  return packed;
+}
+
+/// With a checksum, as the zstd command writes it.
+inline std::string zstd_packed(const std::string& bytes) {
+  ZSTD_CCtx* context = ZSTD_createCCtx();
+  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
+  std::string packed(ZSTD_compressBound(bytes.size()), '\0');
+  packed.resize(ZSTD_compress2(context, packed.data(), packed.size(), bytes.data(), bytes.size()));
+  ZSTD_freeCCtx(context);
+  return packed;
+}
+
+}  // namespace dyad::test
