@@ -13,25 +13,38 @@ constexpr std::size_t longest_line = std::size_t{1} << 30;
 
 }  // namespace
 
-LineReader::LineReader(const std::string& path) : bytes_(path), buffer_(usual_block) {}
+LineReader::LineReader(const std::string& path, Quotes quotes) : bytes_(path), quotes_(quotes), buffer_(usual_block) {}
+
+/// Where the last line that is complete so far ends; 0: none is.
+std::size_t LineReader::end_of_whole_lines() {
+  const std::string_view unsearched(buffer_.data() + searched_, end_ - searched_);
+  const std::size_t from = searched_;
+  searched_ = end_;
+  if (quotes_ == Quotes::are_text || (!inside_quotes_ && unsearched.find('"') == std::string_view::npos)) {
+    const std::size_t newline = unsearched.rfind('\n');
+    return newline == std::string_view::npos ? 0 : from + newline + 1;
+  }
+  std::size_t whole = 0;
+  for (std::size_t i = 0; i < unsearched.size(); ++i) {
+    if (unsearched[i] == '"') inside_quotes_ = !inside_quotes_;
+    if (unsearched[i] == '\n' && !inside_quotes_) whole = from + i + 1;
+  }
+  return whole;
+}
 
 bool LineReader::next(LineBlock& block) {
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
-  std::size_t searched = 0;
-  while (true) {
-    const std::string_view unsearched(buffer_.data() + searched, end_ - searched);
-    if (const std::size_t newline = unsearched.rfind('\n'); newline != std::string_view::npos) {
-      begin_ = searched + newline + 1;
-      break;
-    }
-    searched = end_;
+  searched_ = 0;
+  inside_quotes_ = false;
+  while ((begin_ = end_of_whole_lines()) == 0) {
     if (ended_) {
       if (end_ == 0) return false;
       buffer_.resize(std::max(buffer_.size(), end_ + 1));
-      buffer_[end_++] = '\n';
-      continue;
+      if (buffer_[end_ - 1] != '\n') buffer_[end_++] = '\n';
+      begin_ = end_;
+      break;
     }
     if (end_ == buffer_.size()) {
       if (end_ >= longest_line) throw DataError(path(), next_line_, 0, "a line of more than 1 GB, expected text");

@@ -18,7 +18,10 @@ struct LineBlock {
 /// Cuts a stream into blocks of whole lines. A line may be as long as it likes, up to a limit that no row needs.
 class LineReader {
  public:
-  explicit LineReader(const std::string& path);
+  /// Whether a newline between two quotes (") is part of its line.
+  enum class Quotes { are_text, may_hold_newlines };
+
+  explicit LineReader(const std::string& path, Quotes quotes = Quotes::are_text);
 
   /// False at the end.
   bool next(LineBlock& block);
@@ -26,10 +29,15 @@ class LineReader {
   [[nodiscard]] const std::string& path() const { return bytes_.path(); }
 
  private:
+  [[nodiscard]] std::size_t end_of_whole_lines();
+
   ByteStream bytes_;
+  Quotes quotes_;
   std::vector<char> buffer_;
   std::size_t begin_ = 0;  ///< of what has not been handed out
   std::size_t end_ = 0;
+  std::size_t searched_ = 0;  ///< up to here there is no end of a line
+  bool inside_quotes_ = false;
   std::int64_t next_line_ = 1;
   bool ended_ = false;
 };

@@ -1,0 +1,126 @@
+#include "source/csv.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include <dyad/data_error.h>
+
+namespace dyad {
+namespace {
+
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+
+/// Takes rows off the front of whole lines.
+class RowScanner {
+ public:
+  RowScanner(const LineBlock& lines, char separator, const std::string& path)
+      : rest_(lines.text), line_(lines.first_line), separator_(separator), path_(path) {}
+
+  [[nodiscard]] bool at_end() const { return rest_.empty(); }
+  [[nodiscard]] LineBlock rest() const { return {rest_, line_}; }
+  [[nodiscard]] std::int64_t line() const { return line_; }
+
+  /// True and past it, if the next line holds nothing.
+  bool skip_empty_line() {
+    const std::size_t length = rest_.starts_with("\r\n") ? 2 : rest_.starts_with('\n') ? 1 : 0;
+    rest_.remove_prefix(length);
+    line_ += length > 0 ? 1 : 0;
+    return length > 0;
+  }
+
+  /// Appends the cells of the next row. Returns how many they are.
+  std::size_t row(std::vector<std::string_view>& cells, std::deque<std::string>& unquoted) {
+    const std::size_t before = cells.size();
+    const std::int64_t first_line = line_;
+    while (true) {
+      cells.push_back(rest_.starts_with('"') ? quoted_cell(unquoted, first_line) : plain_cell());
+      const char stop = rest_.front();
+      rest_.remove_prefix(1);
+      if (stop == separator_) continue;
+      ++line_;
+      return cells.size() - before;
+    }
+  }
+
+ private:
+  std::string_view plain_cell() {
+    std::size_t length = 0;
+    while (rest_[length] != separator_ && rest_[length] != '\n') ++length;
+    std::string_view cell = rest_.substr(0, length);
+    if (rest_[length] == '\n' && cell.ends_with('\r')) cell.remove_suffix(1);
+    rest_.remove_prefix(length);
+    return cell;
+  }
+
+  std::string_view quoted_cell(std::deque<std::string>& unquoted, std::int64_t first_line) {
+    std::string text;
+    std::size_t at = 1;
+    while (true) {
+      const std::size_t quote = rest_.find('"', at);
+      if (quote == std::string_view::npos)
+        throw DataError(path_, first_line, 0, "a quote is opened and never closed, expected another \"");
+      line_ += std::count(rest_.begin() + static_cast<std::ptrdiff_t>(at),
+                          rest_.begin() + static_cast<std::ptrdiff_t>(quote), '\n');
+      text += rest_.substr(at, quote - at);
+      at = quote + 1;
+      if (rest_[at] != '"') break;
+      text += '"';
+      ++at;
+    }
+    if (rest_[at] == '\r' && rest_[at + 1] == '\n') ++at;
+    if (rest_[at] != separator_ && rest_[at] != '\n')
+      throw DataError(path_, line_, 0, "expected a separator or the end of the line behind a closing quote");
+    rest_.remove_prefix(at);
+    return unquoted.emplace_back(std::move(text));
+  }
+
+  std::string_view rest_;
+  std::int64_t line_;
+  char separator_;
+  const std::string& path_;
+};
+
+}  // namespace
+
+CsvReader::CsvReader(const std::string& path, char separator)
+    : lines_(path, LineReader::Quotes::may_hold_newlines), separator_(separator) {
+  if (!lines_.next(waiting_)) throw DataError(path, 0, 0, "the file is empty, expected a header with column names");
+  if (waiting_.text.starts_with(byte_order_mark)) waiting_.text.remove_prefix(byte_order_mark.size());
+  RowScanner scanner(waiting_, separator_, lines_.path());
+  std::vector<std::string_view> cells;
+  std::deque<std::string> unquoted;
+  scanner.row(cells, unquoted);
+  names_.assign(cells.begin(), cells.end());
+  waiting_ = scanner.rest();
+  std::unordered_set<std::string_view> seen;
+  for (std::size_t column = 0; column < names_.size(); ++column)
+    if (!seen.insert(names_[column]).second)
+      throw DataError(path, 1, static_cast<std::int64_t>(column) + 1,
+                      "the column name '" + names_[column] + "' occurs twice, expected different names");
+}
+
+bool CsvReader::next(CsvBlock& block) {
+  block.columns = names_.size();
+  block.cells.clear();
+  block.lines.clear();
+  block.unquoted.clear();
+  while (block.rows() == 0) {
+    if (waiting_.text.empty() && !lines_.next(waiting_)) return false;
+    RowScanner scanner(waiting_, separator_, lines_.path());
+    while (!scanner.at_end()) {
+      if (scanner.skip_empty_line()) continue;
+      block.lines.push_back(scanner.line());
+      const std::size_t count = scanner.row(block.cells, block.unquoted);
+      if (count != block.columns)
+        throw DataError(
+            path(), block.lines.back(), 0,
+            "expected " + std::to_string(block.columns) + " cells, as in the header, got " + std::to_string(count));
+    }
+    waiting_.text = {};
+  }
+  return true;
+}
+
+bool is_missing(std::string_view cell) { return cell.empty() || cell == "NA" || cell == "NaN" || cell == "nan"; }
+
+}  // namespace dyad
