@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <dyad/rows.h>
+
+namespace dyad {
+
+/// One named array: its numbers as bytes, little-endian, in C order.
+struct Tensor {
+  std::string dtype;  ///< F64, F32, I64, I32 or U8
+  std::vector<Index> shape;
+  std::string bytes;
+};
+
+/// Named arrays and a few words about them, in the safetensors layout, which Python reads without us: the length of a
+/// JSON header, the header, the arrays one behind the other.
+struct Safetensors {
+  std::map<std::string, std::string> metadata;
+  std::map<std::string, Tensor> tensors;
+
+  [[nodiscard]] std::string to_bytes() const;
+
+  /// Throws DataError, naming `file`, for bytes that are cut off, damaged or something else. Trusts nothing that it has
+  /// not checked, and allocates no more than a small multiple of what there is.
+  static Safetensors from_bytes(const std::string& bytes, const std::string& file);
+};
+
+template <typename Number>
+std::string dtype_of();
+
+template <typename Number>
+Tensor make_tensor(const std::vector<Number>& numbers, std::vector<Index> shape) {
+  return {dtype_of<Number>(), std::move(shape),
+          std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(Number))};
+}
+
+template <typename Number>
+std::vector<Number> numbers_of(const Tensor& tensor) {
+  std::vector<Number> numbers(tensor.bytes.size() / sizeof(Number));
+  std::memcpy(numbers.data(), tensor.bytes.data(), numbers.size() * sizeof(Number));
+  return numbers;
+}
+
+}  // namespace dyad
