@@ -2,17 +2,20 @@
 
 DYAD := build/release/dyad
 
-.PHONY: build demo test check bench plots format clean
+.PHONY: build configure demo test check bench plots format clean
 
-build:
+build: configure
+	@cmake --build --preset release --target dyad_cli -- --quiet
+
+configure:
 	@scripts/install-dependencies build
-	@cmake --preset release --log-level=WARNING
-	@cmake --build --preset release -- --quiet
+	@cmake --preset release --log-level=WARNING >/dev/null
 
 demo: build
 	@scripts/demo $(DYAD)
 
-test: build
+test: configure
+	@cmake --build --preset release -- --quiet
 	@ctest --preset release -j 2
 
 # Everything: formatting, clang-tidy, all tests under the address, undefined-behaviour and thread sanitizers.
@@ -20,7 +23,7 @@ check: test
 	@scripts/install-dependencies lint
 	@scripts/lint
 	@for sanitizers in asan-ubsan tsan; do \
-	  cmake --preset $$sanitizers --log-level=WARNING && \
+	  cmake --preset $$sanitizers --log-level=WARNING >/dev/null && \
 	  cmake --build --preset $$sanitizers -- --quiet && \
 	  ctest --preset $$sanitizers -j 2 || exit 1; \
 	done
@@ -34,7 +37,7 @@ plots: build/bench/kernels
 .PHONY: build/bench/kernels
 build/bench/kernels:
 	@scripts/install-dependencies build bench
-	@cmake --preset bench --log-level=WARNING
+	@cmake --preset bench --log-level=WARNING >/dev/null
 	@cmake --build --preset bench -- --quiet
 
 format:
