@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <functional>
 #include <optional>
 #include <string>
@@ -76,6 +77,12 @@ CLI::Option* add_number(CLI::App& verb, const std::string& name, Target& target,
                        given);
   };
   return verb.add_option(name, target, description)->type_name(unit)->check(read, "");
+}
+
+/// Writes to standard error, as well as that goes: a message that cannot be written stops nothing.
+template <typename... Values>
+void print_message(fmt::format_string<Values...> format, Values&&... values) {
+  std::fputs(fmt::format(format, std::forward<Values>(values)...).c_str(), stderr);
 }
 
 /// Writes a line of data to standard output, or throws.

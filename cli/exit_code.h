@@ -7,7 +7,6 @@ enum ExitCode : int {
   done = 0,
   failed = 1,  ///< while running: a full disk, a tolerance that was not reached
   wrong_usage = 2,
-  bad_data = 3,
   interrupted = 130,
 };
 

@@ -29,7 +29,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "dyad: {}\nRun with --help to see what is allowed.\n", error.what());
+    print_message("dyad: {}\nRun with --help to see what is allowed.\n", error.what());
     return wrong_usage;
   }
   watch_for_interrupts();
@@ -58,13 +58,13 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::invalid_argument& error) {
-    fmt::print(stderr, "dyad: {}\n", error.what());
+    print_message("dyad: {}\n", error.what());
     return wrong_usage;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "dyad: out of memory; a smaller dim or rank needs less\n");
+    print_message("dyad: out of memory; a smaller dim or rank needs less\n");
     return failed;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "dyad: {}\n", error.what());
+    print_message("dyad: {}\n", error.what());
     return failed;
   }
 }

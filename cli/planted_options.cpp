@@ -20,7 +20,9 @@ void PlantedArguments::add_to(CLI::App& verb, PlantedOptions& problem) {
   const auto read_dims = [&problem](const std::string& text) {
     const std::size_t cross = text.find('x');
     problem.dim = read_dim(text.substr(0, cross));
-    if (cross != std::string::npos) problem.right_dim = read_dim(text.substr(cross + 1));
+    if (cross == std::string::npos) return;
+    problem.right_dim = read_dim(text.substr(cross + 1));
+    if (problem.right_dim == 0) throw CLI::ValidationError("--dim", "both numbers of D1xD2 must be at least 1");
   };
   verb.add_option_function<std::string>("--dim", read_dims, "Number of features d; bilinear: of x and of z, D1xD2")
       ->required()
@@ -46,8 +48,7 @@ void PlantedArguments::complete(PlantedOptions& problem) const {
 }
 
 std::string dims(const PlantedOptions& problem) {
-  return problem.kind == Kind::bilinear ? fmt::format("{}x{}", problem.dim, problem.right_dim)
-                                        : std::to_string(problem.dim);
+  return problem.is_bilinear() ? fmt::format("{}x{}", problem.dim, problem.right_dim) : std::to_string(problem.dim);
 }
 
 }  // namespace dyad::cli

@@ -36,6 +36,7 @@ struct Recover {
   void print_banner() const;
   void print_line(const RecoveryPoint& point);
   void print_theory_line(const RecoveryPoint& point) const;
+  void print_theory_summary(const RecoverySummary& summary) const;
   [[nodiscard]] nlohmann::ordered_json json(const RecoverySummary& summary) const;
 
   double error_before_ = NAN;
@@ -61,28 +62,28 @@ void Recover::add_to(CLI::App& verb) {
 
 void Recover::print_banner() const {
   const PlantedOptions& problem = options.problem;
-  const auto kd = static_cast<double>(problem.rank * problem.total_dim());
+  const auto kd = static_cast<double>(problem.kd());
   std::string extras;
-  if (problem.kind != Kind::bilinear) extras += fmt::format(", {} signs", word_for(all_signs, problem.signs));
+  if (!problem.is_bilinear()) extras += fmt::format(", {} signs", word_for(all_signs, problem.signs));
   if (problem.features != Features::gaussian)
     extras += fmt::format(", {} features", word_for(all_features, problem.features));
   if (problem.diagonal != Diagonal::tied) extras += fmt::format(", {} diagonal", word_for(diagonals, problem.diagonal));
   if (problem.intercept) extras += fmt::format(", intercept {:g}", *problem.intercept);
   if (problem.noise > 0) extras += fmt::format(", noise {:g}", problem.noise);
   if (problem.residual > 0) extras += fmt::format(", residual {:g}", problem.residual);
-  fmt::print(stderr, "planted   {}: d = {}, k = {}, condition {:g}{}, seed {}\n", word_for(kinds, problem.kind),
-             dims(problem), problem.rank, problem.condition, extras, problem.seed);
-  fmt::print(stderr, "learning  {} solver, {} update, {} unknowns, batches of {} rows ({:.3g} kd), {} threads\n",
-             word_for(solvers, options.solver), word_for(updates, options.update), options.unknowns(),
-             options.batch_rows(), static_cast<double>(options.batch_rows()) / kd,
-             options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency()));
-  if (const std::string warning = options.warning(); !warning.empty()) fmt::print(stderr, "warning   {}\n", warning);
+  print_message("planted   {}: d = {}, k = {}, condition {:g}{}, seed {}\n", word_for(kinds, problem.kind),
+                dims(problem), problem.rank, problem.condition, extras, problem.seed);
+  print_message("learning  {} solver, {} update, {} unknowns, batches of {} rows ({:.3g} kd), {} threads\n",
+                word_for(solvers, options.solver), word_for(updates, options.update), options.unknowns(),
+                options.batch_rows(), static_cast<double>(options.batch_rows()) / kd,
+                options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency()));
+  if (const std::string warning = options.warning(); !warning.empty()) print_message("warning   {}\n", warning);
   if (options.theory)
-    fmt::print(stderr, "\n{:>10} {:>8} {:>8} {:>19} {:>19} {:>19}  {}\n", "rows", "rows/kd", "delta",
-               "tan angle <= bound", "|w-w*| <= bound", "|M-M*|_2 <= bound", "predicted factor");
+    print_message("\n{:>10} {:>8} {:>8} {:>8} {:>19} {:>19} {:>19}  {}\n", "rows", "rows/kd", "CI-RIP", "delta",
+                  "tan angle <= bound", "|w-w*| <= bound", "|M-M*|_2 <= bound", "predicted factor");
   else
-    fmt::print(stderr, "\n{:>10} {:>8} {:>9} {:>9} {:>9} {:>7} {:>8}  error, 1 down to 1e-9\n", "rows", "rows/kd",
-               "|w-w*|", "|M-M*|_2", "tan angle", "factor", "rows/s");
+    print_message("\n{:>10} {:>8} {:>9} {:>9} {:>9} {:>7} {:>8}  error, 1 down to 1e-9\n", "rows", "rows/kd", "|w-w*|",
+                  "|M-M*|_2", "tan angle", "factor", "rows/s");
 }
 
 std::string short_count(double count) {
@@ -100,20 +101,20 @@ std::string bar(double error) {
 
 void Recover::print_line(const RecoveryPoint& point) {
   if (options.theory) return print_theory_line(point);
-  const auto kd = static_cast<double>(options.problem.rank * options.problem.total_dim());
+  const auto kd = static_cast<double>(options.problem.kd());
   const double error = point.error();
-  fmt::print(stderr, "{:>10} {:>8.1f} {:>9.2e} {:>9.2e} {:>9.2e} {:>7} {:>8}  {}\n", point.rows,
-             static_cast<double>(point.rows) / kd, point.error_w, point.error_M, point.tan_theta,
-             std::isnan(error_before_) ? "" : fmt::format("{:.2f}", error_before_ / error),
-             short_count(static_cast<double>(point.rows - rows_before_) / (point.seconds - seconds_before_)),
-             bar(error));
+  print_message("{:>10} {:>8.1f} {:>9.2e} {:>9.2e} {:>9.2e} {:>7} {:>8}  {}\n", point.rows,
+                static_cast<double>(point.rows) / kd, point.error_w, point.error_M, point.tan_theta,
+                std::isnan(error_before_) ? "" : fmt::format("{:.2f}", error_before_ / error),
+                short_count(static_cast<double>(point.rows - rows_before_) / (point.seconds - seconds_before_)),
+                bar(error));
   error_before_ = error;
   rows_before_ = point.rows;
   seconds_before_ = point.seconds;
 }
 
 void Recover::print_theory_line(const RecoveryPoint& point) const {
-  const auto kd = static_cast<double>(options.problem.rank * options.problem.total_dim());
+  const auto kd = static_cast<double>(options.problem.kd());
   const bool bounded = point.theory && point.theory->applies;
   const auto pair = [&](double measured, double bound) {
     return bounded ? fmt::format("{:.1e} <= {:.1e}", measured, bound) : fmt::format("{:.1e}           ", measured);
@@ -122,29 +123,33 @@ void Recover::print_theory_line(const RecoveryPoint& point) const {
   std::string remark = "the start: no update yet";
   if (point.theory && !bounded) remark = "the lemma does not apply yet";
   if (bounded) remark = fmt::format("{:.2f}{}", theory.factor, theory.vacuous() ? ", vacuous" : "");
-  fmt::print(stderr, "{:>10} {:>8.1f} {:>8} {:>19} {:>19} {:>19}  {}\n", point.rows,
-             static_cast<double>(point.rows) / kd, point.theory ? fmt::format("{:.1e}", theory.delta) : "",
-             pair(point.tan_theta, theory.alpha_bound), pair(point.error_w, theory.beta_bound),
-             pair(point.error_M, theory.gamma_bound), remark);
+  print_message("{:>10} {:>8.1f} {:>8} {:>8} {:>19} {:>19} {:>19}  {}\n", point.rows,
+                static_cast<double>(point.rows) / kd, point.theory ? fmt::format("{:.1e}", theory.ci_rip) : "",
+                point.theory ? fmt::format("{:.1e}", theory.delta) : "", pair(point.tan_theta, theory.alpha_bound),
+                pair(point.error_w, theory.beta_bound), pair(point.error_M, theory.gamma_bound), remark);
 }
 
 /// What the last column means, for people who have not read the proof.
-void print_theory_summary(const RecoverySummary& summary) {
+void Recover::print_theory_summary(const RecoverySummary& summary) const {
   double largest = 0;
   for (const RecoveryPoint& point : summary.trace)
     if (point.theory && point.theory->applies) largest = std::max(largest, point.theory->factor);
-  fmt::print(stderr,
-             "\ndelta is the smallest constant with which the estimation sequence lemma holds on that batch.\n");
-  if (largest < 1)
-    fmt::print(stderr, "The proof predicts that the error falls by at least {:.2f} times with every batch.\n",
-               1 / largest);
+  print_message(
+      "\nCI-RIP is the measured constant of the shifted CI-RIP theorem, delta the smallest with which the estimation\n"
+      "sequence lemma holds on that batch; the bounds follow from delta by the recursion lemma.\n");
+  if (largest == 0)
+    print_message("No update met the lemma's conditions, so the proof predicts nothing here.\n");
+  else if (largest < 1)
+    print_message("The proof predicts that the error falls by at least {:.2f} times with every batch.\n", 1 / largest);
   else
-    fmt::print(
-        stderr,
-        "A predicted factor above 1 is vacuous: the proof then says nothing. That does not matter, for its bounds add "
-        "up\n"
-        "worst cases that do not happen together; what the error really did is in the other columns. Batches of about\n"
-        "600kd make the bounds meaningful.\n");
+    print_message(
+        "A predicted factor above 1 is vacuous: the proof then says nothing about the rate. That does not matter, for "
+        "its\n"
+        "bounds add up worst cases that do not happen together; what the error really did stands beside them. The "
+        "factor\n"
+        "shrinks like 1/sqrt(n): batches of more than about {:.0f}kd rows would bring it below 1.\n",
+        std::ceil(largest * largest * static_cast<double>(options.batch_rows()) /
+                  static_cast<double>(options.problem.kd())));
 }
 
 nlohmann::ordered_json Recover::json(const RecoverySummary& summary) const {
@@ -158,14 +163,14 @@ nlohmann::ordered_json Recover::json(const RecoverySummary& summary) const {
     if (options.problem.diagonal == Diagonal::free) fields["error_squares"] = point.error_squares;
     fields["tan_theta"] = point.tan_theta;
     if (point.theory)
-      fields["theory"] = {{"delta", point.theory->delta},           {"alpha_bound", point.theory->alpha_bound},
-                          {"beta_bound", point.theory->beta_bound}, {"gamma_bound", point.theory->gamma_bound},
-                          {"factor", point.theory->factor},         {"applies", point.theory->applies},
-                          {"vacuous", point.theory->vacuous()}};
+      fields["theory"] = {{"ci_rip", point.theory->ci_rip},           {"delta", point.theory->delta},
+                          {"alpha_bound", point.theory->alpha_bound}, {"beta_bound", point.theory->beta_bound},
+                          {"gamma_bound", point.theory->gamma_bound}, {"factor", point.theory->factor},
+                          {"applies", point.theory->applies},         {"vacuous", point.theory->vacuous()}};
     return fields;
   };
   nlohmann::ordered_json fields;
-  if (!summary.trace.empty()) fields = describe(summary.trace.back());
+  fields = describe(summary.trace.empty() ? summary.start : summary.trace.back());
   fields["rows"] = summary.rows;
   fields["row_reads"] = summary.row_reads;
   fields["seconds"] = summary.seconds;
@@ -192,7 +197,7 @@ int Recover::run() {
   const RecoverySummary summary = recover(options, hooks);
   if (!output.quiet) {
     if (options.theory && !summary.trace.empty()) print_theory_summary(summary);
-    fmt::print(stderr, "\n");
+    print_message("\n");
   }
   print_result(output.json ? json(summary).dump() : summary.verdict);
   if (summary.outcome == Outcome::interrupted) return interrupted;

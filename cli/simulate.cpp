@@ -1,5 +1,6 @@
 #include <dyad/simulate.h>
 
+#include <algorithm>
 #include <memory>
 
 #include <nlohmann/json.hpp>
@@ -65,8 +66,8 @@ void Simulate::complete() {
     if (options.path == "-") throw std::invalid_argument("npy on standard output needs --target-file for the targets");
     options.target_path = options.path.substr(0, options.path.size() - (ends_with(".npy") ? 4 : 0)) + ".target.npy";
   }
-  if (output.json && options.path == "-")
-    throw std::invalid_argument("--json and the rows cannot both go to standard output; give a file with -o");
+  if (output.json && (options.path == "-" || options.target_path == "-" || options.truth_path == "-"))
+    throw std::invalid_argument("with --json nothing else can go to standard output; give files");
   options.validate();
 }
 
@@ -74,8 +75,8 @@ void Simulate::complete() {
 void Simulate::print_progress(const SimulateSummary& summary) {
   if (summary.rows < next_line_ && summary.rows < options.rows) return;
   next_line_ = 2 * summary.rows;
-  fmt::print(stderr, "{:>12} rows {:>9.1f} MB {:>8.1f} MB/s\n", summary.rows, static_cast<double>(summary.bytes) / 1e6,
-             static_cast<double>(summary.bytes) / 1e6 / summary.seconds);
+  print_message("{:>12} rows {:>9.1f} MB {:>8.1f} MB/s\n", summary.rows, static_cast<double>(summary.bytes) / 1e6,
+                static_cast<double>(summary.bytes) / 1e6 / summary.seconds);
 }
 
 int Simulate::run() {
@@ -85,7 +86,8 @@ int Simulate::run() {
   if (!output.quiet) hooks.progress = [this](const SimulateSummary& summary) { print_progress(summary); };
   const SimulateSummary summary = simulate(options, hooks);
   const bool stopped = summary.outcome == Outcome::interrupted;
-  if (stopped && !output.quiet) fmt::print(stderr, "interrupted; nothing is left in {}\n", options.path);
+  if (stopped && !output.quiet)
+    print_message("interrupted{}\n", options.path == "-" ? "" : "; " + options.path + " is as it was before");
   if (output.json) {
     nlohmann::ordered_json fields;
     fields["rows"] = summary.rows;

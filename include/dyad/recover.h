@@ -8,39 +8,12 @@
 
 #include <dyad/model.h>
 #include <dyad/moment.h>
+#include <dyad/planted.h>
 
 namespace dyad {
 
-enum class Kind {
-  gfm,       ///< y = b + w'x + x'Mx
-  sensing,   ///< w = 0: symmetric rank-one matrix sensing
-  phase,     ///< w = 0, M = aa': phase retrieval, a up to its sign
-  bilinear,  ///< y = b + w'x + v'z + x'Mz: asymmetric sensing, the form of inductive matrix completion
-};
-enum class Signs { mixed, positive };
-enum class Features { gaussian, uniform, skewed, rademacher };
 enum class Solver { moment };
 enum class Update { one_scan, paper };
-
-/// A problem with a known answer: |w*| = 1, |M*|_2 = 1, eigenvalues (bilinear: singular values) of M* evenly spaced
-/// down to 1/condition, rows of independent features with mean 0 and variance 1.
-struct PlantedOptions {
-  Kind kind = Kind::gfm;
-  Index dim = 0;        ///< features of x
-  Index right_dim = 0;  ///< bilinear: features of z
-  Index rank = 8;
-  double condition = 1;
-  Signs signs = Signs::mixed;              ///< mixed: alternating
-  Features features = Features::gaussian;  ///< skewed: min(N(0,1), 0.1), standardised
-  Diagonal diagonal = Diagonal::tied;      ///< zero: without M*_jj x_j^2; free: with square weights of norm 1 instead
-  std::optional<double> intercept;         ///< b*; without it none is planted and none is learned
-  double noise = 0;                        ///< standard deviation of what is added to each target
-  double residual = 0;                     ///< size of all the other eigenvalues of M*
-  std::uint64_t seed = 1;
-
-  [[nodiscard]] Index total_dim() const { return dim + right_dim; }
-  void validate() const;
-};
 
 struct RecoverOptions {
   PlantedOptions problem;
@@ -68,6 +41,7 @@ struct RecoverOptions {
 /// delta measured on the batch: tan_theta <= 4 sqrt(5) delta eps / sigma_k, error_w <= delta eps, and
 /// error_M <= (that bound on tan_theta) sigma_1 + 2 delta eps. Where the lemma does not apply, the bounds are infinite.
 struct TheoryPoint {
+  double ci_rip = 0;       ///< |A'A(D)/(2n) - tr(D) I/2 - D|_2 / |D|_2 for D = M* - M: the shifted CI-RIP constant
   double delta = 0;        ///< the smallest with which the estimation sequence lemma holds on this batch
   double alpha_bound = 0;  ///< on tan_theta
   double beta_bound = 0;   ///< on error_w
@@ -104,9 +78,11 @@ struct RecoverySummary {
   Index row_reads = 0;  ///< rows touched, each look counted
   double seconds = 0;
   std::int64_t peak_rss_bytes = 0;
-  double noise = 0;  ///< estimated: the residual's root mean square on the last batch, before learning from it
+  double noise =
+      0;  ///< estimated: the residual's root mean square on the last batch (that was finite), before learning from it
   Moments moments = Moments::automatic;  ///< what the solver used
-  std::vector<RecoveryPoint> trace;      ///< one point per batch
+  RecoveryPoint start;               ///< before the first batch
+  std::vector<RecoveryPoint> trace;  ///< one point per batch
   Model<double> model{0, 0};
 
   [[nodiscard]] double rows_per_second() const { return seconds > 0 ? static_cast<double>(rows) / seconds : 0; }

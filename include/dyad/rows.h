@@ -16,7 +16,8 @@ class Rows {
   /// `values` holds count x dim numbers, row after row. `targets` holds one number per row, or nothing.
   static Rows dense(std::span<const Scalar> values, Index dim, std::span<const Scalar> targets = {});
 
-  /// Row i has the entries [offsets[i], offsets[i + 1]) of `columns` and `values`; columns lie in [0, dim).
+  /// Row i has the entries [offsets[i], offsets[i + 1]) of `columns` and `values`; columns lie in [0, dim) and rise
+  /// along a row.
   static Rows sparse(std::span<const Index> offsets, std::span<const std::int32_t> columns,
                      std::span<const Scalar> values, Index dim, std::span<const Scalar> targets = {});
 

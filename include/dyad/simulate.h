@@ -4,11 +4,10 @@
 #include <functional>
 #include <string>
 
+#include <dyad/planted.h>
 #include <dyad/recover.h>
 
 namespace dyad {
-
-enum class Format { libsvm, csv, tsv, npy };
 
 /// Writes the rows of a planted problem to a file.
 struct SimulateOptions {

@@ -16,22 +16,31 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
     file_ = stdout;
     return;
   }
-  temporary_ = path_ + ".XXXXXX";
-  const int descriptor = mkstemp(temporary_.data());
-  if (descriptor < 0) {
-    temporary_.clear();
-    fail("cannot be created");
+  target_ = path_;
+  if (char* resolved = realpath(path_.c_str(), nullptr)) {
+    target_ = resolved;
+    std::free(resolved);
   }
+  struct stat status {};
+  const bool exists = stat(target_.c_str(), &status) == 0;
+  if (exists && !S_ISREG(status.st_mode)) {
+    file_ = std::fopen(target_.c_str(), "wb");
+    if (file_ == nullptr) fail("cannot be opened");
+    return;
+  }
+  std::string name = target_ + ".XXXXXX";
+  const int descriptor = mkstemp(name.data());
+  if (descriptor < 0) fail("cannot be created");
+  temporary_ = name;
   const mode_t mask = umask(0);
   umask(mask);
-  fchmod(descriptor, 0666 & ~mask);
+  fchmod(descriptor, exists ? status.st_mode & 07777 : 0666 & ~mask);
   file_ = fdopen(descriptor, "wb");
 }
 
 OutputFile::~OutputFile() {
-  if (temporary_.empty()) return;
-  if (file_ != nullptr) std::fclose(file_);
-  std::remove(temporary_.c_str());
+  if (file_ != nullptr && file_ != stdout) std::fclose(file_);
+  if (!temporary_.empty()) std::remove(temporary_.c_str());
 }
 
 void OutputFile::write(std::string_view bytes) {
@@ -44,7 +53,7 @@ void OutputFile::commit() {
   const bool safe = fsync(fileno(file_)) == 0;
   const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
   if (!safe || !closed) fail("cannot be written");
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot be renamed into place");
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be renamed into place");
   temporary_.clear();
 }
 

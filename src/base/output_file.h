@@ -6,8 +6,9 @@
 
 namespace dyad {
 
-/// A file that appears under its name only when it is complete: it is written beside it and renamed. "-" is standard
-/// output. Every failure throws std::runtime_error with the name and the reason.
+/// A file that appears under its name only when it is complete: it is written beside it and renamed. A link stays a
+/// link, and a file keeps its permissions. "-" is standard output; that, pipes and devices are written directly. Every
+/// failure throws std::runtime_error with the name and the reason.
 class OutputFile {
  public:
   explicit OutputFile(std::string path);
@@ -23,8 +24,9 @@ class OutputFile {
  private:
   [[noreturn]] void fail(const char* what) const;
 
-  std::string path_;
-  std::string temporary_;  ///< empty for standard output
+  std::string path_;       ///< as given
+  std::string target_;     ///< what it stands for, links followed
+  std::string temporary_;  ///< empty where the target is written directly
   std::FILE* file_ = nullptr;
 };
 

@@ -33,7 +33,11 @@ struct Ziggurat {
   }
 };
 
-const Ziggurat ziggurat;
+/// Made when it is first needed, which may be before main.
+const Ziggurat& the_ziggurat() {
+  static const Ziggurat tables;
+  return tables;
+}
 
 }  // namespace
 
@@ -44,6 +48,7 @@ Random::Random(std::uint64_t seed, std::uint64_t stream) {
 }
 
 double Random::normal() {
+  const Ziggurat& ziggurat = the_ziggurat();
   while (true) {
     const std::uint64_t random = bits();
     const auto layer = static_cast<int>(random & 0xff);

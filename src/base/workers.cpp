@@ -1,15 +1,25 @@
 #include "base/workers.h"
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 
 namespace dyad {
 
 Workers::Workers(int threads)
     : count_(threads > 0 ? threads : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, most)) {
-  for (int worker = 1; worker < count_; ++worker) threads_.emplace_back([this, worker] { sleep_and_work(worker); });
+  try {
+    for (int worker = 1; worker < count_; ++worker) threads_.emplace_back([this, worker] { sleep_and_work(worker); });
+  } catch (...) {
+    stop();
+    throw std::runtime_error("no more threads can be started: " + std::to_string(threads_.size() + 1) + " of " +
+                             std::to_string(count_) + " are running; ask for fewer");
+  }
 }
 
-Workers::~Workers() {
+Workers::~Workers() { stop(); }
+
+void Workers::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

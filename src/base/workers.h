@@ -39,6 +39,7 @@ class Workers {
   void split(Index total, const std::function<void(int worker, Share share)>& task);
 
  private:
+  void stop();
   void sleep_and_work(int worker);
   void work(int worker);
 

@@ -22,9 +22,9 @@ namespace {
 MomentOptions moment_options(const RecoverOptions& options) {
   MomentOptions moment;
   moment.dim = options.problem.total_dim();
-  moment.left_dim = options.problem.kind == Kind::bilinear ? options.problem.dim : 0;
+  moment.left_dim = options.problem.left_dim();
   moment.rank = options.problem.rank;
-  moment.linear = options.problem.kind == Kind::gfm || options.problem.kind == Kind::bilinear;
+  moment.linear = options.problem.has_weights();
   moment.intercept = options.problem.intercept.has_value();
   moment.positive = options.problem.kind == Kind::phase || options.problem.signs == Signs::positive;
   moment.diagonal = options.problem.diagonal;
@@ -123,6 +123,7 @@ void run(const RecoverOptions& options, const RecoveryHooks& hooks, RecoverySumm
   BatchReader reader(options, hooks);
   Learner learner(options);
   const Kind kind = options.problem.kind;
+  summary.start = measure(learner.full_model(), learner.model(), reader.truth(), kind);
   try {
     while (reader.rows() + options.batch_rows() <= options.row_budget()) {
       const Batch<double> batch = reader.next();
@@ -165,25 +166,27 @@ void run(const RecoverOptions& options, const RecoveryHooks& hooks, RecoverySumm
 }  // namespace
 
 Index RecoverOptions::batch_rows() const {
-  const Index usual = 6 * problem.rank * problem.total_dim();
+  const Index usual = 6 * problem.kd();
   return batch.value_or(rows ? std::min(usual, *rows) : usual);
 }
 
-Index RecoverOptions::row_budget() const {
-  return rows.value_or(std::max(1000 * problem.rank * problem.total_dim(), 60 * batch_rows()));
-}
+Index RecoverOptions::row_budget() const { return rows.value_or(std::max(1000 * problem.kd(), 60 * batch_rows())); }
 
 Index RecoverOptions::unknowns() const {
   const Index k = problem.rank;
   const Index d = problem.total_dim();
-  const bool bilinear = problem.kind == Kind::bilinear;
-  const Index of_M = bilinear ? k * (d - k) : k * d - k * (k - 1) / 2;
-  return of_M + (problem.kind == Kind::gfm || bilinear ? d : 0) + (problem.diagonal == Diagonal::free ? d : 0) +
+  const Index of_M = problem.is_bilinear() ? k * (d - k) : k * d - k * (k - 1) / 2;
+  return of_M + (problem.has_weights() ? d : 0) + (problem.diagonal == Diagonal::free ? d : 0) +
          (problem.intercept ? 1 : 0);
 }
 
 void RecoverOptions::validate() const {
   problem.validate();
+  constexpr Index most_rows = Index{1} << 50;
+  if (rows && (*rows < 1 || *rows > most_rows))
+    throw std::invalid_argument("rows must lie in [1, 2^50], got " + std::to_string(*rows));
+  if (batch && *batch > most_rows)
+    throw std::invalid_argument("a batch must have at most 2^50 rows, got " + std::to_string(*batch));
   if (!(tolerance > 0)) throw std::invalid_argument("tolerance must be above 0, got " + std::to_string(tolerance));
   if (batch_rows() < problem.rank)
     throw std::invalid_argument("a batch must have at least as many rows as the rank, " + std::to_string(problem.rank) +
@@ -191,7 +194,7 @@ void RecoverOptions::validate() const {
   if (row_budget() < batch_rows())
     throw std::invalid_argument("rows must be enough for one batch, " + std::to_string(batch_rows()) + ", got " +
                                 std::to_string(row_budget()));
-  if (theory && (problem.kind == Kind::bilinear || problem.features != Features::gaussian ||
+  if (theory && (problem.is_bilinear() || problem.features != Features::gaussian ||
                  problem.diagonal != Diagonal::tied || problem.noise > 0 || problem.residual > 0 || problem.intercept))
     throw std::invalid_argument(
         "theory goes with what the proof covers: a symmetric problem with Gaussian features, a tied diagonal and no "
@@ -203,7 +206,8 @@ RecoverySummary recover(const RecoverOptions& options, const RecoveryHooks& hook
   options.validate();
   RecoverySummary summary;
   run(options, hooks, summary);
-  if (!summary.trace.empty()) summary.noise = summary.trace.back().residual_rms;
+  for (const RecoveryPoint& point : summary.trace)
+    if (std::isfinite(point.residual_rms)) summary.noise = point.residual_rms;
   summary.peak_rss_bytes = peak_rss_bytes();
   summary.verdict = verdict(options, summary);
   return summary;

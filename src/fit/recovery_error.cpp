@@ -64,8 +64,8 @@ double amplitude_error(const Model<double>& model, const Model<double>& truth) {
 }
 
 double operator_norm(Index dim, const std::function<Tall<double>(const Tall<double>&)>& A_times) {
-  constexpr int most_iterations = 50;
-  constexpr double settled = 1e-3;
+  constexpr int most_iterations = 100;
+  constexpr double settled = 1e-4;
   Random random(1, start_stream);
   Tall<double> Z = random_orthonormal<double>(random, dim, std::min<Index>(dim, 8));
   double norm = 0;

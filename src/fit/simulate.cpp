@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <vector>
 
@@ -46,7 +47,7 @@ class RowFiles {
  public:
   RowFiles(const SimulateOptions& options, Workers& workers)
       : options_(options), workers_(workers), rows_(options.path), texts_(static_cast<std::size_t>(workers.count())) {
-    write(rows_, header(options));
+    write(rows_, header(options.problem, options.format, options.rows));
     if (options.format == Format::npy) {
       targets_.emplace(options.target_path);
       write(*targets_, npy_header(options.rows, 0));
@@ -57,7 +58,7 @@ class RowFiles {
     workers_.split(static_cast<Index>(block.targets.size()), [&](int worker, Share share) {
       std::string& text = texts_[static_cast<std::size_t>(worker)];
       text.clear();
-      append_rows(options_, block, share.first, share.count, text);
+      append_rows(options_.format, block, share.first, share.count, text);
     });
     for (const std::string& text : texts_) write(rows_, text);
     if (targets_)
@@ -93,6 +94,10 @@ void SimulateOptions::validate() const {
   if (path.empty()) throw std::invalid_argument("an output file is needed, or - for standard output");
   if ((format == Format::npy) == target_path.empty())
     throw std::invalid_argument("a file for the targets goes with npy, which needs one, and with no other format");
+  const std::set<std::string> paths{path, target_path, truth_path};
+  const auto given = static_cast<std::size_t>(1 + (target_path.empty() ? 0 : 1) + (truth_path.empty() ? 0 : 1));
+  if (paths.size() - (paths.contains("") ? 1 : 0) != given)
+    throw std::invalid_argument("the rows, the targets and the planted model must go to different files");
   if (threads < 0 || threads > Workers::most)
     throw std::invalid_argument("threads must lie in [0, " + std::to_string(Workers::most) + "] (0: all cores), got " +
                                 std::to_string(threads));
@@ -105,6 +110,8 @@ SimulateSummary simulate(const SimulateOptions& options, const SimulateHooks& ho
   SimulateSummary summary;
   Workers workers(options.threads);
   RowFiles files(options, workers);
+  std::optional<OutputFile> truth;  // opened before the rows are made: what cannot be written is known at once
+  if (!options.truth_path.empty()) truth.emplace(options.truth_path);
   DenseBlock<double> block;
   const Index most = block_rows(options.problem.total_dim(), sizeof(double));
   while (summary.rows < options.rows) {
@@ -122,10 +129,9 @@ SimulateSummary simulate(const SimulateOptions& options, const SimulateHooks& ho
   }
   if (summary.outcome != Outcome::interrupted) {
     files.commit();
-    if (!options.truth_path.empty()) {
-      OutputFile truth(options.truth_path);
-      truth.write(truth_as_json(problem));
-      truth.commit();
+    if (truth) {
+      truth->write(truth_as_json(problem));
+      truth->commit();
     }
   }
   summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -19,14 +19,16 @@ std::string too_small(const RecoverOptions& options) {
   const PlantedOptions& problem = options.problem;
   return fmt::format(
       "a batch of {} rows is too small for d = {}, k = {}: it takes at least (k + 3) d = {}, better 6kd = {}",
-      options.batch_rows(), problem.total_dim(), problem.rank, smallest_batch(problem),
-      6 * problem.rank * problem.total_dim());
+      options.batch_rows(), problem.total_dim(), problem.rank, smallest_batch(problem), 6 * problem.kd());
 }
 
 double noise_floor(const RecoverOptions& options) {
   const auto d = static_cast<double>(options.problem.total_dim());
-  const double variance =
-      options.problem.noise * options.problem.noise + 2 * d * options.problem.residual * options.problem.residual;
+  // The variance of x'Rx is 2 |R|_F^2, that of x'Rz is |R|_F^2.
+  const PlantedOptions& problem = options.problem;
+  const auto residual_squares =
+      static_cast<double>(problem.is_bilinear() ? std::min(problem.dim, problem.right_dim) : 2 * problem.dim);
+  const double variance = problem.noise * problem.noise + residual_squares * problem.residual * problem.residual;
   return floor_constant * std::sqrt(variance * d / static_cast<double>(options.batch_rows()));
 }
 
@@ -47,14 +49,14 @@ std::string reason_for_stopping_short(const RecoverOptions& options, const Recov
   const double error = summary.trace.back().error();
   if (options.unknowns() > summary.rows) {
     const Index possible = highest_rank(options, summary.rows);
-    return fmt::format(
-        "rank too high: rank {} has {} unknowns, more than the {} rows used; {}", options.problem.rank,
-        options.unknowns(), summary.rows,
-        possible > 0 ? fmt::format("they could determine rank {} at the most", possible) : "even rank 1 needs more");
+    const std::string facts = fmt::format("rank {} has {} unknowns, more than the {} rows used", options.problem.rank,
+                                          options.unknowns(), summary.rows);
+    return possible > 0 ? fmt::format("rank too high: {}; they could determine rank {} at the most", facts, possible)
+                        : "too few rows: " + facts;
   }
   if (options.batch_rows() < smallest_batch(options.problem)) return too_small(options);
   const double expected = noise_floor(options);
-  if (expected > 0 && error < 3 * expected)
+  if (expected > 0 && error < 3 * expected && summary.trace.size() > 2)
     return fmt::format(
         "noise floor reached, about 1.8 s sqrt(d/n) = {:.2g} for batches of {} rows; batches 4 times as "
         "large halve it",
@@ -75,7 +77,7 @@ std::string RecoverOptions::warning() const { return batch_rows() < smallest_bat
 
 std::string verdict(const RecoverOptions& options, const RecoverySummary& summary) {
   if (summary.trace.empty()) return "interrupted before the first batch was complete";
-  const double kd = static_cast<double>(options.problem.rank * options.problem.total_dim());
+  const double kd = static_cast<double>(options.problem.kd());
   const std::string where =
       fmt::format("error {:.2g} after {} rows ({:.4g} kd) in {:.2f} s", summary.trace.back().error(), summary.rows,
                   static_cast<double>(summary.rows) / kd, summary.seconds);
@@ -86,7 +88,7 @@ std::string verdict(const RecoverOptions& options, const RecoverySummary& summar
       return "interrupted: " + where;
     case Outcome::diverged:
       return fmt::format("diverged: {}; {}", where,
-                         options.warning().empty() ? "the sums overflowed" : options.warning());
+                         options.warning().empty() ? "more rows in a batch may help" : options.warning());
     case Outcome::budget:
       break;
   }

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-
 #include <dyad/moment.h>
 
 #include "features/moments.h"

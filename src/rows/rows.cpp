@@ -46,9 +46,15 @@ Rows<Scalar> Rows<Scalar>::sparse(std::span<const Index> offsets, std::span<cons
   for (std::size_t i = 1; i < offsets.size(); ++i)
     require(offsets[i - 1] <= offsets[i],
             "offsets must not fall: row " + std::to_string(i - 1) + " ends before it begins");
-  for (const std::int32_t column : columns)
-    require(column >= 0 && column < dim,
-            "column " + std::to_string(column) + " lies outside [0, " + std::to_string(dim) + ")");
+  for (std::size_t i = 1; i < offsets.size(); ++i)
+    for (Index e = offsets[i - 1]; e < offsets[i]; ++e) {
+      const std::int32_t column = columns[static_cast<std::size_t>(e)];
+      if (column < 0 || column >= dim)
+        throw std::invalid_argument("column " + std::to_string(column) + " lies outside [0, " + std::to_string(dim) +
+                                    ")");
+      if (e > offsets[i - 1] && column <= columns[static_cast<std::size_t>(e) - 1])
+        throw std::invalid_argument("the columns of row " + std::to_string(i - 1) + " must rise and not repeat");
+    }
   Rows rows;
   rows.count_ = static_cast<Index>(offsets.size()) - 1;
   rows.dim_ = dim;

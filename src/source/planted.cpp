@@ -1,10 +1,13 @@
 #include "source/planted.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
 #include <stdexcept>
 #include <string>
+
+#include <fmt/format.h>
 
 namespace dyad {
 namespace {
@@ -13,14 +16,14 @@ void require(bool holds, const std::string& sentence) {
   if (!holds) throw std::invalid_argument(sentence);
 }
 
-std::string got(double value) { return ", got " + std::to_string(value); }
+std::string got(double value) { return fmt::format(", got {:g}", value); }
 
 /// Evenly spaced from 1 down to 1/condition.
 double eigenvalue(const PlantedOptions& options, Index i) {
   const double step =
       options.rank == 1 ? 0
                         : (1 - 1 / options.condition) * static_cast<double>(i) / static_cast<double>(options.rank - 1);
-  const bool negative = options.kind != Kind::bilinear && options.signs == Signs::mixed && i % 2 == 1;
+  const bool negative = !options.is_bilinear() && options.signs == Signs::mixed && i % 2 == 1;
   return negative ? step - 1 : 1 - step;
 }
 
@@ -45,17 +48,22 @@ struct CappedNormal {
 void PlantedOptions::validate() const {
   constexpr Index most_dim = std::numeric_limits<std::int32_t>::max();
   require(dim >= 1 && dim <= most_dim, "dim must lie in [1, 2^31), got " + std::to_string(dim));
-  if (kind == Kind::bilinear)
+  if (is_bilinear())
     require(right_dim >= 1 && right_dim <= most_dim,
             "a bilinear problem needs two dims, D1xD2, each in [1, 2^31), got " + std::to_string(dim) + "x" +
                 std::to_string(right_dim));
   else
     require(right_dim == 0, "only a bilinear problem has two dims");
-  const Index most_rank = kind == Kind::bilinear ? std::min(dim, right_dim) : dim;
+  const Index most_rank = is_bilinear() ? std::min(dim, right_dim) : dim;
   require(rank >= 1 && rank <= most_rank,
           "rank must lie in [1, dim] = [1, " + std::to_string(most_rank) + "], got " + std::to_string(rank));
   require(kind != Kind::phase || rank == 1, "phase retrieval has rank 1, got " + std::to_string(rank));
-  require(kind != Kind::bilinear || diagonal == Diagonal::tied, "a bilinear problem has no diagonal to set");
+  require(total_dim() <= most_dim && static_cast<double>(rank) * static_cast<double>(total_dim()) < 1e15,
+          "dim times rank is too large for any machine");
+  require(!is_bilinear() || (diagonal == Diagonal::tied && signs == Signs::mixed),
+          "a bilinear problem has no diagonal and no signs to set");
+  require(diagonal != Diagonal::free || features != Features::rademacher,
+          "the squares of two-valued features are constant: no data can tell their weights; use diagonal zero");
   require(diagonal == Diagonal::tied || (kind != Kind::phase && residual == 0),
           "diagonal zero and free go with kinds gfm and sensing, and without a residual spectrum");
   require(condition >= 1 && std::isfinite(condition), "condition must be a number of at least 1" + got(condition));
@@ -67,23 +75,20 @@ void PlantedOptions::validate() const {
 
 PlantedProblem::PlantedProblem(const PlantedOptions& options)
     : options_((options.validate(), options)),
-      truth_(options.total_dim(), options.rank, options.kind == Kind::bilinear ? options.dim : 0),
+      truth_(options.total_dim(), options.rank, options.left_dim()),
       right_first_(truth_.left_dim) {
   Random random(options.seed, truth_stream);
   const Index d = options.total_dim();
   const Index k = options.rank;
   auto U = as_tall(truth_.factors, d, k);
   U.topRows(options.dim) = random_orthonormal<double>(random, options.dim, k);
-  if (options.kind == Kind::bilinear)
-    U.bottomRows(options.right_dim) = random_orthonormal<double>(random, options.right_dim, k);
+  if (options.is_bilinear()) U.bottomRows(options.right_dim) = random_orthonormal<double>(random, options.right_dim, k);
   for (Index i = 0; i < k; ++i) truth_.spectrum[static_cast<std::size_t>(i)] = eigenvalue(options, i);
-  if (options.kind == Kind::gfm || options.kind == Kind::bilinear)
-    as_vector(truth_.weights) = random_normal<double>(random, d, 1).normalized();
+  if (options.has_weights()) as_vector(truth_.weights) = random_normal<double>(random, d, 1).normalized();
   truth_.intercept = options.intercept.value_or(0);
   if (options.residual > 0)
-    residual_signs_ =
-        Eigen::ArrayXd::NullaryExpr(options.kind == Kind::bilinear ? std::min(options.dim, options.right_dim) : d,
-                                    [&](Index) { return random.bits() >> 63 ? -1.0 : 1.0; });
+    residual_signs_ = Eigen::ArrayXd::NullaryExpr(options.is_bilinear() ? std::min(options.dim, options.right_dim) : d,
+                                                  [&](Index) { return random.bits() >> 63 ? -1.0 : 1.0; });
   if (options.diagonal != Diagonal::tied) {
     const Eigen::VectorXd own = U.cwiseAbs2() * as_vector(truth_.spectrum);
     Eigen::VectorXd squares = -own;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dyad/model.h>
-#include <dyad/recover.h>
+#include <dyad/planted.h>
 
 #include "base/linear_algebra.h"
 #include "base/random.h"

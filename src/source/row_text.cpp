@@ -13,7 +13,7 @@ void append(std::string& text, Number number) {
 }
 
 std::string column_names(const PlantedOptions& problem, char separator) {
-  const bool bilinear = problem.kind == Kind::bilinear;
+  const bool bilinear = problem.is_bilinear();
   std::string names;
   const auto add_group = [&](const char* prefix, Index count) {
     for (Index j = 1; j <= count; ++j) names += prefix + std::to_string(j) + separator;
@@ -39,32 +39,31 @@ std::string npy_header(Index rows, Index columns) {
   return text + dictionary;
 }
 
-std::string header(const SimulateOptions& options) {
-  switch (options.format) {
+std::string header(const PlantedOptions& problem, Format format, Index rows) {
+  switch (format) {
     case Format::libsvm:
       return "";
     case Format::csv:
-      return column_names(options.problem, ',');
+      return column_names(problem, ',');
     case Format::tsv:
-      return column_names(options.problem, '\t');
+      return column_names(problem, '\t');
     case Format::npy:
       break;
   }
-  return npy_header(options.rows, options.problem.total_dim());
+  return npy_header(rows, problem.total_dim());
 }
 
-void append_rows(const SimulateOptions& options, const DenseBlock<double>& block, Index first, Index count,
-                 std::string& text) {
-  if (options.format == Format::npy) {
+void append_rows(Format format, const DenseBlock<double>& block, Index first, Index count, std::string& text) {
+  if (format == Format::npy) {
     text.append(reinterpret_cast<const char*>(block.values.data() + first * block.dim),
                 static_cast<std::size_t>(count * block.dim) * sizeof(double));
     return;
   }
-  const char separator = options.format == Format::csv ? ',' : '\t';
+  const char separator = format == Format::csv ? ',' : '\t';
   for (Index i = first; i < first + count; ++i) {
     const double* x = block.values.data() + i * block.dim;
     const double y = block.targets[static_cast<std::size_t>(i)];
-    if (options.format == Format::libsvm) {
+    if (format == Format::libsvm) {
       append(text, y);
       for (Index j = 0; j < block.dim; ++j) {
         if (x[j] == 0) continue;

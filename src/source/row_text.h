@@ -2,19 +2,18 @@
 
 #include <string>
 
-#include <dyad/simulate.h>
+#include <dyad/planted.h>
 
 #include "rows/block.h"
 
 namespace dyad {
 
 /// What stands before the first row: the names of the columns, or the header of an array.
-std::string header(const SimulateOptions& options);
+std::string header(const PlantedOptions& problem, Format format, Index rows);
 std::string npy_header(Index rows, Index columns);
 
-/// Appends the rows [first, first + count) of the block, in the options' format. Numbers are the shortest that read
-/// back the same. npy: the features alone.
-void append_rows(const SimulateOptions& options, const DenseBlock<double>& block, Index first, Index count,
-                 std::string& text);
+/// Appends the rows [first, first + count) of the block. Numbers are the shortest that read back the same. npy: the
+/// features alone.
+void append_rows(Format format, const DenseBlock<double>& block, Index first, Index count, std::string& text);
 
 }  // namespace dyad

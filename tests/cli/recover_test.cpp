@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -126,6 +125,12 @@ TEST(RecoverCommand, WrongUsageExitsTwoAndSaysWhatIsAllowed) {
       {"bilinear --dim 60x80 --rank 61", "[1, 60]"},
       {"bilinear --dim 60x80 --theory", "proof"},
       {"gfm --dim 20 --features uniform --theory", "proof"},
+      {"gfm --dim 60x0", "at least 1"},
+      {"gfm --dim 20 --rows 0", "[1, 2^50]"},
+      {"gfm --dim 20 --rows -5", "[1, 2^50]"},
+      {"gfm --dim 20 --batch 922337203685477580", "2^50"},
+      {"gfm --dim 2147483647 --rank 2147483647", "too large"},
+      {"gfm --dim 20 --features rademacher --diagonal free", "two-valued"},
       {"gfm --dim 20 --moments wrong", "auto, gaussian, estimated"},
       {"gfm --dim 20 --diagonal none", "tied, zero, free"},
       {"phase --dim 20 --diagonal free", "gfm and sensing"},

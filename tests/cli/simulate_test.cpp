@@ -98,6 +98,10 @@ TEST_F(SimulateCommand, WrongUsageExitsTwoAndWritesNothing) {
       {"bilinear --dim 5x6 --rank 2 --diagonal zero --rows 10 -o " + folder + "/rows.csv", "no diagonal"},
       {"gfm --dim 5 --rank 1 --rows 10 --format npy -o -", "--target-file"},
       {"gfm --dim 5 --rank 1 --rows 10 --json -o -", "standard output"},
+      {"gfm --dim 5 --rank 1 --rows 10 -o " + folder + "/a.csv --truth " + folder + "/a.csv", "different files"},
+      {"gfm --dim 5 --rank 1 --rows 10 -o " + folder + "/a.npy --target-file " + folder + "/a.npy", "different files"},
+      {"gfm --dim 5 --rank 1 --rows 10 --json -o " + folder + "/a.csv --truth -", "--json"},
+      {"bilinear --dim 5x6 --rank 1 --signs positive --rows 10 -o " + folder + "/a.csv", "no signs"},
       {"gfm --dim 5 --rank 1 --rows 10 --target-file t -o " + folder + "/rows.csv", "npy"},
       {"gfm --dim 5 --rank 1 --features lumpy --rows 10 -o " + folder + "/rows.csv", "uniform"},
   };

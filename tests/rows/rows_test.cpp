@@ -42,10 +42,10 @@ TEST(Rows, WindowIsTheSameRowsWithFewerFeatures) {
   EXPECT_EQ(entries_of(dense.slice(1, 1), 0), (Entries{{0, 5}, {1, 6}}));
 
   const std::vector<Index> offsets{0, 3};
-  const std::vector<std::int32_t> columns{4, 0, 2};
-  const std::vector<double> entries{7, 8, 9};
+  const std::vector<std::int32_t> columns{0, 2, 4};
+  const std::vector<double> entries{8, 9, 7};
   const Rows<double> sparse = Rows<double>::sparse(offsets, columns, entries, 5);
-  EXPECT_EQ(entries_of(sparse.window(2, 3), 0), (Entries{{2, 7}, {0, 9}}));
+  EXPECT_EQ(entries_of(sparse.window(2, 3), 0), (Entries{{0, 9}, {2, 7}}));
   EXPECT_EQ(entries_of(sparse.window(1, 4).window(1, 1), 0), (Entries{{0, 9}}));
   EXPECT_THROW((void)sparse.window(3, 3), std::invalid_argument);
 }
@@ -73,6 +73,9 @@ TEST(Rows, RefusesBrokenSparseRows) {
   EXPECT_THROW(make({0, 1, 2}, {0, 3}, 3), std::invalid_argument);
   EXPECT_THROW(make({0, 1, 2}, {-1, 2}, 3), std::invalid_argument);
   EXPECT_THROW(make({0, 2}, {0}, 3), std::invalid_argument);
+  EXPECT_NO_THROW(make({0, 1, 2}, {2, 0}, 3));
+  EXPECT_THROW(make({0, 2}, {1, 1}, 3), std::invalid_argument);
+  EXPECT_THROW(make({0, 2}, {2, 1}, 3), std::invalid_argument);
 }
 
 }  // namespace

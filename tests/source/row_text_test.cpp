@@ -1,6 +1,6 @@
 #include "source/row_text.h"
 
-#include <charconv>
+#include <algorithm>
 #include <cstring>
 #include <sstream>
 
@@ -11,14 +11,12 @@
 namespace dyad {
 namespace {
 
-SimulateOptions options_with(Format format) {
-  SimulateOptions options;
-  options.problem.kind = Kind::bilinear;
-  options.problem.dim = 2;
-  options.problem.right_dim = 1;
-  options.rows = 4;
-  options.format = format;
-  return options;
+std::string header_of(Format format) {
+  PlantedOptions problem;
+  problem.kind = Kind::bilinear;
+  problem.dim = 2;
+  problem.right_dim = 1;
+  return header(problem, format, 4);
 }
 
 DenseBlock<double> block_with_everything() {
@@ -31,7 +29,7 @@ DenseBlock<double> block_with_everything() {
 
 std::string text_of(Format format) {
   std::string text;
-  append_rows(options_with(format), block_with_everything(), 0, 4, text);
+  append_rows(format, block_with_everything(), 0, 4, text);
   return text;
 }
 
@@ -55,9 +53,15 @@ TEST(RowText, LibsvmReadsBackTheSameWithoutItsZeros) {
   EXPECT_EQ(row, 4);
 }
 
+TEST(RowText, TsvIsCsvWithTabs) {
+  std::string csv = text_of(Format::csv);
+  std::replace(csv.begin(), csv.end(), ',', '\t');
+  EXPECT_EQ(text_of(Format::tsv), csv);
+}
+
 TEST(RowText, CsvHasNamedColumnsAndReadsBackTheSame) {
-  EXPECT_EQ(header(options_with(Format::csv)), "left.1,left.2,right.1,y\n");
-  EXPECT_EQ(header(options_with(Format::tsv)), "left.1\tleft.2\tright.1\ty\n");
+  EXPECT_EQ(header_of(Format::csv), "left.1,left.2,right.1,y\n");
+  EXPECT_EQ(header_of(Format::tsv), "left.1\tleft.2\tright.1\ty\n");
   const auto block = block_with_everything();
   std::istringstream lines(text_of(Format::csv));
   std::size_t row = 0;
@@ -76,7 +80,7 @@ TEST(RowText, CsvHasNamedColumnsAndReadsBackTheSame) {
 }
 
 TEST(RowText, NpyIsAHeaderOf64ByteBlocksAndTheNumbers) {
-  const std::string text = header(options_with(Format::npy));
+  const std::string text = header_of(Format::npy);
   EXPECT_EQ(text.size() % 64, 0);
   EXPECT_EQ(text.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
   const auto length = static_cast<unsigned char>(text[8]) + 256U * static_cast<unsigned char>(text[9]);
