@@ -2,7 +2,7 @@
 
 DYAD := build/release/dyad
 
-.PHONY: build configure demo test check bench plots format clean
+.PHONY: build configure demo test check build-bench bench plots format clean
 
 build: configure
 	@cmake --build --preset release --target dyad_cli -- --quiet
@@ -28,14 +28,13 @@ check: test
 	  ctest --preset $$sanitizers -j 2 || exit 1; \
 	done
 
-bench: build/bench/kernels
+bench: build-bench
 	@scripts/bench build/bench
 
-plots: build/bench/kernels
+plots: build-bench
 	@scripts/plots build/bench
 
-.PHONY: build/bench/kernels
-build/bench/kernels:
+build-bench:
 	@scripts/install-dependencies build bench
 	@cmake --preset bench --log-level=WARNING >/dev/null
 	@cmake --build --preset bench -- --quiet

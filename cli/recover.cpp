@@ -135,8 +135,9 @@ void Recover::print_theory_summary(const RecoverySummary& summary) const {
   for (const RecoveryPoint& point : summary.trace)
     if (point.theory && point.theory->applies) largest = std::max(largest, point.theory->factor);
   print_message(
-      "\nCI-RIP is the measured constant of the shifted CI-RIP theorem, delta the smallest with which the estimation\n"
-      "sequence lemma holds on that batch; the bounds follow from delta by the recursion lemma.\n");
+      "\nCI-RIP is the measured constant of the shifted CI-RIP theorem on that batch, delta the smallest with which "
+      "the\n"
+      "estimation sequence lemma holds too; the bounds follow from delta by the recursion lemma.\n");
   if (largest == 0)
     print_message("No update met the lemma's conditions, so the proof predicts nothing here.\n");
   else if (largest < 1)

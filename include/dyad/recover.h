@@ -42,7 +42,7 @@ struct RecoverOptions {
 /// error_M <= (that bound on tan_theta) sigma_1 + 2 delta eps. Where the lemma does not apply, the bounds are infinite.
 struct TheoryPoint {
   double ci_rip = 0;       ///< |A'A(D)/(2n) - tr(D) I/2 - D|_2 / |D|_2 for D = M* - M: the shifted CI-RIP constant
-  double delta = 0;        ///< the smallest with which the estimation sequence lemma holds on this batch
+  double delta = 0;        ///< the smallest with which that theorem and the estimation sequence lemma hold
   double alpha_bound = 0;  ///< on tan_theta
   double beta_bound = 0;   ///< on error_w
   double gamma_bound = 0;  ///< on error_M
@@ -81,8 +81,8 @@ struct RecoverySummary {
   double noise =
       0;  ///< estimated: the residual's root mean square on the last batch (that was finite), before learning from it
   Moments moments = Moments::automatic;  ///< what the solver used
-  RecoveryPoint start;               ///< before the first batch
-  std::vector<RecoveryPoint> trace;  ///< one point per batch
+  RecoveryPoint start;                   ///< before the first batch
+  std::vector<RecoveryPoint> trace;      ///< one point per batch
   Model<double> model{0, 0};
 
   [[nodiscard]] double rows_per_second() const { return seconds > 0 ? static_cast<double>(rows) / seconds : 0; }

@@ -53,7 +53,7 @@ TheoryPoint measure_theory(const Model<double>& model, const Model<double>& trut
   const double weakest = std::abs(truth.spectrum.back());
   TheoryPoint theory;
   theory.ci_rip = rip_error / before.error_M;
-  theory.delta = rounding * std::max(error_M, has_weights ? error_w : 0) / epsilon;
+  theory.delta = rounding * std::max(theory.ci_rip, std::max(error_M, has_weights ? error_w : 0) / epsilon);
   theory.alpha_bound = four_root_five * theory.delta * epsilon / weakest;
   theory.beta_bound = has_weights ? theory.delta * epsilon : 0;
   theory.gamma_bound = theory.alpha_bound * strongest + 2 * theory.delta * epsilon;

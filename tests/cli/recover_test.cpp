@@ -48,12 +48,13 @@ TEST(RecoverCommand, BilinearAndOtherFeatures) {
 }
 
 TEST(RecoverCommand, TheorySaysWhenItIsVacuous) {
-  const Result tight = run_dyad("recover gfm --dim 20 --rank 2 --batch 24000 --theory --update paper --json");
+  const Result tight = run_dyad("recover gfm --dim 20 --rank 2 --batch 120000 --theory --update paper --json");
   const json trace = json::parse(tight.out).at("trace");
   EXPECT_FALSE(trace.at(0).contains("theory"));
   for (std::size_t t = 1; t < trace.size(); ++t) {
     const json& theory = trace.at(t).at("theory");
     EXPECT_TRUE(theory.at("applies").get<bool>());
+    EXPECT_GE(theory.at("delta").get<double>(), theory.at("ci_rip").get<double>());
     EXPECT_FALSE(theory.at("vacuous").get<bool>());
     EXPECT_LE(trace.at(t).at("tan_theta").get<double>(), theory.at("alpha_bound").get<double>());
     EXPECT_LE(trace.at(t).at("error_w").get<double>(), theory.at("beta_bound").get<double>());
@@ -164,6 +165,18 @@ TEST(RecoverCommand, HelpAndVersion) {
   }
 }
 
+TEST(RecoverCommand, MessagesThatCannotBeWrittenStopNothing) {
+  EXPECT_EQ(run_dyad("recover gfm --dim 10 --rank 1 2>/dev/full").exit_code, 0);
+  EXPECT_EQ(run_dyad("recover gfm --dim 10 --rank 1 2>&-").exit_code, 0);
+  EXPECT_EQ(run_dyad("recover gfm --dim 10 --rank 11 2>/dev/full").exit_code, 2);
+}
+
+TEST(RecoverCommand, InterceptAndItsError) {
+  const json fields = json::parse(run_dyad("recover gfm --dim 20 --rank 1 --intercept 3 --json --quiet").out);
+  EXPECT_LT(fields.at("error_b").get<double>(), 1e-5);
+  EXPECT_GT(fields.at("trace").at(0).at("error_b").get<double>(), 1e-3);
+}
+
 TEST(RecoverCommand, AFullDiskIsAnError) {
   const Result result = run_dyad("recover gfm --dim 10 --rank 1 --json --quiet >/dev/full");
   EXPECT_EQ(result.exit_code, 1);
@@ -171,10 +184,13 @@ TEST(RecoverCommand, AFullDiskIsAnError) {
 }
 
 TEST(RecoverCommand, CtrlCExits130AndPrintsItsJson) {
-  const Result result =
-      run_dyad("recover gfm --dim 400 --rank 8 --noise 1 --json --quiet & pid=$!; sleep 1; kill -INT $pid; wait $pid");
-  EXPECT_EQ(result.exit_code, 130);
-  EXPECT_EQ(json::parse(result.out).at("outcome"), "interrupted");
+  for (const std::string signal : {"INT", "TERM"}) {
+    const Result result = run_dyad("recover gfm --dim 400 --rank 8 --noise 1 --json --quiet & pid=$!; sleep 1; kill -" +
+                                   signal + " $pid; wait $pid");
+    EXPECT_EQ(result.exit_code, 130);
+    EXPECT_EQ(json::parse(result.out).at("outcome"), "interrupted");
+    EXPECT_TRUE(json::parse(result.out).at("error_M").is_number());
+  }
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

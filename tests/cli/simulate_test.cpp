@@ -1,3 +1,4 @@
+#include <cstring>
 #include <filesystem>
 #include <string>
 
@@ -74,6 +75,61 @@ TEST_F(SimulateCommand, TruthExplainsTheRows) {
     }
     EXPECT_NEAR(x.back(), y, 1e-12);
   }
+}
+
+TEST_F(SimulateCommand, EveryFormatHoldsTheSameRows) {
+  const std::string arguments =
+      "simulate gfm --dim 3 --rank 1 --rows 7 --diagonal free --quiet --truth " + folder + "/truth.json -o " + folder;
+  for (const char* name : {"/rows.csv", "/rows.npy", "/rows.svm"}) ASSERT_EQ(run_dyad(arguments + name).exit_code, 0);
+  const auto numbers = [](const std::string& bytes, std::size_t count) {
+    std::vector<double> values(count);
+    std::memcpy(values.data(), bytes.data() + bytes.size() - count * sizeof(double), count * sizeof(double));
+    return values;
+  };
+  const auto x = numbers(content(folder + "/rows.npy"), 21);
+  const auto y = numbers(content(folder + "/rows.target.npy"), 7);
+  const json truth = json::parse(content(folder + "/truth.json"));
+  std::istringstream csv(content(folder + "/rows.csv"));
+  std::istringstream svm(content(folder + "/rows.svm"));
+  std::string line;
+  std::getline(csv, line);
+  for (std::size_t row = 0; row < 7; ++row) {
+    std::getline(csv, line);
+    std::istringstream cells(line);
+    std::getline(svm, line);
+    std::istringstream words(line);
+    std::string cell;
+    words >> cell;
+    EXPECT_EQ(std::stod(cell), y[row]);
+    double expected = 0;
+    double projected = 0;
+    for (std::size_t j = 0; j < 3; ++j) {
+      std::getline(cells, cell, ',');
+      EXPECT_EQ(std::stod(cell), x[3 * row + j]);
+      words >> cell;
+      EXPECT_EQ(std::stod(cell.substr(cell.find(':') + 1)), x[3 * row + j]);
+      expected += truth.at("weights").at(j).get<double>() * x[3 * row + j];
+      expected += truth.at("squares").at(j).get<double>() * x[3 * row + j] * x[3 * row + j];
+      projected += truth.at("factors").at(j).at(0).get<double>() * x[3 * row + j];
+    }
+    std::getline(cells, cell, ',');
+    EXPECT_EQ(std::stod(cell), y[row]);
+    EXPECT_NEAR(y[row], expected + truth.at("spectrum").at(0).get<double>() * projected * projected, 1e-12);
+  }
+}
+
+TEST_F(SimulateCommand, DevicesAndLinksStayWhatTheyAre) {
+  const std::string target = folder + "/target.csv";
+  std::ofstream(target) << "old";
+  std::filesystem::permissions(target, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  std::filesystem::create_symlink("target.csv", folder + "/link.csv");
+  ASSERT_EQ(run_dyad("simulate gfm --dim 3 --rank 1 --rows 7 --quiet -o " + folder + "/link.csv").exit_code, 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder + "/link.csv"));
+  EXPECT_EQ(content(target).substr(0, 9), "x1,x2,x3,");
+  EXPECT_EQ(std::filesystem::status(target).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  const Result piped = run_dyad("simulate gfm --dim 3 --rank 1 --rows 7 --quiet --format csv -o /dev/stdout | cat");
+  EXPECT_EQ(piped.out, content(target));
 }
 
 TEST_F(SimulateCommand, JsonHasThePromisedFields) {

@@ -202,6 +202,38 @@ INSTANTIATE_TEST_SUITE_P(Features, Unbiased,
                                          std::tuple{Features::skewed, Moments::estimated, Diagonal::zero},
                                          std::tuple{Features::rademacher, Moments::estimated, Diagonal::zero}));
 
+TEST(Change, RemembersTheFeaturesOfAllBatches) {
+  const auto rows = test::random_rows<double>(600, 5, 1);
+  const auto model = test::random_model<double>(5, 2, 1);
+  Workers workers(1);
+  ChangeEstimator in_parts(estimated(5, Diagonal::tied));
+  ChangeEstimator at_once(estimated(5, Diagonal::tied));
+  Random random(3, 0);
+  const Tall<double> Z = random_normal<double>(random, 5, 3);
+  const auto accumulated = [&](Index first, Index count) {
+    MomentAccumulator<double> accumulator(workers, model, Z, at_once.wanted());
+    accumulator.add(rows.dense().slice(first, count));
+    return accumulator;
+  };
+  at_once.learn(accumulated(0, 600).features());
+  in_parts.learn(accumulated(0, 250).features());
+  in_parts.learn(accumulated(250, 350).features());
+  const auto sums = accumulated(0, 600).total();
+  EXPECT_LT((at_once.change(sums, Z).dM_times_Z - in_parts.change(sums, Z).dM_times_Z).norm(), 1e-12);
+}
+
+/// A feature that is almost two-valued has a square that is almost linear: its determinant is small but not 0.
+TEST(Change, OfAlmostTwoValuedFeaturesLeavesTheDiagonalAlone) {
+  const Discrete almost = standardised({{-1, -0.95, 0.95, 1}, {1, 1, 1, 1}});
+  const Tall<double> X = all_combinations({almost, three_valued, almost, three_valued});
+  const auto model = test::random_model<double>(4, 2, 1);
+  const auto truth = test::random_model<double>(4, 2, 2);
+  const Measured measured = measure(estimated(4, Diagonal::free), X, model, truth);
+  EXPECT_EQ(measured.change.dM_diagonal[0], 0);
+  EXPECT_EQ(measured.change.dM_diagonal[2], 0);
+  EXPECT_NE(measured.change.dM_diagonal[1], 0);
+}
+
 TEST(Change, GaussianFormulasAreTheSameWithAndWithoutTheSquares) {
   const auto rows = test::random_rows<double>(100, 5, 1);
   const auto model = test::random_model<double>(5, 2, 1);

@@ -115,6 +115,34 @@ TEST(Paper, FollowsTheAsymmetricAlgorithmStepByStep) {
   }
 }
 
+TEST(Paper, ExportsThePositivePartOnRequest) {
+  auto truth = test::random_model<double>(10, 2, 1);
+  truth.spectrum = {1, -2};
+  MomentOptions options = small_options();
+  options.positive = true;
+  PaperSolver<double> solver(options);
+  for (std::uint64_t t = 0; t < 3; ++t) solver.update(in_blocks(measure(truth, 400, 2 + t), 400));
+  const Eigen::MatrixXd full = test::dense_interactions(solver.full_model());
+  EXPECT_LT(full.selfadjointView<Eigen::Lower>().eigenvalues().minCoeff(), -1);
+  EXPECT_LT((test::dense_interactions(solver.model()) - test::brute_force_rank_k(full, 2, true)).norm(), 1e-11);
+}
+
+TEST(Paper, SquaresKeepTheirCoefficientsInTheRankKPart) {
+  for (const Diagonal diagonal : {Diagonal::zero, Diagonal::free}) {
+    const auto truth = test::random_model<double>(10, 2, 1);
+    MomentOptions options = small_options();
+    options.diagonal = diagonal;
+    PaperSolver<double> solver(options);
+    for (std::uint64_t t = 0; t < 3; ++t) solver.update(in_blocks(measure(truth, 400, 2 + t), 400));
+    const auto coefficients = [](const Model<double>& model) {
+      return Eigen::VectorXd(test::dense_interactions(model).diagonal() + as_vector(model.squares));
+    };
+    EXPECT_GT(test::dense_interactions(solver.model()).diagonal().norm(), 0.1);
+    EXPECT_LT((coefficients(solver.model()) - coefficients(solver.full_model())).norm(), 1e-12);
+    EXPECT_EQ(coefficients(solver.model()).norm() < 1e-12, diagonal == Diagonal::zero);
+  }
+}
+
 TEST(Paper, ReadsEachLaterBatchTwice) {
   const auto truth = test::random_model<double>(10, 2, 1);
   PaperSolver<double> solver(small_options());

@@ -171,6 +171,31 @@ TEST(Planted, ResidualSpectrumLeavesTheRankKPartAlone) {
   EXPECT_GT(sizes.norm(), 0.5 * 0.1 * std::sqrt(dim - 3));
 }
 
+TEST(Planted, BilinearResidualSpectrumLeavesTheRankKPartAlone) {
+  PlantedOptions options;
+  options.kind = Kind::bilinear;
+  options.dim = 6;
+  options.right_dim = 8;
+  options.rank = 2;
+  const PlantedProblem problem(options);
+  const auto clean = rows_of(problem, 0, 120);
+  options.residual = 0.1;
+  const auto rough = rows_of(PlantedProblem(options), 0, 120);
+  const Eigen::VectorXd y = as_vector(rough.targets) - as_vector(clean.targets);
+  Eigen::MatrixXd products(120, 48);
+  for (Index row = 0; row < 120; ++row)
+    for (Index i = 0; i < 6; ++i)
+      for (Index j = 0; j < 8; ++j) products(row, 8 * i + j) = clean.view().row(row)[i] * clean.view().row(row)[6 + j];
+  const Eigen::VectorXd solved = products.colPivHouseholderQr().solve(y);
+  EXPECT_LT((products * solved - y).norm(), 1e-10);
+  const Eigen::MatrixXd R = Eigen::Map<const Tall<double>>(solved.data(), 6, 8);
+  const auto factors = as_tall(problem.truth().factors, 14, 2);
+  EXPECT_LT((factors.topRows(6).transpose() * R).norm() + (R * factors.bottomRows(8)).norm(), 1e-10);
+  const double size = Eigen::JacobiSVD<Eigen::MatrixXd>(R).singularValues()[0];
+  EXPECT_LE(size, 0.1 + 1e-10);
+  EXPECT_GT(size, 0.05);
+}
+
 TEST(Planted, SingleAndDoublePrecisionAreTheSameRows) {
   const PlantedProblem problem(small_problem());
   Workers workers(1);
