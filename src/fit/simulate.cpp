@@ -94,10 +94,11 @@ void SimulateOptions::validate() const {
   if (path.empty()) throw std::invalid_argument("an output file is needed, or - for standard output");
   if ((format == Format::npy) == target_path.empty())
     throw std::invalid_argument("a file for the targets goes with npy, which needs one, and with no other format");
-  const std::set<std::string> paths{path, target_path, truth_path};
-  const auto given = static_cast<std::size_t>(1 + (target_path.empty() ? 0 : 1) + (truth_path.empty() ? 0 : 1));
-  if (paths.size() - (paths.contains("") ? 1 : 0) != given)
-    throw std::invalid_argument("the rows, the targets and the planted model must go to different files");
+  std::set<std::string> paths;
+  for (const std::string& given : {path, target_path, truth_path})
+    if (!given.empty() && !paths.insert(given).second)
+      throw std::invalid_argument(
+          "the rows, the targets and the planted model must go to different files, not all to " + given);
   if (threads < 0 || threads > Workers::most)
     throw std::invalid_argument("threads must lie in [0, " + std::to_string(Workers::most) + "] (0: all cores), got " +
                                 std::to_string(threads));

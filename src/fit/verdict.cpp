@@ -77,7 +77,7 @@ std::string RecoverOptions::warning() const { return batch_rows() < smallest_bat
 
 std::string verdict(const RecoverOptions& options, const RecoverySummary& summary) {
   if (summary.trace.empty()) return "interrupted before the first batch was complete";
-  const double kd = static_cast<double>(options.problem.kd());
+  const auto kd = static_cast<double>(options.problem.kd());
   const std::string where =
       fmt::format("error {:.2g} after {} rows ({:.4g} kd) in {:.2f} s", summary.trace.back().error(), summary.rows,
                   static_cast<double>(summary.rows) / kd, summary.seconds);

@@ -22,25 +22,25 @@ struct Sides {
   [[nodiscard]] Index right_count() const { return dim - left_dim; }
 
   template <typename Matrix>
-  auto left(Matrix&& A) const {
+  [[nodiscard]] auto left(Matrix&& A) const {
     return A.topRows(left_count());
   }
   template <typename Matrix>
-  auto right(Matrix&& A) const {
+  [[nodiscard]] auto right(Matrix&& A) const {
     return A.bottomRows(right_count());
   }
   template <typename Scalar>
-  Rows<Scalar> left(const Rows<Scalar>& rows) const {
+  [[nodiscard]] Rows<Scalar> left(const Rows<Scalar>& rows) const {
     return two() ? rows.window(0, left_count()) : rows;
   }
   template <typename Scalar>
-  Rows<Scalar> right(const Rows<Scalar>& rows) const {
+  [[nodiscard]] Rows<Scalar> right(const Rows<Scalar>& rows) const {
     return two() ? rows.window(right_first(), right_count()) : rows;
   }
 
   /// Orthonormal columns with the span of A, each side for itself.
   template <typename Scalar>
-  Tall<Scalar> orthonormal_sides(const Tall<Scalar>& A) const {
+  [[nodiscard]] Tall<Scalar> orthonormal_sides(const Tall<Scalar>& A) const {
     if (!two()) return orthonormal<Scalar>(A);
     Tall<Scalar> Q(A.rows(), A.cols());
     Q << orthonormal<Scalar>(left(A)), orthonormal<Scalar>(right(A));
@@ -49,7 +49,7 @@ struct Sides {
 
   /// The product of the operator x'Mz with both sides: M Z, or [M Z_right, M' Z_left] one above the other.
   template <typename Scalar>
-  Tall<Scalar> interactions_times(const Model<Scalar>& model, const Tall<Scalar>& Z) const {
+  [[nodiscard]] Tall<Scalar> interactions_times(const Model<Scalar>& model, const Tall<Scalar>& Z) const {
     const auto U = as_tall(model.factors, model.dim(), model.rank());
     const auto lambda = as_vector(model.spectrum).asDiagonal();
     if (!two()) return U * (lambda * (U.transpose() * Z));

@@ -48,7 +48,7 @@ void NpyReader::read_header() {
   char preamble[8];
   fill(preamble);
   if (std::string_view(preamble, 6) != "\x93NUMPY") fail("expected a NumPy array file (.npy)");
-  const int version = preamble[6];
+  const int version = static_cast<unsigned char>(preamble[6]);
   if (version < 1 || version > 3) fail("expected version 1, 2 or 3 of the .npy format");
   unsigned char length[4] = {};
   fill({reinterpret_cast<char*>(length), version == 1 ? std::size_t{2} : std::size_t{4}});
