@@ -65,14 +65,20 @@ std::string word_for(const Choices<Choice>& choices, Choice choice) {
   return std::find_if(choices.begin(), choices.end(), [&](const auto& pair) { return pair.second == choice; })->first;
 }
 
+/// All of the text as one number, or nothing.
+template <typename Number>
+std::optional<Number> parse_number(const std::string& text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
 template <typename Target>
 CLI::Option* add_number(CLI::App& verb, const std::string& name, Target& target, const std::string& unit,
                         const std::string& description) {
   using Number = typename Unwrapped<Target>::type;
   const auto read = [](const std::string& given) {
-    Number number{};
-    const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), number);
-    if (error == std::errc() && end == given.data() + given.size()) return std::string();
+    if (parse_number<Number>(given)) return std::string();
     return fmt::format("expected {}, got '{}'", std::is_floating_point_v<Number> ? "a number" : "a whole number",
                        given);
   };

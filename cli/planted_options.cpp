@@ -1,16 +1,11 @@
 #include "planted_options.h"
 
-#include <charconv>
-
 namespace dyad::cli {
 namespace {
 
 Index read_dim(const std::string& text) {
-  Index number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size())
-    throw CLI::ValidationError("--dim", fmt::format("expected a whole number or D1xD2, got '{}'", text));
-  return number;
+  if (const auto number = parse_number<Index>(text)) return *number;
+  throw CLI::ValidationError("--dim", fmt::format("expected a whole number or D1xD2, got '{}'", text));
 }
 
 }  // namespace

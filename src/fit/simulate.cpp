@@ -107,6 +107,7 @@ void SimulateOptions::validate() const {
 SimulateSummary simulate(const SimulateOptions& options, const SimulateHooks& hooks) {
   options.validate();
   const auto start = std::chrono::steady_clock::now();
+  const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   const PlantedProblem problem(options.problem);
   SimulateSummary summary;
   Workers workers(options.threads);
@@ -125,17 +126,15 @@ SimulateSummary simulate(const SimulateOptions& options, const SimulateHooks& ho
     files.append(block);
     summary.rows += count;
     summary.bytes = files.bytes();
-    summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    summary.seconds = elapsed();
     if (hooks.progress) hooks.progress(summary);
   }
   if (summary.outcome != Outcome::interrupted) {
+    if (truth) truth->write(truth_as_json(problem));
     files.commit();
-    if (truth) {
-      truth->write(truth_as_json(problem));
-      truth->commit();
-    }
+    if (truth) truth->commit();
   }
-  summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  summary.seconds = elapsed();
   summary.peak_rss_bytes = peak_rss_bytes();
   return summary;
 }
