@@ -16,12 +16,18 @@ enum class Diagonal {
   free,  ///< a weight of its own for every x_j^2
 };
 
-/// What the solver takes for the third and fourth moments of the features, which must be independent, with mean 0 and
-/// variance 1.
+/// What the solver takes for the third and fourth moments of the features, centred and scaled.
 enum class Moments {
   automatic,  ///< estimated, unless the first batch looks Gaussian
   gaussian,   ///< 0 and 3, as in the paper
   estimated,  ///< from all rows so far
+};
+
+/// What the solver takes for the mean and variance of the features, which are independent.
+enum class Standardise {
+  no,         ///< 0 and 1
+  scale,      ///< mean 0; the variance is estimated from all rows so far
+  centre,     ///< both are estimated from all rows so far; sparse rows stay sparse
 };
 
 /// The moment solver of Lin and Ye (2016), "A Non-convex One-Pass Framework for Generalized Factorization Machine and
@@ -35,6 +41,7 @@ struct MomentOptions {
   bool positive = false;   ///< symmetric: keep only positive eigenvalues of M
   Diagonal diagonal = Diagonal::tied;
   Moments moments = Moments::automatic;
+  Standardise standardise = Standardise::no;  ///< one-scan
   int threads = 0;         ///< 0: all cores
   std::uint64_t seed = 1;  ///< of the random start
 

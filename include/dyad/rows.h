@@ -30,6 +30,12 @@ class Rows {
     return {targets_, static_cast<std::size_t>(has_targets() ? count_ : 0)};
   }
 
+  /// The same rows, each counting as often as its weight says. The weights are somebody else's, too.
+  [[nodiscard]] Rows weighted(std::span<const Scalar> weights) const;
+
+  /// 1 unless given.
+  [[nodiscard]] Scalar weight(Index i) const { return weights_ == nullptr ? Scalar(1) : weights_[i]; }
+
   /// The rows [first, first + count), still owned by the same somebody.
   [[nodiscard]] Rows slice(Index first, Index count) const;
 
@@ -61,6 +67,7 @@ class Rows {
   Index first_column_ = 0;  ///< sparse: of the window
   const Scalar* values_ = nullptr;
   const Scalar* targets_ = nullptr;
+  const Scalar* weights_ = nullptr;
   const Index* offsets_ = nullptr;
   const std::int32_t* columns_ = nullptr;
 };

@@ -40,6 +40,26 @@ auto as_tall(std::vector<Scalar>& numbers, Index rows, Index columns) {
   return Eigen::Map<Tall<Scalar>>(numbers.data(), rows, columns);
 }
 
+/// New features at the end of their side: those of x (symmetric models: of all, with no right side) or those of z.
+struct Growth {
+  Index left_before = 0;
+  Index right_before = 0;
+  Index left_after = 0;
+  Index right_after = 0;
+
+  [[nodiscard]] bool is_none() const { return left_before == left_after && right_before == right_after; }
+
+  /// The same numbers, one row per feature, with zeros for the new ones.
+  template <typename Matrix>
+  [[nodiscard]] typename Matrix::PlainObject grown(const Matrix& before) const {
+    typename Matrix::PlainObject after =
+        Matrix::PlainObject::Zero(left_after + right_after, before.cols());
+    after.topRows(left_before) = before.topRows(left_before);
+    after.middleRows(left_after, right_before) = before.bottomRows(right_before);
+    return after;
+  }
+};
+
 /// Orthonormal columns with the span of A, which has at least as many rows as columns.
 template <typename Scalar>
 Tall<Scalar> orthonormal(const Tall<Scalar>& A);

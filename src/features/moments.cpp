@@ -5,37 +5,43 @@ namespace dyad {
 template <typename Scalar>
 void FeatureMoments::add(const Rows<Scalar>& rows) {
   const Index dim = sums_.rows();
-  rows_ += rows.count();
   for (Index i = 0; i < rows.count(); ++i) {
+    const auto weight = static_cast<double>(rows.weight(i));
+    weight_ += weight;
     if (rows.is_sparse()) {
       rows.for_each_entry(i, [&](Index j, Scalar entry) {
         const auto x = static_cast<double>(entry);
-        sums_.row(j) += Eigen::Array4d(x, x * x, x * x * x, x * x * x * x).transpose();
+        sums_.row(j) += weight * Eigen::Array4d(x, x * x, x * x * x, x * x * x * x).transpose();
       });
       continue;
     }
     const auto x = Eigen::Map<const Eigen::Array<Scalar, Eigen::Dynamic, 1>>(rows.row(i), dim).template cast<double>();
-    sums_.col(0) += x;
-    sums_.col(1) += x.square();
-    sums_.col(2) += x.cube();
-    sums_.col(3) += x.square().square();
+    sums_.col(0) += weight * x;
+    sums_.col(1) += weight * x.square();
+    sums_.col(2) += weight * x.cube();
+    sums_.col(3) += weight * x.square().square();
   }
 }
 
 FeatureMoments& FeatureMoments::operator+=(const FeatureMoments& other) {
-  rows_ += other.rows_;
+  weight_ += other.weight_;
   sums_ += other.sums_;
   return *this;
 }
 
-Eigen::ArrayXd FeatureMoments::mean() const { return sums_.col(0) / static_cast<double>(rows_); }
+void FeatureMoments::archive(Archive& archive, Index dim) {
+  archive.number("weight", weight_);
+  archive.matrix("sums", sums_, dim, 4);
+}
+
+Eigen::ArrayXd FeatureMoments::mean() const { return sums_.col(0) / weight_; }
 
 Eigen::ArrayXd FeatureMoments::variance() const {
-  return (sums_.col(1) / static_cast<double>(rows_) - mean().square()).max(0);
+  return (sums_.col(1) / weight_ - mean().square()).max(0);
 }
 
 Eigen::ArrayXd FeatureMoments::skewness() const {
-  const auto n = static_cast<double>(rows_);
+  const double n = weight_;
   const Eigen::ArrayXd m = mean();
   const Eigen::ArrayXd v = variance();
   const Eigen::ArrayXd third = sums_.col(2) / n - 3 * m * sums_.col(1) / n + 2 * m.cube();
@@ -43,7 +49,7 @@ Eigen::ArrayXd FeatureMoments::skewness() const {
 }
 
 Eigen::ArrayXd FeatureMoments::kurtosis() const {
-  const auto n = static_cast<double>(rows_);
+  const double n = weight_;
   const Eigen::ArrayXd m = mean();
   const Eigen::ArrayXd v = variance();
   const Eigen::ArrayXd fourth =
@@ -53,7 +59,7 @@ Eigen::ArrayXd FeatureMoments::kurtosis() const {
 
 bool FeatureMoments::look_gaussian() const {
   // For Gaussian features the estimates have variances 6/n and 24/n; the additions are what does no harm.
-  const auto n = static_cast<double>(rows_);
+  const double n = weight_;
   return skewness().square().mean() < 4 * 6 / n + 0.0025 && (kurtosis() - 3).square().mean() < 4 * 24 / n + 0.01;
 }
 

@@ -4,6 +4,9 @@
 
 #include <dyad/rows.h>
 
+#include "base/archive.h"
+#include "base/linear_algebra.h"
+
 namespace dyad {
 
 /// Running moments of every feature, kept as power sums: they add over rows, threads and machines. Meant for features
@@ -16,7 +19,10 @@ class FeatureMoments {
   void add(const Rows<Scalar>& rows);
   FeatureMoments& operator+=(const FeatureMoments& other);
 
-  [[nodiscard]] Index rows() const { return rows_; }
+  void grow(const Growth& growth) { sums_ = growth.grown(sums_); }
+  void archive(Archive& archive, Index dim);
+
+  [[nodiscard]] double weight() const { return weight_; }
   [[nodiscard]] Eigen::ArrayXd mean() const;
   [[nodiscard]] Eigen::ArrayXd variance() const;
   [[nodiscard]] Eigen::ArrayXd skewness() const;  ///< kappa: third central moment of the standardised feature
@@ -26,7 +32,7 @@ class FeatureMoments {
   [[nodiscard]] bool look_gaussian() const;
 
  private:
-  Index rows_ = 0;
+  double weight_ = 0;  ///< of all rows; each counts 1 unless it says otherwise
   Eigen::ArrayX4d sums_;  ///< of x, x^2, x^3, x^4
 };
 

@@ -14,22 +14,38 @@ ChangeEstimator::ChangeEstimator(const MomentOptions& options)
     : options_(options),
       sides_(options.dim, options.left_dim),
       moments_(options.left_dim > 0 ? Moments::gaussian : options.moments),
-      features_(moments_ == Moments::gaussian ? 0 : options.dim) {}
+      features_(collects_features() ? options.dim : 0) {}
+
+bool ChangeEstimator::collects_features() const {
+  return moments_ != Moments::gaussian || options_.standardise != Standardise::no;
+}
 
 Collect ChangeEstimator::wanted() const {
   const bool not_gaussian = moments_ != Moments::gaussian;
-  return {.squares = not_gaussian || options_.diagonal != Diagonal::tied, .features = not_gaussian};
+  return {.squares = not_gaussian || options_.diagonal != Diagonal::tied, .features = collects_features()};
 }
 
 void ChangeEstimator::learn(const FeatureMoments& batch) {
-  if (moments_ == Moments::gaussian) return;
+  if (!collects_features()) return;
   features_ += batch;
   if (moments_ == Moments::automatic) moments_ = features_.look_gaussian() ? Moments::gaussian : Moments::estimated;
 }
 
+void ChangeEstimator::grow(const Growth& growth) {
+  options_.dim = growth.left_after + growth.right_after;
+  options_.left_dim = options_.left_dim > 0 ? growth.left_after : 0;
+  sides_ = Sides(options_.dim, options_.left_dim);
+  if (collects_features()) features_.grow(growth);
+}
+
+void ChangeEstimator::archive(Archive& archive) {
+  archive.number("moments", moments_);
+  if (collects_features()) archive.group("features", [&] { features_.archive(archive, options_.dim); });
+}
+
 template <typename Scalar>
 Change<Scalar> ChangeEstimator::change(const MomentSums<Scalar>& sums, const Tall<Scalar>& Z) const {
-  const auto n = static_cast<Scalar>(sums.rows);
+  const auto n = static_cast<Scalar>(sums.weight);
   const auto p0 = static_cast<Scalar>(sums.p0);
   if (sides_.two()) return {sums.G() / n, sums.p1() / n, {}};
   if (sums.p2.size() == 0) return {(sums.G() - p0 * Z) / (2 * n), sums.p1() / n, {}};
@@ -39,8 +55,8 @@ Change<Scalar> ChangeEstimator::change(const MomentSums<Scalar>& sums, const Tal
   const Index d = options_.dim;
   const Eigen::ArrayXd kappa = gaussian ? Eigen::ArrayXd::Zero(d) : features_.skewness();
   const Eigen::ArrayXd phi = gaussian ? Eigen::ArrayXd::Constant(d, 3) : features_.kurtosis();
-  const Eigen::ArrayXd first = sums.p1().template cast<double>().array() / static_cast<double>(sums.rows);
-  const Eigen::ArrayXd second = (sums.p2.template cast<double>().array() - sums.p0) / static_cast<double>(sums.rows);
+  const Eigen::ArrayXd first = sums.p1().template cast<double>().array() / sums.weight;
+  const Eigen::ArrayXd second = (sums.p2.template cast<double>().array() - sums.p0) / sums.weight;
   const Eigen::ArrayXd det = phi - 1 - kappa.square();
   const bool has_diagonal = options_.diagonal != Diagonal::zero;
   const Eigen::ArrayXd diagonal =
@@ -68,7 +84,7 @@ void ChangeEstimator::finish(Model<Scalar>& next, const Model<Scalar>& before, c
   }
   next.intercept = before.intercept;
   if (options_.intercept)
-    next.intercept += static_cast<Scalar>(sums.p0 / static_cast<double>(sums.rows)) -
+    next.intercept += static_cast<Scalar>(sums.p0 / sums.weight) -
                       (next.mean_of_interactions() - before.mean_of_interactions());
 }
 

@@ -27,7 +27,12 @@ class ChangeEstimator {
   /// Takes in what a batch showed of the features.
   void learn(const FeatureMoments& batch);
 
+  void grow(const Growth& growth);
+  void archive(Archive& archive);
+
   [[nodiscard]] Moments moments() const { return moments_; }
+  /// Of all rows so far.
+  [[nodiscard]] const FeatureMoments& features() const { return features_; }
 
   template <typename Scalar>
   [[nodiscard]] Change<Scalar> change(const MomentSums<Scalar>& sums, const Tall<Scalar>& Z) const;
@@ -38,6 +43,8 @@ class ChangeEstimator {
               const Change<Scalar>& change) const;
 
  private:
+  [[nodiscard]] bool collects_features() const;
+
   MomentOptions options_;
   Sides sides_;
   Moments moments_;

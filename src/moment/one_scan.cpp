@@ -1,14 +1,11 @@
-#include <optional>
+#include "moment/one_scan.h"
+
 #include <stdexcept>
 #include <utility>
 
-#include <dyad/moment.h>
-
-#include "base/workers.h"
 #include "model/low_rank.h"
-#include "moment/change.h"
+#include "moment/coordinates.h"
 #include "moment/step.h"
-#include "moment/sums.h"
 
 namespace dyad {
 namespace {
@@ -29,41 +26,117 @@ void require_fitting(const Model<Scalar>& start, const MomentOptions& options) {
 }  // namespace
 
 template <typename Scalar>
-struct OneScanSolver<Scalar>::State {
-  MomentOptions options;
-  Workers workers;
-  Model<Scalar> model;
-  ChangeEstimator estimator;
-  std::optional<MomentAccumulator<Scalar>> batch;
+OneScan<Scalar>::OneScan(const MomentOptions& options, Model<Scalar> start)
+    : options_(options), workers_(options.threads), model_(std::move(start)), estimator_(options) {}
 
-  State(const MomentOptions& chosen, Model<Scalar> start)
-      : options(chosen), workers(chosen.threads), model(std::move(start)), estimator(chosen) {}
+template <typename Scalar>
+MomentAccumulator<Scalar>& OneScan<Scalar>::current_batch() {
+  if (!batch_)
+    batch_.emplace(workers_, model_, as_tall(model_.factors, model_.dim(), model_.rank()), estimator_.wanted());
+  return *batch_;
+}
 
-  [[nodiscard]] auto U() const { return as_tall(model.factors, model.dim(), model.rank()); }
-
-  MomentAccumulator<Scalar>& current_batch() {
-    if (!batch) batch.emplace(workers, model, U(), estimator.wanted());
-    return *batch;
+template <typename Scalar>
+void OneScan<Scalar>::observe(const Rows<Scalar>& rows, std::span<Scalar> residuals) {
+  try {
+    current_batch().add(rows, residuals);
+  } catch (...) {
+    batch_.reset();
+    throw;
   }
+}
 
-  /// Symmetric: M+ = the best rank-k part of U Y' + Y U' - U (U'Y) U' with Y = (M + dM) U. Bilinear: of
-  /// U Y_right' + Y_left V' - U (U'Y_left) V' with Y_left = (M + dM) V, Y_right = (M + dM)'U. One formula, by sides.
-  [[nodiscard]] Model<Scalar> next_model(const MomentSums<Scalar>& sums) const {
-    const Index k = model.rank();
-    const Sides sides(model);
-    const Tall<Scalar> factors = U();
-    const Change<Scalar> change = estimator.change(sums, factors);
-    const Tall<Scalar> Y = sides.interactions_times(model, factors) + change.dM_times_Z;
-    Small<Scalar> core(2 * k, 2 * k);
-    core << -sides.left(factors).transpose() * sides.left(Y), Small<Scalar>::Identity(k, k),
-        Small<Scalar>::Identity(k, k), Small<Scalar>::Zero(k, k);
+template <typename Scalar>
+BatchReport OneScan<Scalar>::end_batch(Model<Scalar>& next) {
+  const MomentSums<Scalar> sums = current_batch().total();
+  const FeatureMoments features = current_batch().features();
+  batch_.reset();
+  return step(next, sums, [&] {
+    estimator_.learn(features);
+    return next_model(sums);
+  });
+}
 
-    Model<Scalar> next = model;
-    set_interactions(next, best_rank_k<Scalar>(sides, side_by_side<Scalar>(factors, Y), core, k,
-                                               options.positive ? Keep::positive : Keep::largest));
-    estimator.finish(next, model, sums, change);
-    return next;
-  }
+template <typename Scalar>
+Model<Scalar> OneScan<Scalar>::next_model(const MomentSums<Scalar>& sums) const {
+  if (options_.standardise == Standardise::no) return step_from(model_, sums);
+  const Coordinates<Scalar> coordinates(estimator_.features(), options_.standardise == Standardise::centre);
+  const auto standard = coordinates.standard(model_);
+  return coordinates.raw(step_from(standard.model, coordinates.standard(sums, model_, standard)));
+}
+
+/// Symmetric: M+ = the best rank-k part of U Y' + Y U' - U (U'Y) U' with Y = (M + dM) U. Bilinear: of
+/// U Y_right' + Y_left V' - U (U'Y_left) V' with Y_left = (M + dM) V, Y_right = (M + dM)'U. One formula, by sides.
+template <typename Scalar>
+Model<Scalar> OneScan<Scalar>::step_from(const Model<Scalar>& model, const MomentSums<Scalar>& sums) const {
+  const Index k = model.rank();
+  const Sides sides(model);
+  const Tall<Scalar> factors = as_tall(model.factors, model.dim(), k);
+  const Change<Scalar> change = estimator_.change(sums, factors);
+  const Tall<Scalar> Y = sides.interactions_times(model, factors) + change.dM_times_Z;
+  Small<Scalar> core(2 * k, 2 * k);
+  core << -sides.left(factors).transpose() * sides.left(Y), Small<Scalar>::Identity(k, k),
+      Small<Scalar>::Identity(k, k), Small<Scalar>::Zero(k, k);
+
+  Model<Scalar> next = model;
+  set_interactions(next, best_rank_k<Scalar>(sides, side_by_side<Scalar>(factors, Y), core, k,
+                                             options_.positive ? Keep::positive : Keep::largest));
+  estimator_.finish(next, model, sums, change);
+  return next;
+}
+
+template <typename Scalar>
+void OneScan<Scalar>::grow(const Growth& growth) {
+  if (growth.is_none()) return;
+  grow_model(model_, growth);
+  estimator_.grow(growth);
+  if (batch_) batch_->grow(growth);
+}
+
+template <typename Scalar>
+void OneScan<Scalar>::archive(Archive& archive) {
+  archive.group("model", [&] { archive_model(archive, model_); });
+  archive.group("estimator", [&] { estimator_.archive(archive); });
+  bool inside = batch_.has_value();
+  archive.number("inside_a_batch", inside);
+  if (!inside) return;
+  // All workers' sums become those of the first, whether the run ends here or goes on.
+  MomentSums<Scalar> sums = current_batch().total();
+  FeatureMoments features = current_batch().features();
+  archive.group("sums", [&] { sums.archive(archive, model_.dim(), model_.rank()); });
+  if (estimator_.wanted().features)
+    archive.group("batch_features", [&] { features.archive(archive, model_.dim()); });
+  batch_.reset();
+  current_batch().restore(sums, features);
+}
+
+template <typename Scalar>
+void grow_model(Model<Scalar>& model, const Growth& growth) {
+  const auto grow = [&](std::vector<Scalar>& numbers, Index columns) {
+    const Tall<Scalar> after = growth.grown(as_tall(numbers, model.dim(), columns));
+    return std::vector<Scalar>(after.data(), after.data() + after.size());
+  };
+  std::vector<Scalar> factors = grow(model.factors, model.rank());
+  std::vector<Scalar> squares = model.squares.empty() ? model.squares : grow(model.squares, 1);
+  model.weights = grow(model.weights, 1);
+  model.factors = std::move(factors);
+  model.squares = std::move(squares);
+  if (model.is_bilinear()) model.left_dim = growth.left_after;
+}
+
+template <typename Scalar>
+void archive_model(Archive& archive, Model<Scalar>& model) {
+  const Index dim = model.dim();
+  archive.number("intercept", model.intercept);
+  archive.vector("weights", model.weights, dim);
+  archive.vector("factors", model.factors, dim * model.rank());
+  archive.vector("spectrum", model.spectrum, model.rank());
+  archive.vector("squares", model.squares, static_cast<Index>(model.squares.size()));
+}
+
+template <typename Scalar>
+struct OneScanSolver<Scalar>::State : OneScan<Scalar> {
+  using OneScan<Scalar>::OneScan;
 };
 
 template <typename Scalar>
@@ -86,35 +159,33 @@ OneScanSolver<Scalar>& OneScanSolver<Scalar>::operator=(OneScanSolver&&) noexcep
 
 template <typename Scalar>
 void OneScanSolver<Scalar>::observe(const Rows<Scalar>& rows) {
-  try {
-    state_->current_batch().add(rows);
-  } catch (...) {
-    state_->batch.reset();
-    throw;
-  }
+  state_->observe(rows);
 }
 
 template <typename Scalar>
 BatchReport OneScanSolver<Scalar>::update() {
-  const MomentSums<Scalar> sums = state_->current_batch().total();
-  const FeatureMoments features = state_->current_batch().features();
-  state_->batch.reset();
-  return step(state_->model, sums, [&] {
-    state_->estimator.learn(features);
-    return state_->next_model(sums);
-  });
+  Model<Scalar> next = state_->model();
+  const BatchReport report = state_->end_batch(next);
+  state_->set_model(std::move(next));
+  return report;
 }
 
 template <typename Scalar>
 const Model<Scalar>& OneScanSolver<Scalar>::model() const {
-  return state_->model;
+  return state_->model();
 }
 
 template <typename Scalar>
 Moments OneScanSolver<Scalar>::moments() const {
-  return state_->estimator.moments();
+  return state_->moments();
 }
 
+template class OneScan<float>;
+template class OneScan<double>;
+template void grow_model(Model<float>&, const Growth&);
+template void grow_model(Model<double>&, const Growth&);
+template void archive_model(Archive&, Model<float>&);
+template void archive_model(Archive&, Model<double>&);
 template class OneScanSolver<float>;
 template class OneScanSolver<double>;
 

@@ -21,6 +21,8 @@ void MomentOptions::validate() const {
                                 std::to_string(rank));
   if (left_dim > 0 && (positive || diagonal != Diagonal::tied))
     throw std::invalid_argument("a bilinear model has no eigenvalues to keep positive and no diagonal");
+  if (!linear && standardise == Standardise::centre)
+    throw std::invalid_argument("centring features moves part of x'Mx into w, which is not learned; only scale them");
   if (threads < 0 || threads > Workers::most)
     throw std::invalid_argument("threads must lie in [0, " + std::to_string(Workers::most) + "] (0: all cores), got " +
                                 std::to_string(threads));

@@ -27,10 +27,11 @@ Model<Scalar> random_start(const MomentOptions& options, Index columns) {
 /// Replaces the iterate by make_next(), unless the batch or what was made of it is not finite.
 template <typename Scalar, typename Iterate, typename MakeNext>
 BatchReport step(Iterate& iterate, const MomentSums<Scalar>& sums, MakeNext&& make_next) {
-  if (sums.rows == 0) throw std::invalid_argument("an update needs at least one row in its batch");
+  if (sums.rows == 0 || sums.weight == 0)
+    throw std::invalid_argument("an update needs at least one row in its batch, with a weight above 0");
   BatchReport report;
   report.rows = sums.rows;
-  report.residual_rms = std::sqrt(sums.residual_squares / static_cast<double>(sums.rows));
+  report.residual_rms = std::sqrt(sums.residual_squares / sums.weight);
   if (!sums.is_finite()) return report;
   Iterate next = std::forward<MakeNext>(make_next)();
   report.accepted = next.is_finite();

@@ -44,11 +44,28 @@ bool MomentSums<Scalar>::is_finite() const {
 template <typename Scalar>
 MomentSums<Scalar>& MomentSums<Scalar>::operator+=(const MomentSums& other) {
   rows += other.rows;
+  weight += other.weight;
   p0 += other.p0;
   residual_squares += other.residual_squares;
   moments += other.moments;
   p2 += other.p2;
   return *this;
+}
+
+template <typename Scalar>
+void MomentSums<Scalar>::grow(const Growth& growth) {
+  moments = growth.grown(moments);
+  if (p2.size() > 0) p2 = growth.grown(p2);
+}
+
+template <typename Scalar>
+void MomentSums<Scalar>::archive(Archive& archive, Index dim, Index probes) {
+  archive.number("rows", rows);
+  archive.number("weight", weight);
+  archive.number("p0", p0);
+  archive.number("residual_squares", residual_squares);
+  archive.matrix("moments", moments, dim, probes + 1);
+  archive.matrix("p2", p2, p2.size(), 1);
 }
 
 template <typename Scalar>
@@ -64,21 +81,46 @@ MomentAccumulator<Scalar>::MomentAccumulator(Workers& workers, const Model<Scala
       by_worker_(static_cast<std::size_t>(workers.count()),
                  OfOneWorker{MomentSums<Scalar>(model.dim(), probes_, collect.squares),
                              FeatureMoments(collect.features ? model.dim() : 0)}) {
-  projector_.leftCols(model.rank()) = as_tall(model.factors, model.dim(), model.rank());
-  projector_.col(model.rank()) = as_vector(model.weights);
+  fill_projector(probe);
+}
+
+template <typename Scalar>
+void MomentAccumulator<Scalar>::fill_projector(const Eigen::Ref<const Tall<Scalar>>& probe) {
+  projector_.leftCols(model_.rank()) = as_tall(model_.factors, model_.dim(), model_.rank());
+  projector_.col(model_.rank()) = as_vector(model_.weights);
   if (!probe_is_model_) projector_.rightCols(probes_) = probe;
 }
 
 template <typename Scalar>
-void MomentAccumulator<Scalar>::add(const Rows<Scalar>& rows) {
+void MomentAccumulator<Scalar>::grow(const Growth& growth) {
+  sides_ = Sides(model_);
+  projector_.resize(model_.dim(), projector_.cols());
+  fill_projector(as_tall(model_.factors, model_.dim(), model_.rank()));
+  for (OfOneWorker& own : by_worker_) {
+    own.sums.grow(growth);
+    if (collect_.features) own.features.grow(growth);
+  }
+}
+
+template <typename Scalar>
+void MomentAccumulator<Scalar>::restore(const MomentSums<Scalar>& sums, const FeatureMoments& features) {
+  by_worker_.front().sums = sums;
+  by_worker_.front().features = features;
+}
+
+template <typename Scalar>
+void MomentAccumulator<Scalar>::add(const Rows<Scalar>& rows, std::span<Scalar> residuals) {
   require_usable(rows, model_.dim());
   workers_.split(rows.count(), [&](int worker, Share share) {
-    add_part(rows.slice(share.first, share.count), by_worker_[static_cast<std::size_t>(worker)]);
+    const std::span<Scalar> own_residuals =
+        residuals.empty() ? residuals
+                          : residuals.subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count));
+    add_part(rows.slice(share.first, share.count), own_residuals, by_worker_[static_cast<std::size_t>(worker)]);
   });
 }
 
 template <typename Scalar>
-void MomentAccumulator<Scalar>::add_part(const Rows<Scalar>& rows, OfOneWorker& own) const {
+void MomentAccumulator<Scalar>::add_part(const Rows<Scalar>& rows, std::span<Scalar> residuals, OfOneWorker& own) const {
   MomentSums<Scalar>& sums = own.sums;
   const Index chunk = std::min(cached_rows(rows), rows.count());
   const Index rank = model_.rank();
@@ -98,6 +140,7 @@ void MomentAccumulator<Scalar>::add_part(const Rows<Scalar>& rows, OfOneWorker& 
     if (!model_.squares.empty()) project_squares(part, model_.squares.data(), square.data());
     double p0 = 0;
     double squares = 0;
+    double weights = 0;
     const auto scale = [&](const Scalar* projected, Scalar residual, Scalar* weighted) {
       for (Index c = 0; c < probes_; ++c) weighted[c] = residual * projected[first_probe + c];
       weighted[probes_] = residual;
@@ -108,10 +151,14 @@ void MomentAccumulator<Scalar>::add_part(const Rows<Scalar>& rows, OfOneWorker& 
       const Scalar linear = sides_.two() ? Lx[rank] + Rx[rank] : Lx[rank];
       const Scalar residual =
           part.targets()[static_cast<std::size_t>(i)] - predict_row(model_, Lx, Rx, linear) - square[i];
-      scale(Rx, residual, left_weighted.data() + i * (probes_ + 1));
-      if (sides_.two()) scale(Lx, residual, right_weighted.data() + i * (probes_ + 1));
-      p0 += residual;
-      squares += static_cast<double>(residual) * residual;
+      if (!residuals.empty()) residuals[static_cast<std::size_t>(first + i)] = residual;
+      const Scalar weight = part.weight(i);
+      const Scalar weighted = weight * residual;
+      scale(Rx, weighted, left_weighted.data() + i * (probes_ + 1));
+      if (sides_.two()) scale(Lx, weighted, right_weighted.data() + i * (probes_ + 1));
+      weights += weight;
+      p0 += weighted;
+      squares += static_cast<double>(weighted) * residual;
     }
     if (!std::isfinite(squares)) refuse_non_finite(part);
     add_back_projection(sides_.left(part), left_weighted.data(), probes_ + 1, sums.moments.data());
@@ -121,6 +168,7 @@ void MomentAccumulator<Scalar>::add_part(const Rows<Scalar>& rows, OfOneWorker& 
     if (collect_.squares) add_back_projected_squares(part, left_weighted.data() + probes_, probes_ + 1, sums.p2.data());
     if (collect_.features) own.features.add(part);
     sums.rows += part.count();
+    sums.weight += weights;
     sums.p0 += p0;
     sums.residual_squares += squares;
   }

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include <dyad/model.h>
 #include <dyad/rows.h>
 
+#include "base/archive.h"
 #include "base/linear_algebra.h"
 #include "base/workers.h"
 #include "features/moments.h"
@@ -22,6 +24,7 @@ struct MomentSums {
       : moments(Tall<Scalar>::Zero(dim, probes + 1)), p2(Vector<Scalar>::Zero(with_squares ? dim : 0)) {}
 
   Index rows = 0;
+  double weight = 0;  ///< of the rows: each counts 1 unless it says otherwise
   double p0 = 0;
   double residual_squares = 0;
   Tall<Scalar> moments;  ///< [G, p1] in one matrix, because one product fills it
@@ -32,6 +35,8 @@ struct MomentSums {
   [[nodiscard]] bool is_finite() const;
 
   MomentSums& operator+=(const MomentSums& other);
+  void grow(const Growth& growth);
+  void archive(Archive& archive, Index dim, Index probes);
 };
 
 /// What to sum besides p0, p1 and G.
@@ -48,7 +53,12 @@ class MomentAccumulator {
   MomentAccumulator(Workers& workers, const Model<Scalar>& model, const Eigen::Ref<const Tall<Scalar>>& probe,
                     Collect collect = {});
 
-  void add(const Rows<Scalar>& rows);
+  /// Writes y - f(x) for each row to `residuals`, unless that is empty.
+  void add(const Rows<Scalar>& rows, std::span<Scalar> residuals = {});
+  /// The model, which is also the probe, has grown; the sums grow with it.
+  void grow(const Growth& growth);
+  /// Continues from sums of an earlier run.
+  void restore(const MomentSums<Scalar>& sums, const FeatureMoments& features);
   [[nodiscard]] MomentSums<Scalar> total() const;
   [[nodiscard]] FeatureMoments features() const;
 
@@ -57,7 +67,8 @@ class MomentAccumulator {
     MomentSums<Scalar> sums;
     FeatureMoments features;
   };
-  void add_part(const Rows<Scalar>& rows, OfOneWorker& own) const;
+  void fill_projector(const Eigen::Ref<const Tall<Scalar>>& probe);
+  void add_part(const Rows<Scalar>& rows, std::span<Scalar> residuals, OfOneWorker& own) const;
 
   Workers& workers_;
   const Model<Scalar>& model_;

@@ -24,24 +24,48 @@ struct DenseBlock {
   [[nodiscard]] Rows<Scalar> view() const { return Rows<Scalar>::dense(values, dim, targets); }
 };
 
-/// Sparse rows and their targets, owned and used again from block to block.
+/// Rows as a stream delivers them, dense or sparse, owned and used again from block to block.
 template <typename Scalar>
-struct SparseBlock {
-  std::vector<Index> offsets{0};
-  std::vector<std::int32_t> columns;
+struct RowBlock {
+  Index dim = 0;
+  Index left_dim = 0;  ///< as in Model
+  bool dense = false;
+  std::vector<Index> offsets{0};      ///< of the entries; dense: unused
+  std::vector<std::int32_t> columns;  ///< dense: unused
   std::vector<Scalar> values;
-  std::vector<Scalar> targets;
+  std::vector<Scalar> targets;      ///< empty where nobody needs them
+  std::vector<Scalar> weights;      ///< empty: all 1
+  std::vector<std::int64_t> lines;  ///< where each row stands in its file; its length is the number of rows
+  Index unknown_cells = 0;          ///< categories and indices that the model has never seen
+  bool ends_stretch = false;        ///< a checkpoint belongs behind the last row
 
   void clear() {
+    dim = left_dim = unknown_cells = 0;
+    dense = ends_stretch = false;
     offsets.assign(1, 0);
     columns.clear();
     values.clear();
     targets.clear();
+    weights.clear();
+    lines.clear();
   }
 
-  [[nodiscard]] Index count() const { return static_cast<Index>(offsets.size()) - 1; }
-  [[nodiscard]] Rows<Scalar> view(Index dim) const {
-    return Rows<Scalar>::sparse(offsets, columns, values, dim, targets);
+  [[nodiscard]] Index count() const { return static_cast<Index>(lines.size()); }
+
+  [[nodiscard]] Rows<Scalar> view() const {
+    const Rows<Scalar> rows = dense ? Rows<Scalar>::dense(values, dim, targets)
+                                    : Rows<Scalar>::sparse(offsets, columns, values, dim, targets);
+    return weights.empty() ? rows : rows.weighted(weights);
+  }
+};
+
+/// Where a block of rows is full: at so many rows or entries, whichever comes first.
+struct BlockLimits {
+  Index rows = 0;
+  Index entries = 0;
+
+  [[nodiscard]] bool reached_by(const RowBlock<double>& block) const {
+    return block.count() >= rows || static_cast<Index>(block.values.size()) >= entries;
   }
 };
 

@@ -1,5 +1,6 @@
 #include <dyad/rows.h>
 
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -44,8 +45,8 @@ Rows<Scalar> Rows<Scalar>::sparse(std::span<const Index> offsets, std::span<cons
   require(offsets.back() == static_cast<Index>(values.size()) && columns.size() == values.size(),
           "sparse rows need as many columns and values as the last offset says");
   for (std::size_t i = 1; i < offsets.size(); ++i)
-    require(offsets[i - 1] <= offsets[i],
-            "offsets must not fall: row " + std::to_string(i - 1) + " ends before it begins");
+    if (offsets[i - 1] > offsets[i])
+      throw std::invalid_argument("offsets must not fall: row " + std::to_string(i - 1) + " ends before it begins");
   for (std::size_t i = 1; i < offsets.size(); ++i)
     for (Index e = offsets[i - 1]; e < offsets[i]; ++e) {
       const std::int32_t column = columns[static_cast<std::size_t>(e)];
@@ -67,6 +68,19 @@ Rows<Scalar> Rows<Scalar>::sparse(std::span<const Index> offsets, std::span<cons
 }
 
 template <typename Scalar>
+Rows<Scalar> Rows<Scalar>::weighted(std::span<const Scalar> weights) const {
+  require(static_cast<Index>(weights.size()) == count_, "rows need one weight each: got " +
+                                                            std::to_string(weights.size()) + " weights for " +
+                                                            std::to_string(count_) + " rows");
+  for (const Scalar weight : weights)
+    if (!(weight >= 0 && std::isfinite(weight)))
+      throw std::invalid_argument("the weight of a row must be finite and not negative, got " + std::to_string(weight));
+  Rows rows = *this;
+  rows.weights_ = weights.data();
+  return rows;
+}
+
+template <typename Scalar>
 Rows<Scalar> Rows<Scalar>::slice(Index first, Index count) const {
   require(first >= 0 && count >= 0 && first + count <= count_,
           "a slice must lie inside its " + std::to_string(count_) + " rows");
@@ -77,6 +91,7 @@ Rows<Scalar> Rows<Scalar>::slice(Index first, Index count) const {
   else
     part.values_ += first * stride_;
   if (has_targets()) part.targets_ += first;
+  if (weights_ != nullptr) part.weights_ += first;
   return part;
 }
 

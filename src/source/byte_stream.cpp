@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -23,22 +24,28 @@ namespace {
 /// An open file descriptor, read without a buffer of its own.
 class Descriptor {
  public:
-  explicit Descriptor(std::string path) : path_(std::move(path)) {
+  explicit Descriptor(const Input& input) : path_(input.path), stop_(input.stop) {
     number_ = path_ == "-" ? STDIN_FILENO : open(path_.c_str(), O_RDONLY | O_CLOEXEC);
     if (number_ < 0) throw std::runtime_error(path_ + " cannot be opened: " + std::strerror(errno));
     struct stat status {};
     if (fstat(number_, &status) == 0 && S_ISDIR(status.st_mode))
       throw std::runtime_error(path_ + " is a folder, expected a file");
+    may_wait_ = !S_ISREG(status.st_mode);
   }
   ~Descriptor() {
     if (number_ > STDIN_FILENO) close(number_);
   }
-  Descriptor(Descriptor&& other) noexcept : path_(std::move(other.path_)), number_(std::exchange(other.number_, -1)) {}
+  Descriptor(Descriptor&& other) noexcept
+      : path_(std::move(other.path_)),
+        stop_(other.stop_),
+        number_(std::exchange(other.number_, -1)),
+        may_wait_(other.may_wait_) {}
   Descriptor& operator=(Descriptor&&) = delete;
 
   /// What is there already, without waiting for a full buffer; 0 only at the end.
   std::size_t read_some(char* buffer, std::size_t size) {
     while (true) {
+      if (stop_ != nullptr && may_wait_) wait();
       const ssize_t got = ::read(number_, buffer, size);
       if (got >= 0) return static_cast<std::size_t>(got);
       if (errno != EINTR) throw std::runtime_error(path_ + " cannot be read: " + std::strerror(errno));
@@ -48,14 +55,24 @@ class Descriptor {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
+  void wait() const {
+    constexpr int look_around_ms = 50;
+    pollfd waiting{number_, POLLIN, 0};
+    while (!*stop_)
+      if (poll(&waiting, 1, look_around_ms) != 0) return;
+    throw ReadingStopped();
+  }
+
   std::string path_;
+  const std::atomic<bool>* stop_;
   int number_ = -1;
+  bool may_wait_ = false;
 };
 
 /// The bytes of the file as they are, a buffer at a time.
 class Packed {
  public:
-  explicit Packed(const std::string& path) : file_(path), buffer_(std::size_t{1} << 17) {
+  explicit Packed(const Input& input) : file_(input), buffer_(std::size_t{1} << 17) {
     constexpr std::size_t longest_magic = 4;
     while (end_ < longest_magic) {
       const std::size_t got = file_.read_some(buffer_.data() + end_, buffer_.size() - end_);
@@ -185,8 +202,8 @@ class Zstd : public ByteStream::Unpacker {
   bool inside_ = false;
 };
 
-std::unique_ptr<ByteStream::Unpacker> unpacker_for(const std::string& path) {
-  Packed packed(path);
+std::unique_ptr<ByteStream::Unpacker> unpacker_for(const Input& input) {
+  Packed packed(input);
   if (packed.starts_with(Gzip::magic)) return std::make_unique<Gzip>(std::move(packed));
   if (packed.starts_with(Zstd::magic)) return std::make_unique<Zstd>(std::move(packed));
   return std::make_unique<Plain>(std::move(packed));
@@ -194,7 +211,7 @@ std::unique_ptr<ByteStream::Unpacker> unpacker_for(const std::string& path) {
 
 }  // namespace
 
-ByteStream::ByteStream(const std::string& path) : path_(path), unpacker_(unpacker_for(path)) {}
+ByteStream::ByteStream(const Input& input) : path_(input.path), unpacker_(unpacker_for(input)) {}
 ByteStream::~ByteStream() = default;
 ByteStream::ByteStream(ByteStream&&) noexcept = default;
 ByteStream& ByteStream::operator=(ByteStream&&) noexcept = default;

@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 
+#include "source/input.h"
+
 namespace dyad {
 
 /// The bytes of a file or of standard input ("-"), one after the other, unpacked where they are gzip or zstd. What they
@@ -12,7 +14,7 @@ namespace dyad {
 /// std::runtime_error for what cannot be opened or read.
 class ByteStream {
  public:
-  explicit ByteStream(const std::string& path);
+  explicit ByteStream(const Input& input);
   ~ByteStream();
   ByteStream(ByteStream&&) noexcept;
   ByteStream& operator=(ByteStream&&) noexcept;

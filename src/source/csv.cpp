@@ -82,9 +82,9 @@ class RowScanner {
 
 }  // namespace
 
-CsvReader::CsvReader(const std::string& path, char separator)
-    : lines_(path, LineReader::Quotes::may_hold_newlines), separator_(separator) {
-  if (!lines_.next(waiting_)) throw DataError(path, 0, 0, "the file is empty, expected a header with column names");
+CsvReader::CsvReader(const Input& input, char separator)
+    : lines_(input, LineReader::Quotes::may_hold_newlines), separator_(separator) {
+  if (!lines_.next(waiting_)) throw DataError(path(), 0, 0, "the file is empty, expected a header with column names");
   if (waiting_.text.starts_with(byte_order_mark)) waiting_.text.remove_prefix(byte_order_mark.size());
   RowScanner scanner(waiting_, separator_, lines_.path());
   std::vector<std::string_view> cells;
@@ -95,7 +95,7 @@ CsvReader::CsvReader(const std::string& path, char separator)
   std::unordered_set<std::string_view> seen;
   for (std::size_t column = 0; column < names_.size(); ++column)
     if (!seen.insert(names_[column]).second)
-      throw DataError(path, 1, static_cast<std::int64_t>(column) + 1,
+      throw DataError(path(), 1, static_cast<std::int64_t>(column) + 1,
                       "the column name '" + names_[column] + "' occurs twice, expected different names");
 }
 

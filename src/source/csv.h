@@ -29,7 +29,7 @@ struct CsvBlock {
 /// empty file, a name that occurs twice, a quote that is never closed.
 class CsvReader {
  public:
-  CsvReader(const std::string& path, char separator);
+  CsvReader(const Input& input, char separator);
 
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] const std::string& path() const { return lines_.path(); }

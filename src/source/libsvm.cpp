@@ -1,10 +1,11 @@
 #include "source/libsvm.h"
 
-#include <charconv>
 #include <cmath>
 #include <limits>
 
 #include <dyad/data_error.h>
+
+#include "source/number.h"
 
 namespace dyad {
 namespace {
@@ -23,6 +24,8 @@ class Scanner {
         path_(path) {}
 
   [[nodiscard]] bool at_end() const { return position_ == end_; }
+  [[nodiscard]] std::int64_t line() const { return line_; }
+  [[nodiscard]] LineBlock rest() const { return {{position_, static_cast<std::size_t>(end_ - position_)}, line_}; }
   [[nodiscard]] char peek() const { return *position_; }
 
   void skip_blanks() {
@@ -36,14 +39,9 @@ class Scanner {
   }
 
   double number(const char* expected) {
-    const char* begin = position_ + (*position_ == '+' ? 1 : 0);
     double value = 0;
-    const auto [stop, error] = std::from_chars(begin, end_, value);
-    if (error == std::errc::result_out_of_range) {
-      value = std::strtod(std::string(begin, stop).c_str(), nullptr);  // too small is 0, too large infinite
-    } else if (error != std::errc()) {
-      fail(expected);
-    }
+    const char* stop = parse_number(position_, end_, value);
+    if (stop == nullptr) fail(expected);
     if (!std::isfinite(value)) fail("a finite number");
     position_ = stop;
     return value;
@@ -53,9 +51,10 @@ class Scanner {
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     if (*position_ == '-') fail("an index of at least 0");
     std::int64_t value = 0;
-    const auto [stop, error] = std::from_chars(position_, end_, value);
-    if (error == std::errc::result_out_of_range || value >= most) fail("an index below 2^31 - 1");
-    if (error != std::errc() || *stop != ':') fail("index:value");
+    const char* stop = position_;
+    for (; *stop >= '0' && *stop <= '9'; ++stop)
+      if ((value = 10 * value + (*stop - '0')) >= most) fail("an index below 2^31 - 1");
+    if (stop == position_ || *stop != ':') fail("index:value");
     if (value <= above) fail("an index above " + std::to_string(above) + ", for indices must rise along a row");
     position_ = stop + 1;
     return static_cast<std::int32_t>(value);
@@ -83,9 +82,9 @@ class Scanner {
 
 }  // namespace
 
-void parse_libsvm(const LineBlock& lines, const std::string& path, SparseBlock<double>& block) {
+void parse_libsvm(LineBlock& lines, const std::string& path, const BlockLimits& limits, RowBlock<double>& block) {
   Scanner scanner(lines, path);
-  while (!scanner.at_end()) {
+  while (!scanner.at_end() && !limits.reached_by(block)) {
     scanner.skip_blanks();
     if (!ends_line(scanner.peek())) {
       block.targets.push_back(scanner.number("a number as the target"));
@@ -98,9 +97,11 @@ void parse_libsvm(const LineBlock& lines, const std::string& path, SparseBlock<d
         scanner.end_of_entry();
       }
       block.offsets.push_back(static_cast<Index>(block.values.size()));
+      block.lines.push_back(scanner.line());
     }
     scanner.next_line();
   }
+  lines = scanner.rest();
 }
 
 }  // namespace dyad

@@ -13,7 +13,7 @@ constexpr std::size_t longest_line = std::size_t{1} << 30;
 
 }  // namespace
 
-LineReader::LineReader(const std::string& path, Quotes quotes) : bytes_(path), quotes_(quotes), buffer_(usual_block) {}
+LineReader::LineReader(const Input& input, Quotes quotes) : bytes_(input), quotes_(quotes), buffer_(usual_block) {}
 
 /// Where the last line that is complete so far ends; 0: none is.
 std::size_t LineReader::end_of_whole_lines() {

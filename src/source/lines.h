@@ -21,7 +21,7 @@ class LineReader {
   /// Whether a newline between two quotes (") is part of its line.
   enum class Quotes { are_text, may_hold_newlines };
 
-  explicit LineReader(const std::string& path, Quotes quotes = Quotes::are_text);
+  explicit LineReader(const Input& input, Quotes quotes = Quotes::are_text);
 
   /// False at the end.
   bool next(LineBlock& block);

@@ -32,7 +32,7 @@ void convert(const std::vector<char>& raw, std::span<double> values) {
 
 }  // namespace
 
-NpyReader::NpyReader(const std::string& path) : bytes_(path) { read_header(); }
+NpyReader::NpyReader(const Input& input) : bytes_(input) { read_header(); }
 
 void NpyReader::fail(const std::string& what) const { throw DataError(bytes_.path(), 0, 0, what); }
 

@@ -14,7 +14,7 @@ namespace dyad {
 /// booleans, in C order. Throws DataError for anything else, for a file that is cut off, and for NaN or infinity.
 class NpyReader {
  public:
-  explicit NpyReader(const std::string& path);
+  explicit NpyReader(const Input& input);
 
   [[nodiscard]] Index rows() const { return rows_; }
   [[nodiscard]] Index columns() const { return columns_; }  ///< 1 for an array of one dimension

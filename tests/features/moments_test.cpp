@@ -29,7 +29,7 @@ TEST(FeatureMoments, AreTheBruteForceMomentsInBothLayouts) {
   for (const auto& view : {owned.dense(), owned.sparse()}) {
     FeatureMoments moments(4);
     moments.add(view);
-    EXPECT_EQ(moments.rows(), 500);
+    EXPECT_EQ(moments.weight(), 500);
     for (Index j = 0; j < 4; ++j) {
       const BruteForce expected(owned.X.col(j).array());
       EXPECT_NEAR(moments.mean()[j], expected.mean, 1e-12);
@@ -50,7 +50,7 @@ TEST(FeatureMoments, MergedAreThoseOfOnePass) {
     part.add(rows.dense().slice(first, first == 0 ? 1 : first == 1 ? 99 : 201));
     merged += part;
   }
-  EXPECT_EQ(merged.rows(), whole.rows());
+  EXPECT_EQ(merged.weight(), whole.weight());
   EXPECT_LT((merged.skewness() - whole.skewness()).abs().maxCoeff(), 1e-12);
   EXPECT_LT((merged.kurtosis() - whole.kurtosis()).abs().maxCoeff(), 1e-12);
 }

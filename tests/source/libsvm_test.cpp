@@ -7,9 +7,10 @@
 namespace dyad {
 namespace {
 
-SparseBlock<double> parsed(const std::string& text, std::int64_t first_line = 1) {
-  SparseBlock<double> block;
-  parse_libsvm({text, first_line}, "data.svm", block);
+RowBlock<double> parsed(const std::string& text, std::int64_t first_line = 1) {
+  RowBlock<double> block;
+  LineBlock lines{text, first_line};
+  parse_libsvm(lines, "data.svm", {.rows = 100, .entries = 100}, block);
   return block;
 }
 
@@ -20,6 +21,25 @@ TEST(Libsvm, ReadsRows) {
   EXPECT_EQ(block.offsets, (std::vector<Index>{0, 2, 2, 4, 5}));
   EXPECT_EQ(block.columns, (std::vector<std::int32_t>{1, 3, 0, 7, 2147483646}));
   EXPECT_EQ(block.values, (std::vector<double>{0.5, -2000, 1, 0, 4}));
+}
+
+TEST(Libsvm, GoesOnWhereABlockWasFull) {
+  const std::string text = "1 1:1\n# no row\n2 1:2 2:3\n3\n4 7:1\n";
+  const RowBlock<double> whole = parsed(text);
+  for (const BlockLimits limits : {BlockLimits{.rows = 1, .entries = 100}, {.rows = 100, .entries = 2}}) {
+    LineBlock lines{text, 1};
+    std::vector<double> targets;
+    std::vector<std::int64_t> rows_stand_in;
+    for (int blocks = 0; !lines.text.empty(); ++blocks) {
+      RowBlock<double> block;
+      parse_libsvm(lines, "data.svm", limits, block);
+      EXPECT_LE(block.count(), limits.rows);
+      targets.insert(targets.end(), block.targets.begin(), block.targets.end());
+      rows_stand_in.insert(rows_stand_in.end(), block.lines.begin(), block.lines.end());
+    }
+    EXPECT_EQ(targets, whole.targets);
+    EXPECT_EQ(rows_stand_in, (std::vector<std::int64_t>{1, 3, 4, 5}));
+  }
 }
 
 TEST(Libsvm, SaysWhereAndWhatWasExpected) {

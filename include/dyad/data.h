@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dyad/planted.h>
+
+namespace dyad {
+
+/// Files of rows, read one after the other as one stream, in constant memory.
+struct DataOptions {
+  std::vector<std::string> paths;         ///< "-": standard input; gzip and zstd are unpacked
+  std::optional<Format> format;           ///< unless given, from the names: .svm .libsvm .csv .tsv .npy [.gz .zst]
+  std::vector<std::string> target_paths;  ///< npy: one array of targets for each of the files
+
+  /// The one format of all files. Throws std::invalid_argument where it cannot be told.
+  [[nodiscard]] Format format_of_all() const;
+};
+
+enum class Task { regression, classification };
+
+/// What the columns of the files are to the model. The names of libsvm and npy columns are their numbers.
+struct ColumnOptions {
+  std::string target;                    ///< csv and tsv
+  std::string weight;                    ///< csv and tsv: how often a row counts; empty: once
+  std::vector<std::string> categorical;  ///< csv and tsv: names even where they look like numbers
+  std::vector<std::string> ignored;      ///< csv and tsv
+  std::vector<std::string> right;        ///< bilinear: the columns of z; libsvm and npy: FIRST-LAST or FIRST-
+  std::optional<Task> task;              ///< unless given, told by the targets
+  Index index_base = 0;  ///< libsvm: the smallest index; 0 serves one-based files, too, 1 refuses an index 0
+  int hash_bits = 0;     ///< above 0: categories (libsvm: indices) share 2^bits features and are not remembered
+};
+
+}  // namespace dyad

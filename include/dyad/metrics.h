@@ -1,0 +1,26 @@
+#pragma once
+
+#include <dyad/data.h>
+
+namespace dyad {
+
+/// How good predictions were, in the units of the target.
+struct Metrics {
+  Task task = Task::regression;
+  double weight = 0;  ///< of all rows: their number, unless they have weights
+
+  double rmse = 0;
+  double mae = 0;
+  double r2 = 0;  ///< 1 - mean squared error / variance; 0 where the target is constant
+
+  double logloss = 0;
+  double auc = 0;  ///< from a histogram of the scores, exact to about 0.001; 0.5 where there is one class only
+  double accuracy = 0;
+
+  double of_best_constant = 0;  ///< the rmse or logloss of the best constant on the same rows
+
+  /// The one number that learning is about: rmse or logloss.
+  [[nodiscard]] double loss() const { return task == Task::regression ? rmse : logloss; }
+};
+
+}  // namespace dyad

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dyad/rows.h>
+
+namespace dyad {
+
+/// Named arrays of numbers: what somebody must remember to go on later as if nothing had happened. One function both
+/// saves and loads, so the two cannot differ. All numbers are kept as double, which holds every float, and every whole
+/// number that counts rows.
+class Archive {
+ public:
+  Archive() = default;  ///< to save
+  explicit Archive(std::map<std::string, std::vector<double>> saved) : arrays_(std::move(saved)), loading_(true) {}
+
+  [[nodiscard]] bool is_loading() const { return loading_; }
+  [[nodiscard]] const std::map<std::string, std::vector<double>>& arrays() const { return arrays_; }
+
+  template <typename Number>
+  void number(const std::string& name, Number& value) {
+    if (loading_)
+      value = static_cast<Number>(saved(name, 1).front());
+    else
+      arrays_[prefix_ + name] = {static_cast<double>(value)};
+  }
+
+  /// A vector of `size` numbers.
+  template <typename Number>
+  void vector(const std::string& name, std::vector<Number>& values, Index size) {
+    if (!loading_) {
+      arrays_[prefix_ + name].assign(values.begin(), values.end());
+      return;
+    }
+    const std::vector<double>& numbers = saved(name, size);
+    values.resize(numbers.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) values[i] = static_cast<Number>(numbers[i]);
+  }
+
+  /// An Eigen matrix, in its own storage order.
+  template <typename Matrix>
+  void matrix(const std::string& name, Matrix& values, Index rows, Index columns) {
+    if (!loading_) {
+      arrays_[prefix_ + name].assign(values.data(), values.data() + values.size());
+      return;
+    }
+    const std::vector<double>& numbers = saved(name, rows * columns);
+    values.resize(rows, columns);
+    for (Index i = 0; i < values.size(); ++i)
+      values.data()[i] = static_cast<typename Matrix::Scalar>(numbers[static_cast<std::size_t>(i)]);
+  }
+
+  /// Runs `part` with names behind `prefix`.
+  template <typename Part>
+  void group(const std::string& prefix, Part&& part) {
+    const std::string outer = prefix_;
+    prefix_ += prefix + ".";
+    std::forward<Part>(part)();
+    prefix_ = outer;
+  }
+
+ private:
+  const std::vector<double>& saved(const std::string& name, Index size) const {
+    const auto found = arrays_.find(prefix_ + name);
+    if (found == arrays_.end() || static_cast<Index>(found->second.size()) != size)
+      throw std::runtime_error("the training state lacks '" + prefix_ + name + "', or it has another size");
+    return found->second;
+  }
+
+  std::map<std::string, std::vector<double>> arrays_;
+  std::string prefix_;
+  bool loading_ = false;
+};
+
+}  // namespace dyad

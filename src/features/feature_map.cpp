@@ -1,0 +1,101 @@
+#include "features/feature_map.h"
+
+#include <algorithm>
+
+namespace dyad {
+
+std::uint64_t stable_hash(std::string_view text, std::uint64_t seed) {
+  // FNV-1a, then a finaliser that spreads every bit.
+  std::uint64_t hash = 0xcbf29ce484222325U ^ (seed * 0x9e3779b97f4a7c15U);
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdU;
+  hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53U;
+  return hash ^ (hash >> 33);
+}
+
+void FeatureMap::fix(std::vector<Column> columns) {
+  columns_ = std::move(columns);
+  dictionaries_.resize(columns_.size());
+  counts_[0] = counts_[1] = 0;
+  bool has_categories[2] = {format == Format::libsvm, format == Format::libsvm && is_bilinear()};
+  for (Column& column : columns_) {
+    if (column.role == Column::Role::number)
+      column.number_feature = counts_[index_of(side_of(column))]++;
+    else
+      has_categories[index_of(side_of(column))] = true;
+  }
+  for (Column& column : columns_)
+    if (column.marks_missing) column.missing_feature = counts_[index_of(side_of(column))]++;
+  for (const Side side : {Side::left, Side::right}) {
+    first_category_[index_of(side)] = counts_[index_of(side)];
+    if (hash_bits > 0 && has_categories[index_of(side)]) counts_[index_of(side)] += Index{1} << hash_bits;
+  }
+  fixed_ = true;
+}
+
+bool FeatureMap::is_dense() const {
+  return format != Format::libsvm && std::all_of(columns_.begin(), columns_.end(), [](const Column& column) {
+           return column.role == Column::Role::number;
+         });
+}
+
+Index FeatureMap::category(std::size_t column, std::string_view text, bool grow) {
+  const std::size_t side = index_of(side_of(columns_[column]));
+  if (hash_bits > 0)
+    return first_category_[side] +
+           static_cast<Index>(stable_hash(text, column) & ((std::uint64_t{1} << hash_bits) - 1));
+  Dictionary& dictionary = dictionaries_[column];
+  if (const auto found = dictionary.find(text); found != dictionary.end()) return found->second;
+  if (!grow) return unknown;
+  const auto [added, is_new] = dictionary.emplace(std::string(text), counts_[side]);
+  category_names_[side].emplace_back(column, &added->first);
+  return counts_[side]++;
+}
+
+std::pair<FeatureMap::Side, Index> FeatureMap::indexed(std::int64_t index, bool grow) {
+  const bool right = is_bilinear() && index >= right_first;
+  const Side side = right ? Side::right : Side::left;
+  const std::size_t s = index_of(side);
+  if (hash_bits > 0)
+    return {side, static_cast<Index>(stable_hash({reinterpret_cast<const char*>(&index), sizeof(index)}, 0) &
+                                     ((std::uint64_t{1} << hash_bits) - 1))};
+  const Index feature = index - (right ? right_first : index_base);
+  if (feature >= counts_[s]) {
+    if (!grow) return {side, unknown};
+    counts_[s] = feature + 1;
+  }
+  return {side, feature};
+}
+
+std::string FeatureMap::name(Index feature) const {
+  const Side side = feature < counts_[0] ? Side::left : Side::right;
+  const Index own = feature - (side == Side::left ? 0 : counts_[0]);
+  for (const Column& column : columns_) {
+    if (side_of(column) != side) continue;
+    if (column.number_feature == own) return column.name;
+    if (column.missing_feature == own) return column.name + " is missing";
+  }
+  if (hash_bits > 0) return "hash " + std::to_string(own - first_category_[index_of(side)]);
+  if (format == Format::libsvm) return std::to_string(own + (side == Side::left ? index_base : right_first));
+  const auto& [column, text] =
+      category_names_[index_of(side)][static_cast<std::size_t>(own - first_category_[index_of(side)])];
+  return columns_[column].name + (text->empty() ? " is missing" : "=" + *text);
+}
+
+std::vector<Scaling> FeatureMap::scalings() const {
+  std::vector<Scaling> all(static_cast<std::size_t>(dim()));
+  for (const Column& column : columns_)
+    if (column.role == Column::Role::number)
+      all[static_cast<std::size_t>(column.number_feature + (column.right ? counts_[0] : 0))] = column.scaling;
+  return all;
+}
+
+void FeatureMap::restore(std::vector<Column> columns, Index left_count, Index right_count,
+                         const std::vector<std::pair<std::size_t, std::string>>& categories) {
+  fix(std::move(columns));
+  for (const auto& [column, text] : categories) (void)category(column, text, true);
+  counts_[0] = std::max(counts_[0], left_count);
+  counts_[1] = std::max(counts_[1], right_count);
+}
+
+}  // namespace dyad

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <dyad/data.h>
+#include <dyad/rows.h>
+
+#include "features/scaling.h"
+#include "features/target.h"
+
+namespace dyad {
+
+/// A column of the data that feeds features.
+struct Column {
+  enum class Role { number, category };
+
+  std::string name;
+  Role role = Role::number;
+  bool right = false;  ///< bilinear: of z
+  Scaling scaling;
+  bool marks_missing = false;  ///< the first rows had gaps here: a gap is a feature of its own
+
+  Index number_feature = -1;   ///< of its side
+  Index missing_feature = -1;  ///< of its side
+};
+
+/// From columns to features and back: roles, scales, the dictionary of categories, and the target. It is fixed by the
+/// first rows of a training run, but for the categories and indices, which grow as the stream shows new ones, always at
+/// the end of their side: the features of x (symmetric: all), or those of z. A model carries it.
+class FeatureMap {
+ public:
+  FeatureMap() = default;
+  FeatureMap(FeatureMap&&) = default;  ///< names point into the dictionaries, which move but do not copy
+  FeatureMap& operator=(FeatureMap&&) = default;
+
+  enum class Side : std::uint8_t { left, right };
+
+  Format format = Format::csv;  ///< csv stands for tsv, too
+  Kind kind = Kind::gfm;
+  Target target;
+  std::string weight;  ///< the column of weights; empty: none
+  int hash_bits = 0;
+  Index index_base = 0;    ///< libsvm: the smallest index
+  Index right_first = -1;  ///< libsvm and npy, bilinear: the first index of z
+  Index right_last = -1;   ///< the last one; -1: as many as there are
+
+  [[nodiscard]] bool is_bilinear() const { return kind == Kind::bilinear; }
+  /// Measurements of sensing and phase retrieval mean what they say: their columns are neither centred nor scaled, and
+  /// cannot be missing.
+  [[nodiscard]] bool is_measurement() const { return kind == Kind::sensing || kind == Kind::phase; }
+
+  /// Whether the first rows have decided what it is.
+  [[nodiscard]] bool is_fixed() const { return fixed_; }
+  void fix(std::vector<Column> columns);
+
+  [[nodiscard]] const std::vector<Column>& columns() const { return columns_; }
+  /// Whether there are only numbers: every row has every feature.
+  [[nodiscard]] bool is_dense() const;
+
+  [[nodiscard]] Index count(Side side) const { return counts_[index_of(side)]; }
+  [[nodiscard]] Index left_dim() const { return is_bilinear() ? count(Side::left) : 0; }  ///< as in Model
+  [[nodiscard]] Index dim() const { return counts_[0] + counts_[1]; }
+
+  static constexpr Index unknown = -1;
+
+  /// The feature for a category, counted within the side of its column; a new one if `grow`, else unknown.
+  Index category(std::size_t column, std::string_view text, bool grow);
+  /// The same for an index of libsvm text.
+  std::pair<Side, Index> indexed(std::int64_t index, bool grow);
+
+  /// What a feature (counted over both sides) is called.
+  [[nodiscard]] std::string name(Index feature) const;
+  /// One for each feature.
+  [[nodiscard]] std::vector<Scaling> scalings() const;
+
+  /// Categories in the order of their features, side by side: the column and the text. Hashed ones are not remembered.
+  [[nodiscard]] const std::vector<std::pair<std::size_t, const std::string*>>& categories(Side side) const {
+    return category_names_[index_of(side)];
+  }
+  /// Puts counts and categories back that were saved.
+  void restore(std::vector<Column> columns, Index left_count, Index right_count,
+               const std::vector<std::pair<std::size_t, std::string>>& categories);
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  using Dictionary = std::unordered_map<std::string, Index, Hash, std::equal_to<>>;
+
+  static std::size_t index_of(Side side) { return static_cast<std::size_t>(side); }
+  static Side side_of(const Column& column) { return column.right ? Side::right : Side::left; }
+
+  bool fixed_ = false;
+  std::vector<Column> columns_;
+  std::vector<Dictionary> dictionaries_;  ///< one per column
+  Index counts_[2] = {0, 0};
+  Index first_category_[2] = {0, 0};
+  std::vector<std::pair<std::size_t, const std::string*>> category_names_[2];
+};
+
+/// The same on every machine and in every version: models depend on it.
+std::uint64_t stable_hash(std::string_view text, std::uint64_t seed);
+
+}  // namespace dyad

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <limits>
+#include <vector>
+
+namespace dyad {
+
+/// z = (x - centre) / scale, with x taken as `low` or `high` where it lies beyond them.
+struct Scaling {
+  double centre = 0;
+  double scale = 1;
+  double low = -std::numeric_limits<double>::max();
+  double high = std::numeric_limits<double>::max();
+
+  [[nodiscard]] double apply(double x) const;
+  [[nodiscard]] bool is_valid() const;
+};
+
+/// From the first rows: mean and standard deviation of the values that are not wild, so that one broken sensor reading
+/// does not squeeze all the others into a point. What lies further out than 6 standard deviations, and further than
+/// one and a half times the furthest value that was not wild, is taken as lying there. A constant column gets scale 1.
+Scaling robust_scaling(std::vector<double> values);
+
+}  // namespace dyad

@@ -1,0 +1,226 @@
+#include "features/table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include <dyad/data_error.h>
+
+#include "source/csv.h"
+#include "source/number.h"
+
+namespace dyad {
+namespace {
+
+constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+
+std::size_t position(const std::vector<std::string>& names, const std::string& name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  return found == names.end() ? nowhere : static_cast<std::size_t>(found - names.begin());
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 20;
+  std::string list;
+  for (std::size_t i = 0; i < names.size() && i < most; ++i) list += (i > 0 ? ", " : "") + names[i];
+  return names.size() > most ? list + ", ..." : list;
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return position(names, name) != nowhere;
+}
+
+void require_columns(const std::vector<std::string>& header, const std::vector<std::string>& names,
+                     const std::string& option, const std::string& file) {
+  for (const std::string& name : names)
+    if (!contains(header, name))
+      throw std::invalid_argument(file + " has no column '" + name + "', which " + option +
+                                  " names; its columns are " + listed(header));
+}
+
+bool is_number(std::string_view cell) {
+  double value = 0;
+  return parse_number(cell, value);
+}
+
+/// A column of numbers or categories, from what the first rows have in it.
+Column told_column(const FeatureMap& map, const std::string& name, bool categorical, const TableSample& sample,
+                   std::size_t cell) {
+  Column column;
+  column.name = name;
+  std::vector<double> values;
+  bool has_gaps = false;
+  bool has_text = categorical;
+  for (const auto& row : sample.rows) {
+    double value = 0;
+    if (is_missing(row[cell]))
+      has_gaps = true;
+    else if (!is_number(row[cell]))
+      has_text = true;
+    else if (parse_number(row[cell], value))
+      values.push_back(value);
+  }
+  column.role = has_text ? Column::Role::category : Column::Role::number;
+  if (column.role == Column::Role::category) return column;
+  column.marks_missing = has_gaps && !map.is_measurement();
+  if (!map.is_measurement()) column.scaling = robust_scaling(values);
+  return column;
+}
+
+}  // namespace
+
+void fix_table(FeatureMap& map, const ColumnOptions& options, const std::vector<std::string>& header,
+               const TableSample& sample, const std::string& file) {
+  if (options.target.empty())
+    throw std::invalid_argument("say which column is to be predicted, with --target; the columns of " + file + " are " +
+                                listed(header));
+  require_columns(header, {options.target}, "--target", file);
+  require_columns(header, options.categorical, "--categorical", file);
+  require_columns(header, options.ignored, "--ignore", file);
+  require_columns(header, options.right, "--right", file);
+  if (!options.weight.empty()) require_columns(header, {options.weight}, "--weight", file);
+
+  const std::size_t target_cell = position(header, options.target);
+  std::vector<Target::Sample> targets;
+  for (std::size_t i = 0; i < sample.rows.size(); ++i)
+    targets.push_back({sample.rows[i][target_cell], sample.lines[i]});
+  map.target.name = options.target;
+  map.target.fix(targets, options.task, !map.is_measurement(), {file, 0, static_cast<std::int64_t>(target_cell) + 1});
+  map.weight = options.weight;
+
+  std::vector<Column> columns;
+  for (std::size_t cell = 0; cell < header.size(); ++cell) {
+    const std::string& name = header[cell];
+    if (name == options.target || name == options.weight || contains(options.ignored, name)) {
+      if (contains(options.right, name) || contains(options.categorical, name))
+        throw std::invalid_argument("the column '" + name + "' is named twice, with different meanings");
+      continue;
+    }
+    columns.push_back(told_column(map, name, contains(options.categorical, name), sample, cell));
+    columns.back().right = contains(options.right, name);
+  }
+  if (columns.empty()) throw std::invalid_argument(file + " has no column to predict '" + options.target + "' from");
+  const auto rights = std::count_if(columns.begin(), columns.end(), [](const Column& column) { return column.right; });
+  if (map.is_bilinear() && (rights == 0 || rights == static_cast<std::ptrdiff_t>(columns.size())))
+    throw std::invalid_argument(
+        "a bilinear model needs columns on both sides: name those of the second factor, and not all, with --right");
+  map.fix(std::move(columns));
+}
+
+TableEncoder::TableEncoder(FeatureMap& map, const std::vector<std::string>& header, const std::string& file,
+                           Targets targets, Unknown unknown)
+    : map_(map),
+      file_(file),
+      unknown_(unknown),
+      dense_(map.is_dense()),
+      target_cell_(targets == Targets::needed ? position(header, map.target.name) : nowhere),
+      weight_cell_(targets == Targets::needed && !map.weight.empty() ? position(header, map.weight) : nowhere) {
+  const auto require = [&](const std::string& name, const char* what) {
+    if (!contains(header, name))
+      throw std::invalid_argument(file + " has no column '" + name + "', which the model needs " + what +
+                                  "; its columns are " + listed(header));
+  };
+  if (targets == Targets::needed) require(map.target.name, "as its target");
+  if (targets == Targets::needed && !map.weight.empty()) require(map.weight, "as its weight");
+  for (std::size_t column = 0; column < map.columns().size(); ++column) {
+    require(map.columns()[column].name, "as a feature");
+    feeds_.push_back({position(header, map.columns()[column].name), column});
+  }
+}
+
+void TableEncoder::add(const Column& column, Index feature, double value) {
+  const auto own = static_cast<std::int32_t>(feature);
+  entries_.push_back({column.right ? ~own : own, value});
+}
+
+double TableEncoder::number(const Feed& feed, std::string_view text, std::int64_t line, RowBlock<double>& block) {
+  const Column& column = map_.columns()[feed.column];
+  double value = 0;
+  if (parse_number(text, value) && std::isfinite(value)) return column.scaling.apply(value);
+  const auto fail = [&](const std::string& expected, const std::string& got) {
+    throw DataError(file_, line, static_cast<std::int64_t>(feed.cell) + 1,
+                    "expected " + expected + " in the column '" + column.name + "', got " + got);
+  };
+  const std::string quoted = "'" + std::string(text.substr(0, 24)) + "'";
+  if (!is_missing(text)) {
+    if (is_number(text)) fail("a finite number", quoted);
+    fail("a number, as in the first rows (if it holds categories, name it with --categorical)", quoted);
+  }
+  if (map_.is_measurement()) fail("a measurement, which cannot be missing,", quoted);
+  if (column.marks_missing && !dense_) add(column, column.missing_feature, 1);
+  if (column.marks_missing && dense_) {
+    const Index dim = map_.dim();
+    const Index feature = column.missing_feature + (column.right ? map_.left_dim() : 0);
+    block.values[block.values.size() - static_cast<std::size_t>(dim - feature)] = 1;
+  }
+  return 0;
+}
+
+void TableEncoder::encode(const std::string_view* cells, std::int64_t line, RowBlock<double>& block) {
+  if (dense_) {
+    const auto dim = static_cast<std::size_t>(map_.dim());
+    const std::size_t first = block.values.size();
+    block.values.resize(first + dim);
+    const Index left_dim = map_.left_dim();
+    for (const Feed& feed : feeds_) {
+      const Column& column = map_.columns()[feed.column];
+      const Index feature = column.number_feature + (column.right ? left_dim : 0);
+      const double value = number(feed, cells[feed.cell], line, block);
+      block.values[first + static_cast<std::size_t>(feature)] = value;
+    }
+  } else {
+    entries_.clear();
+    for (const Feed& feed : feeds_) {
+      const Column& column = map_.columns()[feed.column];
+      const std::string_view cell = cells[feed.cell];
+      if (column.role == Column::Role::number) {
+        const double value = number(feed, cell, line, block);
+        if (value != 0) add(column, column.number_feature, value);
+        continue;
+      }
+      const std::string_view category = is_missing(cell) ? std::string_view() : cell;
+      const Index feature = map_.category(feed.column, category, unknown_ == Unknown::grows);
+      if (feature == FeatureMap::unknown)
+        ++block.unknown_cells;
+      else
+        add(column, feature, 1);
+    }
+    // Features of x rise, then those of z; two that hash to one feature count together.
+    const auto rank = [](std::int32_t feature) {
+      return feature >= 0 ? static_cast<std::int64_t>(feature) : (std::int64_t{1} << 32) + ~feature;
+    };
+    std::sort(entries_.begin(), entries_.end(),
+              [&](const Entry& a, const Entry& b) { return rank(a.feature) < rank(b.feature); });
+    const auto begin = static_cast<std::size_t>(block.offsets.back());
+    for (const Entry& entry : entries_) {
+      if (block.columns.size() > begin && block.columns.back() == entry.feature) {
+        block.values.back() += entry.value;
+        continue;
+      }
+      block.columns.push_back(entry.feature);
+      block.values.push_back(entry.value);
+    }
+    block.offsets.push_back(static_cast<Index>(block.values.size()));
+  }
+  if (target_cell_ != nowhere) block.targets.push_back(map_.target.encode(cells[target_cell_], place(line, target_cell_)));
+  if (weight_cell_ != nowhere) {
+    double weight = 0;
+    if (!parse_number(cells[weight_cell_], weight) || !std::isfinite(weight) || weight < 0)
+      throw DataError(file_, line, static_cast<std::int64_t>(weight_cell_) + 1,
+                      "expected a weight of at least 0 in the column '" + map_.weight + "', got '" +
+                          std::string(cells[weight_cell_].substr(0, 24)) + "'");
+    block.weights.push_back(weight);
+  }
+  block.lines.push_back(line);
+}
+
+void TableEncoder::finish(const FeatureMap& map, RowBlock<double>& block) {
+  block.dense = map.is_dense();
+  block.dim = map.dim();
+  block.left_dim = map.left_dim();
+  const auto left = static_cast<std::int32_t>(map.left_dim());
+  for (std::int32_t& column : block.columns)
+    if (column < 0) column = left + ~column;
+}
+
+}  // namespace dyad

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dyad/data.h>
+
+#include "features/feature_map.h"
+#include "rows/block.h"
+
+namespace dyad {
+
+/// A table's rows as text, kept.
+struct TableSample {
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::int64_t> lines;
+};
+
+/// Decides from the first rows what the columns are: the target, numbers (where nothing else occurs) or categories,
+/// with scales. Throws std::invalid_argument for a column that is not there, DataError for rows that cannot be.
+void fix_table(FeatureMap& map, const ColumnOptions& options, const std::vector<std::string>& header,
+               const TableSample& sample, const std::string& file);
+
+/// Turns cells of text into features.
+class TableEncoder {
+ public:
+  enum class Targets { none, needed };
+  enum class Unknown { grows, is_left_out };
+
+  /// Looks up the map's columns by name in the header of one file; other columns are passed over.
+  TableEncoder(FeatureMap& map, const std::vector<std::string>& header, const std::string& file, Targets targets,
+               Unknown unknown);
+
+  /// Appends one row. The columns of a sparse block wait for finish().
+  void encode(const std::string_view* cells, std::int64_t line, RowBlock<double>& block);
+
+  /// Sets dim and left_dim, and puts the features of z behind those of x.
+  static void finish(const FeatureMap& map, RowBlock<double>& block);
+
+ private:
+  struct Feed {
+    std::size_t cell;    ///< in the file
+    std::size_t column;  ///< of the map
+  };
+  struct Entry {
+    std::int32_t feature;  ///< of x; of z: its complement
+    double value;
+  };
+  void add(const Column& column, Index feature, double value);
+  double number(const Feed& feed, std::string_view text, std::int64_t line, RowBlock<double>& block);
+  [[nodiscard]] Place place(std::int64_t line, std::size_t cell) const {
+    return {file_, line, static_cast<std::int64_t>(cell) + 1};
+  }
+
+  FeatureMap& map_;
+  std::string file_;
+  Unknown unknown_;
+  bool dense_;
+  std::vector<Feed> feeds_;
+  std::size_t target_cell_;
+  std::size_t weight_cell_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace dyad

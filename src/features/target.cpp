@@ -1,0 +1,128 @@
+#include "features/target.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <array>
+
+#include <dyad/data_error.h>
+
+#include "source/csv.h"
+#include "source/number.h"
+
+namespace dyad {
+namespace {
+
+/// The same label for 1, 1.0 and +1.
+std::string canonical(std::string_view text) {
+  double value = 0;
+  return parse_number(text, value) && std::isfinite(value) ? shortest(value) : std::string(text);
+}
+
+bool label_before(const std::string& left, const std::string& right) {
+  double left_value = 0;
+  double right_value = 0;
+  if (parse_number(left, left_value) && parse_number(right, right_value)) return left_value < right_value;
+  return left < right;
+}
+
+/// Whether a label that stands alone so far is the positive one.
+bool sounds_positive(const std::string& label) {
+  double value = 0;
+  if (parse_number(label, value)) return value > 0;
+  constexpr std::array words{"yes", "true", "positive", "pos", "y", "t"};
+  std::string lower = label;
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return std::find(words.begin(), words.end(), lower) != words.end();
+}
+
+[[noreturn]] void refuse_third_class(const Place& place, const std::string& third, const std::string& first,
+                                     const std::string& second) {
+  throw DataError(place.file, place.line, place.column,
+                  "the target has a third class '" + third + "' besides '" + first + "' and '" + second +
+                      "', expected two; for more classes train one model for each against the rest");
+}
+
+double finite_number(std::string_view text, const Place& place, const std::string& name) {
+  double value = 0;
+  const bool is_number = parse_number(text, value);
+  if (is_number && std::isfinite(value)) return value;
+  const std::string column = name.empty() ? "the target" : "the target '" + name + "'";
+  const std::string got = is_missing(text) ? "a missing value" : "'" + std::string(text.substr(0, 24)) + "'";
+  throw DataError(place.file, place.line, place.column, "expected a finite number as " + column + ", got " + got);
+}
+
+}  // namespace
+
+std::string shortest(double value) {
+  std::array<char, 32> buffer{};
+  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  return {buffer.data(), end};
+}
+
+void Target::fix(const std::vector<Sample>& samples, std::optional<Task> given, bool centred, const Place& place) {
+  std::vector<std::string> labels;  // at most three
+  std::vector<double> numbers;
+  Place third = place;
+  for (const Sample& sample : samples) {
+    double value = 0;
+    if (parse_number(sample.text, value) && std::isfinite(value)) numbers.push_back(value);
+    if (labels.size() > 2 || is_missing(sample.text)) continue;
+    const std::string label = canonical(sample.text);
+    if (std::find(labels.begin(), labels.end(), label) != labels.end()) continue;
+    labels.push_back(label);
+    if (labels.size() == 3) third.line = sample.line;
+  }
+  const bool numeric = 2 * numbers.size() > samples.size();
+  std::vector<std::string> sorted = labels;
+  std::sort(sorted.begin(), sorted.end(), label_before);
+  const bool two_usual_numbers =
+      sorted == std::vector<std::string>{"0", "1"} || sorted == std::vector<std::string>{"-1", "1"};
+  task = given.value_or(!numeric || two_usual_numbers ? Task::classification : Task::regression);
+  if (task == Task::classification) {
+    if (labels.size() > 2) refuse_third_class(third, labels[2], labels[0], labels[1]);
+    if (labels.size() == 2) {
+      negative = sorted[0];
+      positive = sorted[1];
+    } else if (labels.size() == 1) {
+      (sounds_positive(labels[0]) ? positive : negative) = labels[0];
+    }
+    return;
+  }
+  scaling = robust_scaling(numbers);
+  scaling.low = Scaling().low;
+  scaling.high = Scaling().high;
+  if (!centred) {
+    double squares = 0;
+    for (const double number : numbers) squares += (number - scaling.centre) * (number - scaling.centre);
+    const double variance = numbers.empty() ? 1 : squares / static_cast<double>(numbers.size());
+    scaling.scale = std::max(std::sqrt(variance), std::abs(scaling.centre));
+    if (!(scaling.scale > 0 && std::isfinite(scaling.scale))) scaling.scale = 1;
+    scaling.centre = 0;
+  }
+}
+
+double Target::encode(std::string_view text, const Place& place) {
+  if (task == Task::regression) return scaling.apply(finite_number(text, place, name));
+  if (is_missing(text))
+    throw DataError(place.file, place.line, place.column, "expected a class as the target, got a missing value");
+  if (text == negative) return -1;
+  if (text == positive) return 1;
+  return encode_label(canonical(text), place);
+}
+
+double Target::encode(double value, const Place& place) {
+  if (task == Task::regression) return scaling.apply(value);
+  return encode_label(shortest(value), place);
+}
+
+double Target::encode_label(std::string_view label, const Place& place) {
+  if (label == negative) return -1;
+  if (label == positive) return 1;
+  if (!negative.empty() && !positive.empty()) refuse_third_class(place, std::string(label), negative, positive);
+  (negative.empty() ? negative : positive) = label;
+  return encode_label(label, place);
+}
+
+}  // namespace dyad

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dyad/data.h>
+
+#include "features/scaling.h"
+
+namespace dyad {
+
+/// Where a cell stands, for messages.
+struct Place {
+  const std::string& file;
+  std::int64_t line = 0;
+  std::int64_t column = 0;
+};
+
+/// What a target is to the solver: a number, centred and scaled by the first rows, or a class, -1 or +1.
+class Target {
+ public:
+  std::string name;  ///< of the column; empty where the format has a place for it
+  Task task = Task::regression;
+  Scaling scaling;
+  std::string negative;  ///< the labels; empty: not seen yet
+  std::string positive;
+
+  /// One label or target of the first rows, as text.
+  struct Sample {
+    std::string_view text;
+    std::int64_t line = 0;
+  };
+
+  /// Decides from the first rows: the task unless given, scale and labels. Measurements (`centred` false) keep their 0.
+  void fix(const std::vector<Sample>& samples, std::optional<Task> given, bool centred, const Place& place);
+
+  /// The solver's number for the text of a target. Throws DataError for what is none; a second class is learned here.
+  double encode(std::string_view text, const Place& place);
+
+  /// The same for a number.
+  double encode(double value, const Place& place);
+
+ private:
+  double encode_label(std::string_view label, const Place& place);
+};
+
+/// A number in the shortest form that reads back as the same.
+std::string shortest(double value);
+
+}  // namespace dyad

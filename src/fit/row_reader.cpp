@@ -1,0 +1,133 @@
+#include "fit/row_reader.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "source/input.h"
+
+namespace dyad {
+namespace {
+
+constexpr std::size_t blocks_ahead = 3;
+constexpr Index usual_rows = 4096;
+constexpr Index most_entries = Index{1} << 19;
+constexpr std::chrono::milliseconds look_around{50};
+
+void give(RowBlock<double>& from, RowBlock<double>& to) { std::swap(from, to); }
+
+void give(RowBlock<double>& from, RowBlock<float>& to) {
+  to.clear();
+  to.dim = from.dim;
+  to.left_dim = from.left_dim;
+  to.dense = from.dense;
+  to.unknown_cells = from.unknown_cells;
+  to.ends_stretch = from.ends_stretch;
+  to.offsets.swap(from.offsets);
+  to.columns.swap(from.columns);
+  to.lines.swap(from.lines);
+  to.values.assign(from.values.begin(), from.values.end());
+  to.targets.assign(from.targets.begin(), from.targets.end());
+  to.weights.assign(from.weights.begin(), from.weights.end());
+}
+
+}  // namespace
+
+template <typename Scalar>
+RowReader<Scalar>::RowReader(FeatureMap& map, Options options) : options_(std::move(options)) {
+  stream_ = open_rows(map, {options_.data, options_.columns, options_.targets, options_.unknown, &stopping_});
+  thread_ = std::thread([this] { read(); });
+}
+
+template <typename Scalar>
+RowReader<Scalar>::~RowReader() {
+  stop();
+}
+
+template <typename Scalar>
+void RowReader<Scalar>::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+template <typename Scalar>
+void RowReader<Scalar>::read() {
+  std::exception_ptr failure;
+  try {
+    RowBlock<double> block;
+    Index rows = options_.rows_before;
+    while (!stopping_) {
+      BlockLimits limits{usual_rows, most_entries};
+      if (options_.stretch > 0) limits.rows = std::min(limits.rows, options_.stretch - rows % options_.stretch);
+      stream_->fill(block, limits);
+      if (block.count() == 0) break;
+      rows += block.count();
+      block.ends_stretch = options_.stretch > 0 && rows % options_.stretch == 0;
+      if (!deliver(block)) break;
+    }
+  } catch (const ReadingStopped&) {
+    failure = nullptr;
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    failure_ = failure;
+  }
+  changed_.notify_all();
+}
+
+/// False where the reading is to stop.
+template <typename Scalar>
+bool RowReader<Scalar>::deliver(RowBlock<double>& block) {
+  const bool ends_stretch = block.ends_stretch;
+  RowBlock<Scalar> own;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!spare_.empty()) {
+      own = std::move(spare_.back());
+      spare_.pop_back();
+    }
+  }
+  give(block, own);
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return stopping_ || ready_.size() < blocks_ahead; });
+  ready_.push_back(std::move(own));
+  changed_.notify_all();
+  if (ends_stretch) {
+    asking_ = false;
+    changed_.wait(lock, [&] { return stopping_ || (ready_.empty() && asking_); });
+  }
+  return !stopping_;
+}
+
+template <typename Scalar>
+typename RowReader<Scalar>::Next RowReader<Scalar>::next(RowBlock<Scalar>& block) {
+  std::unique_lock lock(mutex_);
+  spare_.push_back(std::move(block));
+  while (ready_.empty()) {
+    if (ended_) {
+      if (failure_) std::rethrow_exception(failure_);
+      return Next::end;
+    }
+    if (options_.interrupted && options_.interrupted()) return Next::interrupted;
+    asking_ = true;
+    changed_.notify_all();
+    changed_.wait_for(lock, look_around, [&] { return !ready_.empty() || ended_; });
+  }
+  if (options_.interrupted && options_.interrupted()) return Next::interrupted;
+  block = std::move(ready_.front());
+  ready_.pop_front();
+  changed_.notify_all();
+  return Next::block;
+}
+
+template class RowReader<float>;
+template class RowReader<double>;
+
+}  // namespace dyad

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "fit/row_stream.h"
+
+namespace dyad {
+
+/// Reads rows in a thread of its own, a few blocks ahead of who learns from them and no further. Blocks depend on the
+/// rows alone, never on how fast they come.
+template <typename Scalar>
+class RowReader {
+ public:
+  enum class Next { block, end, interrupted };
+
+  /// The files and their format, of which the caller learns at once where something is wrong with them.
+  struct Options {
+    DataOptions data;
+    ColumnOptions columns;
+    TableEncoder::Targets targets = TableEncoder::Targets::needed;
+    TableEncoder::Unknown unknown = TableEncoder::Unknown::grows;
+    Index stretch = 0;              ///< above 0: blocks end at every multiple of so many rows, and the reader waits there
+    Index rows_before = 0;          ///< rows of earlier runs, which count towards the stretches
+    std::function<bool()> interrupted;  ///< asked while waiting
+  };
+
+  /// `map` belongs to the reader's thread while a block is being waited for, and to the caller only behind a block that
+  /// ends a stretch, and after stop().
+  RowReader(FeatureMap& map, Options options);
+  ~RowReader();
+  RowReader(const RowReader&) = delete;
+  RowReader& operator=(const RowReader&) = delete;
+
+  /// Throws what the reading threw, behind the rows before it.
+  Next next(RowBlock<Scalar>& block);
+  void stop();
+
+ private:
+  void read();
+  bool deliver(RowBlock<double>& block);
+
+  Options options_;
+  std::atomic<bool> stopping_ = false;
+  std::unique_ptr<RowStream> stream_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<RowBlock<Scalar>> ready_;
+  std::deque<RowBlock<Scalar>> spare_;
+  bool asking_ = false;
+  bool ended_ = false;
+  std::exception_ptr failure_;
+  std::thread thread_;
+};
+
+}  // namespace dyad

@@ -1,0 +1,297 @@
+#include "model/model_file.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <dyad/data_error.h>
+#include <dyad/version.h>
+
+#include "base/output_file.h"
+#include "model/safetensors.h"
+#include "model/sides.h"
+
+namespace dyad {
+namespace {
+
+using nlohmann::json;
+
+constexpr int format_version = 1;
+constexpr const char* state_prefix = "state.";
+constexpr const char* training_prefix = "training.";
+
+template <typename Choice, std::size_t count>
+const char* word_for(const std::array<std::pair<const char*, Choice>, count>& words, Choice choice) {
+  for (const auto& [word, value] : words)
+    if (value == choice) return word;
+  throw std::logic_error("a choice without a word");
+}
+
+constexpr std::array<std::pair<const char*, Kind>, 4> kinds{
+    {{"gfm", Kind::gfm}, {"sensing", Kind::sensing}, {"phase", Kind::phase}, {"bilinear", Kind::bilinear}}};
+constexpr std::array<std::pair<const char*, Format>, 3> formats{
+    {{"csv", Format::csv}, {"libsvm", Format::libsvm}, {"npy", Format::npy}}};
+constexpr std::array<std::pair<const char*, Task>, 2> tasks{
+    {{"regression", Task::regression}, {"classification", Task::classification}}};
+constexpr std::array<std::pair<const char*, Column::Role>, 2> roles{
+    {{"number", Column::Role::number}, {"category", Column::Role::category}}};
+
+json described(const Scaling& scaling) {
+  return {{"centre", scaling.centre}, {"scale", scaling.scale}, {"low", scaling.low}, {"high", scaling.high}};
+}
+
+json described(const FeatureMap& map) {
+  json columns = json::array();
+  for (const Column& column : map.columns()) {
+    json fields = {{"name", column.name}, {"role", word_for(roles, column.role)}};
+    if (column.right) fields["right"] = true;
+    if (column.marks_missing) fields["marks_missing"] = true;
+    if (column.role == Column::Role::number) fields["scaling"] = described(column.scaling);
+    columns.push_back(std::move(fields));
+  }
+  return {{"format", word_for(formats, map.format)},
+          {"kind", word_for(kinds, map.kind)},
+          {"columns", std::move(columns)},
+          {"left_count", map.count(FeatureMap::Side::left)},
+          {"right_count", map.count(FeatureMap::Side::right)},
+          {"hash_bits", map.hash_bits},
+          {"index_base", map.index_base},
+          {"right_first", map.right_first},
+          {"right_last", map.right_last},
+          {"weight", map.weight},
+          {"target",
+           {{"name", map.target.name},
+            {"task", word_for(tasks, map.target.task)},
+            {"scaling", described(map.target.scaling)},
+            {"negative", map.target.negative},
+            {"positive", map.target.positive}}}};
+}
+
+/// Category texts one behind the other, where each ends, and the column of each.
+struct CategoryTensors {
+  std::vector<std::uint8_t> text;
+  std::vector<std::int64_t> ends;
+  std::vector<std::int32_t> columns;
+
+  explicit CategoryTensors(const FeatureMap& map) {
+    for (const auto side : {FeatureMap::Side::left, FeatureMap::Side::right})
+      for (const auto& [column, name] : map.categories(side)) {
+        text.insert(text.end(), name->begin(), name->end());
+        ends.push_back(static_cast<std::int64_t>(text.size()));
+        columns.push_back(static_cast<std::int32_t>(column));
+      }
+  }
+};
+
+/// Reads fields that somebody may have tampered with.
+class Reader {
+ public:
+  Reader(const Safetensors& parts, const std::string& file) : parts_(parts), file_(file) {}
+
+  [[noreturn]] void fail(const std::string& what) const { throw DataError(file_, 0, 0, what); }
+  void require(bool holds, const std::string& what) const {
+    if (!holds) fail("the model is damaged: " + what);
+  }
+
+  [[nodiscard]] const std::string& text(const std::string& name) const {
+    const auto found = parts_.metadata.find(name);
+    require(found != parts_.metadata.end(), "'" + name + "' is missing");
+    return found->second;
+  }
+
+  template <typename Choice, std::size_t count>
+  [[nodiscard]] Choice choice(const std::array<std::pair<const char*, Choice>, count>& words, const json& fields,
+                              const char* name) const {
+    const auto word = field<std::string>(fields, name);
+    for (const auto& [known, value] : words)
+      if (word == known) return value;
+    fail("the model has the unknown " + std::string(name) + " '" + word + "'");
+  }
+
+  template <typename Value>
+  [[nodiscard]] Value field(const json& fields, const char* name) const {
+    require(fields.is_object() && fields.contains(name), "'" + std::string(name) + "' is missing");
+    try {
+      return fields[name].template get<Value>();
+    } catch (const json::exception&) {
+      fail("the model is damaged: '" + std::string(name) + "' is of the wrong type");
+    }
+  }
+
+  [[nodiscard]] Scaling scaling(const json& fields) const {
+    const Scaling result{field<double>(fields, "centre"), field<double>(fields, "scale"), field<double>(fields, "low"),
+                         field<double>(fields, "high")};
+    require(result.is_valid(), "a scale is not possible");
+    return result;
+  }
+
+  [[nodiscard]] const Tensor& tensor(const std::string& name) const {
+    const auto found = parts_.tensors.find(name);
+    require(found != parts_.tensors.end(), "the array '" + name + "' is missing");
+    return found->second;
+  }
+
+  template <typename Number>
+  [[nodiscard]] std::vector<Number> exactly(const std::string& name) const {
+    require(tensor(name).dtype == dtype_of<Number>(), "the array '" + name + "' has the wrong type");
+    return numbers_of<Number>(tensor(name));
+  }
+
+  /// Floats of either size.
+  [[nodiscard]] std::vector<double> floats(const std::string& name) const {
+    if (tensor(name).dtype != dtype_of<float>()) return exactly<double>(name);
+    const std::vector<float> numbers = numbers_of<float>(tensor(name));
+    return {numbers.begin(), numbers.end()};
+  }
+
+ private:
+  const Safetensors& parts_;
+  const std::string& file_;
+};
+
+void read_features(const Reader& reader, FeatureMap& map) {
+  const json fields = json::parse(reader.text("features"), nullptr, false);
+  map.format = reader.choice(formats, fields, "format");
+  map.kind = reader.choice(kinds, fields, "kind");
+  map.hash_bits = reader.field<int>(fields, "hash_bits");
+  map.index_base = reader.field<Index>(fields, "index_base");
+  map.right_first = reader.field<Index>(fields, "right_first");
+  map.right_last = reader.field<Index>(fields, "right_last");
+  map.weight = reader.field<std::string>(fields, "weight");
+  const auto target = reader.field<json>(fields, "target");
+  map.target.name = reader.field<std::string>(target, "name");
+  map.target.task = reader.choice(tasks, target, "task");
+  map.target.scaling = reader.scaling(reader.field<json>(target, "scaling"));
+  map.target.negative = reader.field<std::string>(target, "negative");
+  map.target.positive = reader.field<std::string>(target, "positive");
+  constexpr int most_hash_bits = 30;
+  reader.require(map.hash_bits >= 0 && map.hash_bits <= most_hash_bits, "the hash bits are not possible");
+
+  std::vector<Column> columns;
+  for (const json& entry : reader.field<json>(fields, "columns")) {
+    Column column;
+    column.name = reader.field<std::string>(entry, "name");
+    column.role = reader.choice(roles, entry, "role");
+    column.right = entry.contains("right");
+    column.marks_missing = entry.contains("marks_missing");
+    if (column.role == Column::Role::number) column.scaling = reader.scaling(reader.field<json>(entry, "scaling"));
+    columns.push_back(std::move(column));
+  }
+
+  const auto text = reader.exactly<std::uint8_t>("categories.text");
+  const auto ends = reader.exactly<std::int64_t>("categories.ends");
+  const auto owners = reader.exactly<std::int32_t>("categories.columns");
+  reader.require(ends.size() == owners.size(), "there are not as many categories as columns of categories");
+  std::vector<std::pair<std::size_t, std::string>> categories;
+  std::int64_t begin = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    reader.require(ends[i] >= begin && ends[i] <= static_cast<std::int64_t>(text.size()), "a category is cut off");
+    reader.require(owners[i] >= 0 && owners[i] < static_cast<std::int32_t>(columns.size()) && map.hash_bits == 0,
+                   "a category belongs to no column");
+    categories.emplace_back(owners[i], std::string(text.begin() + begin, text.begin() + ends[i]));
+    begin = ends[i];
+  }
+  const auto left = reader.field<Index>(fields, "left_count");
+  const auto right = reader.field<Index>(fields, "right_count");
+  map.restore(std::move(columns), left, right, categories);
+  reader.require(map.count(FeatureMap::Side::left) == left && map.count(FeatureMap::Side::right) == right,
+                 "the columns and categories do not make as many features as it says");
+}
+
+void read_model(const Reader& reader, const FeatureMap& map, Model<double>& model) {
+  model.weights = reader.floats("weights");
+  model.spectrum = reader.floats("spectrum");
+  model.factors = reader.floats("factors");
+  model.squares = reader.floats("squares");
+  model.left_dim = map.left_dim();
+  const std::vector<double> intercept = reader.floats("intercept");
+  reader.require(intercept.size() == 1 && model.dim() == map.dim() &&
+                     model.factors.size() == model.weights.size() * model.spectrum.size() &&
+                     (model.squares.empty() || model.squares.size() == model.weights.size()) &&
+                     (model.squares.empty() || !map.is_bilinear()),
+                 "the arrays do not fit together");
+  model.intercept = intercept.front();
+  reader.require(model.is_finite(), "a parameter is not finite");
+}
+
+}  // namespace
+
+std::string ModelFile::to_bytes() const {
+  Safetensors parts;
+  parts.metadata["format"] = "dyad";
+  parts.metadata["format_version"] = std::to_string(format_version);
+  parts.metadata["written_by"] = std::string("dyad ") + DYAD_VERSION;
+  parts.metadata["features"] = described(features).dump(-1, ' ', false, json::error_handler_t::replace);
+  for (const auto& [name, value] : training) parts.metadata[training_prefix + name] = value;
+
+  const Index dim = model.dim();
+  const auto put = [&](const std::string& name, const std::vector<double>& numbers, std::vector<Index> shape) {
+    parts.tensors[name] = precision == Precision::double_
+                              ? make_tensor(numbers, std::move(shape))
+                              : make_tensor(std::vector<float>(numbers.begin(), numbers.end()), std::move(shape));
+  };
+  put("intercept", {model.intercept}, {1});
+  put("weights", model.weights, {dim});
+  put("factors", model.factors, {dim, model.rank()});
+  put("spectrum", model.spectrum, {model.rank()});
+  put("squares", model.squares, {static_cast<Index>(model.squares.size())});
+  const CategoryTensors categories(features);
+  parts.tensors["categories.text"] = make_tensor(categories.text, {static_cast<Index>(categories.text.size())});
+  parts.tensors["categories.ends"] = make_tensor(categories.ends, {static_cast<Index>(categories.ends.size())});
+  parts.tensors["categories.columns"] =
+      make_tensor(categories.columns, {static_cast<Index>(categories.columns.size())});
+  for (const auto& [name, numbers] : state)
+    parts.tensors[state_prefix + name] = make_tensor(numbers, {static_cast<Index>(numbers.size())});
+  return parts.to_bytes();
+}
+
+ModelFile ModelFile::from_bytes(const std::string& bytes, const std::string& file) {
+  const Safetensors parts = Safetensors::from_bytes(bytes, file);
+  const Reader reader(parts, file);
+  if (!parts.metadata.contains("format") || parts.metadata.at("format") != "dyad")
+    reader.fail("expected a model of dyad, got another safetensors file");
+  const std::string& version = reader.text("format_version");
+  int number = 0;
+  const auto [end, error] = std::from_chars(version.data(), version.data() + version.size(), number);
+  reader.require(error == std::errc() && end == version.data() + version.size() && number >= 1,
+                 "its format version is no number");
+  if (number > format_version)
+    reader.fail(fmt::format("the model has format version {}, written by {}; this is dyad {}, which reads versions up "
+                            "to {}: install a newer one",
+                            number, parts.metadata.contains("written_by") ? parts.metadata.at("written_by") : "somebody",
+                            DYAD_VERSION, format_version));
+  ModelFile result;
+  read_features(reader, result.features);
+  read_model(reader, result.features, result.model);
+  result.precision = reader.tensor("weights").dtype == dtype_of<float>() ? Precision::single_ : Precision::double_;
+  for (const auto& [name, value] : parts.metadata)
+    if (name.starts_with(training_prefix)) result.training[name.substr(std::string(training_prefix).size())] = value;
+  for (const auto& [name, tensor] : parts.tensors)
+    if (name.starts_with(state_prefix))
+      result.state[name.substr(std::string(state_prefix).size())] = reader.exactly<double>(name);
+  return result;
+}
+
+void ModelFile::save(const std::string& path) const {
+  OutputFile file(path);
+  file.write(to_bytes());
+  file.commit();
+}
+
+ModelFile ModelFile::load(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
+  if (size < 0) throw DataError(path, 0, 0, "the model cannot be opened; is the name right?");
+  std::string bytes(static_cast<std::size_t>(size), '\0');
+  file.seekg(0);
+  if (!file.read(bytes.data(), size)) throw DataError(path, 0, 0, "the model cannot be read to its end");
+  return from_bytes(bytes, path);
+}
+
+}  // namespace dyad

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <dyad/model.h>
+
+#include "features/feature_map.h"
+
+namespace dyad {
+
+enum class Precision { single_, double_ };
+
+/// Everything that a model file holds. The layout is safetensors, so that the arrays can be read without us.
+struct ModelFile {
+  Model<double> model{0, 0};  ///< predicts the scaled target or, for classes, the log-odds of the positive one
+  FeatureMap features;
+  Precision precision = Precision::double_;            ///< of the model's arrays
+  std::map<std::string, std::string> training;         ///< options, rows seen: text for the solver and for people
+  std::map<std::string, std::vector<double>> state;    ///< what training needs to go on; empty: it cannot
+
+  [[nodiscard]] std::string to_bytes() const;
+
+  /// Throws DataError, naming `file`, for what is no model, is damaged, or comes from a newer version.
+  static ModelFile from_bytes(const std::string& bytes, const std::string& file);
+
+  /// The old file, if any, stays as it is unless the new one is complete.
+  void save(const std::string& path) const;
+  static ModelFile load(const std::string& path);
+};
+
+}  // namespace dyad

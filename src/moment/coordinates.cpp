@@ -1,0 +1,132 @@
+#include "moment/coordinates.h"
+
+#include <Eigen/Eigenvalues>
+#include <Eigen/QR>
+#include <Eigen/SVD>
+
+namespace dyad {
+namespace {
+
+/// Both derivatives of the second-order terms at m: M m twice (symmetric, squares included), or [M m_z, M'm_x].
+template <typename Scalar>
+Vector<Scalar> slope(const Model<Scalar>& model, const Vector<Scalar>& m) {
+  const Sides sides(model);
+  Vector<Scalar> product = sides.template interactions_times<Scalar>(model, m);
+  if (!model.squares.empty()) product += as_vector(model.squares).cwiseProduct(m);
+  return sides.two() ? product : 2 * product;
+}
+
+/// The second-order terms at m, from their slope there.
+template <typename Scalar>
+Scalar value(const Vector<Scalar>& slope_at_m, const Vector<Scalar>& m) {
+  return slope_at_m.dot(m) / Scalar(2);
+}
+
+}  // namespace
+
+template <typename Scalar>
+Coordinates<Scalar>::Coordinates(const FeatureMoments& features, bool centred) {
+  const Eigen::ArrayXd mean = features.mean();
+  const Eigen::ArrayXd variance = features.variance();
+  const Eigen::ArrayXd mean_square = variance + mean.square();
+  // Below this a feature is constant up to rounding.
+  const Eigen::ArrayXd spread = centred ? Eigen::ArrayXd((variance > 1e-12 * mean_square).select(variance, 0)) : mean_square;
+  const Eigen::ArrayXd scale = spread.sqrt();
+  mean_ = (centred ? mean : Eigen::ArrayXd::Zero(mean.size())).matrix().template cast<Scalar>();
+  scale_ = scale.matrix().template cast<Scalar>();
+  inverse_ = (scale > 0).select(scale.inverse(), 0).matrix().template cast<Scalar>();
+}
+
+template <typename Scalar>
+typename Coordinates<Scalar>::Standard Coordinates<Scalar>::standard(const Model<Scalar>& model) const {
+  const Sides sides(model);
+  const Tall<Scalar> scaled = scale_.asDiagonal() * as_tall(model.factors, model.dim(), model.rank());
+  const Tall<Scalar> Q = sides.orthonormal_sides(scaled);
+  // M_z = Q_left (R_left diag(lambda) R_right') Q_right', and the small matrix in the middle is made diagonal.
+  const Small<Scalar> R_left = sides.left(Q).transpose() * sides.left(scaled);
+  const Small<Scalar> R_right = sides.right(Q).transpose() * sides.right(scaled);
+  const Small<Scalar> core = R_left * as_vector(model.spectrum).asDiagonal() * R_right.transpose();
+  Small<Scalar> P_left;
+  Small<Scalar> P_right;
+  Standard result{model, {}, {}};
+  if (sides.two()) {
+    const Eigen::JacobiSVD<Small<Scalar>> svd(core, Eigen::ComputeFullU | Eigen::ComputeFullV);
+    P_left = svd.matrixU();
+    P_right = svd.matrixV();
+    as_vector(result.model.spectrum) = svd.singularValues();
+  } else {
+    const Eigen::SelfAdjointEigenSolver<Small<Scalar>> eigen((core + core.transpose()) / 2);
+    P_left = P_right = eigen.eigenvectors();
+    as_vector(result.model.spectrum) = eigen.eigenvalues();
+  }
+  auto factors = as_tall(result.model.factors, model.dim(), model.rank());
+  sides.left(factors) = sides.left(Q) * P_left;
+  if (sides.two()) sides.right(factors) = sides.right(Q) * P_right;
+  // Directions in which no feature has varied yet have no inverse, and the pseudo-inverse leaves them out.
+  const auto inverse = [](const Small<Scalar>& R) -> Small<Scalar> {
+    return R.completeOrthogonalDecomposition().pseudoInverse();
+  };
+  result.left_rotation = inverse(R_left) * P_left;
+  result.right_rotation = sides.two() ? Small<Scalar>(inverse(R_right) * P_right) : result.left_rotation;
+
+  const Vector<Scalar> slope_at_mean = slope(model, mean_);
+  const Scalar at_mean = value(slope_at_mean, mean_);
+  result.model.intercept = model.intercept + as_vector(model.weights).dot(mean_) + at_mean;
+  as_vector(result.model.weights) = scale_.cwiseProduct(as_vector(model.weights) + slope_at_mean);
+  if (!model.squares.empty())
+    as_vector(result.model.squares) = scale_.cwiseAbs2().cwiseProduct(as_vector(model.squares));
+  return result;
+}
+
+template <typename Scalar>
+MomentSums<Scalar> Coordinates<Scalar>::standard(const MomentSums<Scalar>& sums, const Model<Scalar>& model,
+                                                 const Standard& standard) const {
+  const Sides sides(model);
+  const auto U = as_tall(model.factors, model.dim(), model.rank());
+  const auto p0 = static_cast<Scalar>(sums.p0);
+  const Vector<Scalar> p1 = sums.p1();
+  MomentSums<Scalar> result = sums;
+  const Index k = model.rank();
+  // sum r (x - m)((z - m_z)'U) = G - p1 (U'm_z)' - m (U'p1_z)' + p0 m (U'm_z)', z being the other side.
+  const auto centre = [&](auto G, const auto& own_p1, const auto& own_mean, const auto& other_U, const auto& other_p1,
+                          const auto& other_mean, const Small<Scalar>& rotation) {
+    const Vector<Scalar> mean_projected = other_U.transpose() * other_mean;
+    const Vector<Scalar> p1_projected = other_U.transpose() * other_p1;
+    G -= own_p1 * mean_projected.transpose();
+    G -= own_mean * (p1_projected - p0 * mean_projected).transpose();
+    G = (G * rotation).eval();
+  };
+  auto G = result.moments.leftCols(k);
+  centre(sides.left(G), sides.left(p1), sides.left(mean_), sides.right(U), sides.right(p1), sides.right(mean_),
+         standard.right_rotation);
+  if (sides.two())
+    centre(sides.right(G), sides.right(p1), sides.right(mean_), sides.left(U), sides.left(p1), sides.left(mean_),
+           standard.left_rotation);
+  result.moments.col(k) = p1 - p0 * mean_;
+  result.moments = (inverse_.asDiagonal() * result.moments).eval();
+  if (sums.p2.size() > 0)
+    result.p2 = inverse_.cwiseAbs2().cwiseProduct(sums.p2 - 2 * mean_.cwiseProduct(p1) + p0 * mean_.cwiseAbs2());
+  return result;
+}
+
+template <typename Scalar>
+Model<Scalar> Coordinates<Scalar>::raw(const Model<Scalar>& standard) const {
+  const Sides sides(standard);
+  const Index k = standard.rank();
+  const Small<Scalar> factors = inverse_.asDiagonal() * as_tall(standard.factors, standard.dim(), k);
+  Model<Scalar> model = standard;
+  const Small<Scalar> spectrum = as_vector(standard.spectrum).asDiagonal();
+  set_interactions(model, best_rank_k<Scalar>(sides, factors, spectrum, k, Keep::largest));
+  if (!standard.squares.empty())
+    as_vector(model.squares) = inverse_.cwiseAbs2().cwiseProduct(as_vector(standard.squares));
+  const Vector<Scalar> slope_at_mean = slope(model, mean_);
+  as_vector(model.weights) = inverse_.cwiseProduct(as_vector(standard.weights));
+  model.intercept = standard.intercept - as_vector(model.weights).dot(mean_) + value(slope_at_mean, mean_);
+  as_vector(model.weights) -= slope_at_mean;
+  return model;
+}
+
+template class Coordinates<float>;
+template class Coordinates<double>;
+
+}  // namespace dyad

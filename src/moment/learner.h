@@ -1,0 +1,78 @@
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include <dyad/moment.h>
+
+#include "moment/one_scan.h"
+
+namespace dyad {
+
+/// The one-scan solver for data that keeps no promises. Every step is tried on fresh rows before it is taken: along the
+/// way from the old model to the new one the prediction is linear, so those rows tell how far to go. Where features are
+/// independent that is all the way, which is the paper's algorithm; where they are not, less, or nowhere. Steps that
+/// fall short are noise or bias, and the batches grow. The model is never worse than the best constant, up to what the
+/// rows since its last change can tell.
+template <typename Scalar>
+class MomentLearner {
+ public:
+  /// Targets are expected to have mean 0 and variance 1, roughly. `batch`: rows in one update, 6kd unless given.
+  MomentLearner(const MomentOptions& options, std::optional<Index> batch);
+
+  /// Predicts each row before it is learned, and writes y - f(x).
+  void learn(const Rows<Scalar>& rows, std::span<Scalar> residuals);
+
+  void grow(Index dim, Index left_dim);
+
+  /// What to predict with from here on.
+  [[nodiscard]] Model<Scalar> model() const;
+
+  [[nodiscard]] Index steps_tried() const { return steps_tried_; }
+  [[nodiscard]] Index steps_taken() const { return steps_taken_; }
+  [[nodiscard]] bool is_constant() const { return steps_taken_ == 0 || is_worse_than_constant(); }
+  [[nodiscard]] Index rows_until_step() const;  ///< rows still missing from the batch
+
+  void archive(Archive& archive);
+
+ private:
+  /// Weighted squares of residuals on fresh rows.
+  struct Trial {
+    Index rows = 0;
+    double before = 0;  ///< sum r^2
+    double both = 0;    ///< sum r r'
+    double after = 0;   ///< sum r'^2
+  };
+  /// How the present model has done on rows it had not seen, beside the mean of the targets so far.
+  struct Record {
+    Index rows = 0;
+    double squares = 0;
+    double squares_of_constant = 0;
+  };
+
+  [[nodiscard]] Index batch_rows() const;
+  [[nodiscard]] Index trial_rows() const;
+  [[nodiscard]] bool is_worse_than_constant() const;
+  void try_out(const Rows<Scalar>& rows, std::span<Scalar> residuals);
+  void keep_record(const Rows<Scalar>& rows, std::span<const Scalar> residuals);
+  void propose();
+  void decide();
+  void take(const Model<Scalar>& model);
+  void start_again();
+
+  MomentOptions options_;
+  std::optional<Index> batch_;
+  double batch_growth_ = 1;
+  OneScan<Scalar> one_scan_;
+  Index rows_in_batch_ = 0;
+  std::optional<Model<Scalar>> proposed_;
+  bool proposed_is_a_part_ = false;
+  Trial trial_;
+  Record record_;
+  double target_weight_ = 0;
+  double target_mean_ = 0;
+  Index steps_tried_ = 0;
+  Index steps_taken_ = 0;
+};
+
+}  // namespace dyad

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include <dyad/moment.h>
+
+#include "base/archive.h"
+#include "base/workers.h"
+#include "moment/change.h"
+#include "moment/sums.h"
+
+namespace dyad {
+
+/// The one-scan update with its parts in the open: what the public solver does in one step, a learner does in several.
+template <typename Scalar>
+class OneScan {
+ public:
+  OneScan(const MomentOptions& options, Model<Scalar> start);
+
+  [[nodiscard]] const Model<Scalar>& model() const { return model_; }
+  [[nodiscard]] Moments moments() const { return estimator_.moments(); }
+  [[nodiscard]] Index rows_in_batch() const { return batch_ ? batch_->total().rows : 0; }
+
+  /// Adds rows to the batch, and writes y - f(x) to `residuals` unless that is empty.
+  void observe(const Rows<Scalar>& rows, std::span<Scalar> residuals = {});
+
+  /// Ends the batch, and puts what it says the model should be into `next`; a step that is not finite leaves it alone.
+  BatchReport end_batch(Model<Scalar>& next);
+
+  /// Takes a model of the same shape for the next batch. Not within a batch.
+  void set_model(Model<Scalar> model) { model_ = std::move(model); }
+
+  void grow(const Growth& growth);
+  void archive(Archive& archive);
+
+ private:
+  MomentAccumulator<Scalar>& current_batch();
+  [[nodiscard]] Model<Scalar> next_model(const MomentSums<Scalar>& sums) const;
+  [[nodiscard]] Model<Scalar> step_from(const Model<Scalar>& model, const MomentSums<Scalar>& sums) const;
+
+  MomentOptions options_;
+  Workers workers_;
+  Model<Scalar> model_;
+  ChangeEstimator estimator_;
+  std::optional<MomentAccumulator<Scalar>> batch_;
+};
+
+/// The same model with zeros for new features.
+template <typename Scalar>
+void grow_model(Model<Scalar>& model, const Growth& growth);
+
+template <typename Scalar>
+void archive_model(Archive& archive, Model<Scalar>& model);
+
+}  // namespace dyad
