@@ -100,5 +100,9 @@ void watch_for_interrupts();
 
 void add_recover(CLI::App& app, Action& action);
 void add_simulate(CLI::App& app, Action& action);
+void add_train(CLI::App& app, Action& action);
+void add_predict(CLI::App& app, Action& action);
+void add_evaluate(CLI::App& app, Action& action);
+void add_inspect(CLI::App& app, Action& action);
 
 }  // namespace dyad::cli

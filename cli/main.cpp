@@ -6,6 +6,7 @@
 #include <new>
 #include <stdexcept>
 
+#include <dyad/data_error.h>
 #include <dyad/version.h>
 
 #include "command.h"
@@ -20,6 +21,10 @@ int run(int argc, char** argv) {
   CLI::App app{"dyad learns second-order models, y = b + w'x + x'Mx, from data that streams by once.", "dyad"};
   app.require_subcommand(1);
   Action action;
+  add_train(app, action);
+  add_predict(app, action);
+  add_evaluate(app, action);
+  add_inspect(app, action);
   add_recover(app, action);
   add_simulate(app, action);
   app.set_version_flag("--version", DYAD_VERSION);
@@ -57,6 +62,9 @@ int main(int argc, char** argv) {
   using namespace dyad::cli;
   try {
     return run(argc, argv);
+  } catch (const dyad::DataError& error) {
+    print_message("dyad: {}\n", error.what());
+    return bad_data;
   } catch (const std::invalid_argument& error) {
     print_message("dyad: {}\n", error.what());
     return wrong_usage;

@@ -3,17 +3,15 @@
 #include <dyad/recover.h>
 
 #include "command.h"
+#include "words.h"
 
 namespace dyad::cli {
 
-inline const Choices<Kind> kinds{
-    {"gfm", Kind::gfm}, {"sensing", Kind::sensing}, {"phase", Kind::phase}, {"bilinear", Kind::bilinear}};
 inline const Choices<Signs> all_signs{{"mixed", Signs::mixed}, {"positive", Signs::positive}};
 inline const Choices<Features> all_features{{"gaussian", Features::gaussian},
                                             {"uniform", Features::uniform},
                                             {"skewed", Features::skewed},
                                             {"rademacher", Features::rademacher}};
-inline const Choices<Diagonal> diagonals{{"tied", Diagonal::tied}, {"zero", Diagonal::zero}, {"free", Diagonal::free}};
 
 /// KIND and the options that say what is planted, for `recover` and `simulate`.
 class PlantedArguments {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "data_arguments.h"
 #include "exit_code.h"
 #include "planted_options.h"
 
@@ -18,11 +19,6 @@ const Choices<Solver> solvers{{"moment", Solver::moment}, {"auto", Solver::momen
 const Choices<Update> updates{{"one-scan", Update::one_scan}, {"paper", Update::paper}};
 const Choices<Moments> all_moments{
     {"auto", Moments::automatic}, {"gaussian", Moments::gaussian}, {"estimated", Moments::estimated}};
-const Choices<Outcome> outcomes{{"converged", Outcome::converged},
-                                {"budget", Outcome::budget},
-                                {"diverged", Outcome::diverged},
-                                {"interrupted", Outcome::interrupted}};
-
 struct Recover {
   RecoverOptions options;
   Output output;
@@ -84,12 +80,6 @@ void Recover::print_banner() const {
   else
     print_message("\n{:>10} {:>8} {:>9} {:>9} {:>9} {:>7} {:>8}  error, 1 down to 1e-9\n", "rows", "rows/kd", "|w-w*|",
                   "|M-M*|_2", "tan angle", "factor", "rows/s");
-}
-
-std::string short_count(double count) {
-  if (count >= 1e6) return fmt::format("{:.2f}M", count / 1e6);
-  if (count >= 1e3) return fmt::format("{:.0f}k", count / 1e3);
-  return fmt::format("{:.0f}", count);
 }
 
 /// A bar whose length is the logarithm of the error: linear convergence is a straight slope.

@@ -12,9 +12,6 @@
 namespace dyad::cli {
 namespace {
 
-const Choices<Format> formats{
-    {"libsvm", Format::libsvm}, {"csv", Format::csv}, {"tsv", Format::tsv}, {"npy", Format::npy}};
-
 struct Simulate {
   SimulateOptions options;
   Output output;

@@ -19,6 +19,7 @@ struct DataOptions {
 };
 
 enum class Task { regression, classification };
+enum class Precision { single_precision, double_precision };
 
 /// What the columns of the files are to the model. The names of libsvm and npy columns are their numbers.
 struct ColumnOptions {

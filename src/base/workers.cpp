@@ -6,6 +6,12 @@
 
 namespace dyad {
 
+void Workers::require_possible(int threads) {
+  if (threads < 0 || threads > most)
+    throw std::invalid_argument("threads must lie in [0, " + std::to_string(most) + "] (0: all cores), got " +
+                                std::to_string(threads));
+}
+
 Workers::Workers(int threads)
     : count_(threads > 0 ? threads : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, most)) {
   try {

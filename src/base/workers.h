@@ -23,6 +23,9 @@ class Workers {
   /// More would be more than OpenBLAS has buffers for.
   static constexpr int most = 128;
 
+  /// Throws std::invalid_argument for a number of threads that no one can ask for.
+  static void require_possible(int threads);
+
   /// 0: one per core.
   explicit Workers(int threads);
   ~Workers();

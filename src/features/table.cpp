@@ -6,6 +6,7 @@
 
 #include <dyad/data_error.h>
 
+#include "base/text.h"
 #include "source/csv.h"
 #include "source/number.h"
 
@@ -141,12 +142,11 @@ double TableEncoder::number(const Feed& feed, std::string_view text, std::int64_
     throw DataError(file_, line, static_cast<std::int64_t>(feed.cell) + 1,
                     "expected " + expected + " in the column '" + column.name + "', got " + got);
   };
-  const std::string quoted = "'" + std::string(text.substr(0, 24)) + "'";
   if (!is_missing(text)) {
-    if (is_number(text)) fail("a finite number", quoted);
-    fail("a number, as in the first rows (if it holds categories, name it with --categorical)", quoted);
+    if (is_number(text)) fail("a finite number", quoted(text));
+    fail("a number, as in the first rows (if it holds categories, name it with --categorical)", quoted(text));
   }
-  if (map_.is_measurement()) fail("a measurement, which cannot be missing,", quoted);
+  if (map_.is_measurement()) fail("a measurement, which cannot be missing,", quoted(text));
   if (column.marks_missing && !dense_) add(column, column.missing_feature, 1);
   if (column.marks_missing && dense_) {
     const Index dim = map_.dim();
@@ -207,8 +207,8 @@ void TableEncoder::encode(const std::string_view* cells, std::int64_t line, RowB
     double weight = 0;
     if (!parse_number(cells[weight_cell_], weight) || !std::isfinite(weight) || weight < 0)
       throw DataError(file_, line, static_cast<std::int64_t>(weight_cell_) + 1,
-                      "expected a weight of at least 0 in the column '" + map_.weight + "', got '" +
-                          std::string(cells[weight_cell_].substr(0, 24)) + "'");
+                      "expected a weight of at least 0 in the column '" + map_.weight + "', got " +
+                          quoted(cells[weight_cell_]));
     block.weights.push_back(weight);
   }
   block.lines.push_back(line);

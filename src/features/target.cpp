@@ -7,6 +7,7 @@
 
 #include <dyad/data_error.h>
 
+#include "base/text.h"
 #include "source/csv.h"
 #include "source/number.h"
 
@@ -16,7 +17,7 @@ namespace {
 /// The same label for 1, 1.0 and +1.
 std::string canonical(std::string_view text) {
   double value = 0;
-  return parse_number(text, value) && std::isfinite(value) ? shortest(value) : std::string(text);
+  return parse_number(text, value) && std::isfinite(value) ? shortest(value) : valid_utf8(text);
 }
 
 bool label_before(const std::string& left, const std::string& right) {
@@ -40,8 +41,8 @@ bool sounds_positive(const std::string& label) {
 [[noreturn]] void refuse_third_class(const Place& place, const std::string& third, const std::string& first,
                                      const std::string& second) {
   throw DataError(place.file, place.line, place.column,
-                  "the target has a third class '" + third + "' besides '" + first + "' and '" + second +
-                      "', expected two; for more classes train one model for each against the rest");
+                  "the target has a third class " + quoted(third) + " besides " + quoted(first) + " and " + quoted(second) +
+                      ", expected two; for more classes train one model for each against the rest");
 }
 
 double finite_number(std::string_view text, const Place& place, const std::string& name) {
@@ -49,7 +50,7 @@ double finite_number(std::string_view text, const Place& place, const std::strin
   const bool is_number = parse_number(text, value);
   if (is_number && std::isfinite(value)) return value;
   const std::string column = name.empty() ? "the target" : "the target '" + name + "'";
-  const std::string got = is_missing(text) ? "a missing value" : "'" + std::string(text.substr(0, 24)) + "'";
+  const std::string got = is_missing(text) ? "a missing value" : quoted(text);
   throw DataError(place.file, place.line, place.column, "expected a finite number as " + column + ", got " + got);
 }
 

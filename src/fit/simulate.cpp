@@ -99,9 +99,7 @@ void SimulateOptions::validate() const {
     if (!given.empty() && !paths.insert(given).second)
       throw std::invalid_argument(
           "the rows, the targets and the planted model must go to different files, not all to " + given);
-  if (threads < 0 || threads > Workers::most)
-    throw std::invalid_argument("threads must lie in [0, " + std::to_string(Workers::most) + "] (0: all cores), got " +
-                                std::to_string(threads));
+  Workers::require_possible(threads);
 }
 
 SimulateSummary simulate(const SimulateOptions& options, const SimulateHooks& hooks) {

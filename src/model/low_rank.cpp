@@ -94,6 +94,14 @@ Vector<Scalar> diagonal_of_interactions(const Model<Scalar>& model) {
   return as_tall(model.factors, model.dim(), model.rank()).cwiseAbs2() * as_vector(model.spectrum);
 }
 
+template <typename Scalar>
+Vector<Scalar> interaction_slope(const Model<Scalar>& model, const Vector<Scalar>& x) {
+  const Sides sides(model);
+  Vector<Scalar> product = sides.template interactions_times<Scalar>(model, x);
+  if (!model.squares.empty()) product += as_vector(model.squares).cwiseProduct(x);
+  return sides.two() ? product : 2 * product;
+}
+
 template Factored<float> best_rank_k(const Sides&, const Small<float>&, const Small<float>&, Index, Keep);
 template Factored<double> best_rank_k(const Sides&, const Small<double>&, const Small<double>&, Index, Keep);
 template float spectral_norm(const Sides&, const Small<float>&, const Small<float>&);
@@ -102,5 +110,7 @@ template void set_interactions(Model<float>&, const Factored<float>&);
 template void set_interactions(Model<double>&, const Factored<double>&);
 template Vector<float> diagonal_of_interactions(const Model<float>&);
 template Vector<double> diagonal_of_interactions(const Model<double>&);
+template Vector<float> interaction_slope(const Model<float>&, const Vector<float>&);
+template Vector<double> interaction_slope(const Model<double>&, const Vector<double>&);
 
 }  // namespace dyad

@@ -42,4 +42,8 @@ void set_interactions(Model<Scalar>& model, const Factored<Scalar>& M);
 template <typename Scalar>
 Vector<Scalar> diagonal_of_interactions(const Model<Scalar>& model);
 
+/// The derivative of the second-order terms at x: 2 (M + diag(squares)) x, or [M z, M'x] for x above z.
+template <typename Scalar>
+Vector<Scalar> interaction_slope(const Model<Scalar>& model, const Vector<Scalar>& x);
+
 }  // namespace dyad

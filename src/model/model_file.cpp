@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
@@ -232,7 +233,7 @@ std::string ModelFile::to_bytes() const {
 
   const Index dim = model.dim();
   const auto put = [&](const std::string& name, const std::vector<double>& numbers, std::vector<Index> shape) {
-    parts.tensors[name] = precision == Precision::double_
+    parts.tensors[name] = precision == Precision::double_precision
                               ? make_tensor(numbers, std::move(shape))
                               : make_tensor(std::vector<float>(numbers.begin(), numbers.end()), std::move(shape));
   };
@@ -269,7 +270,7 @@ ModelFile ModelFile::from_bytes(const std::string& bytes, const std::string& fil
   ModelFile result;
   read_features(reader, result.features);
   read_model(reader, result.features, result.model);
-  result.precision = reader.tensor("weights").dtype == dtype_of<float>() ? Precision::single_ : Precision::double_;
+  result.precision = reader.tensor("weights").dtype == dtype_of<float>() ? Precision::single_precision : Precision::double_precision;
   for (const auto& [name, value] : parts.metadata)
     if (name.starts_with(training_prefix)) result.training[name.substr(std::string(training_prefix).size())] = value;
   for (const auto& [name, tensor] : parts.tensors)
@@ -285,8 +286,10 @@ void ModelFile::save(const std::string& path) const {
 }
 
 ModelFile ModelFile::load(const std::string& path) {
+  std::error_code no_file;
+  const bool is_file = std::filesystem::is_regular_file(path, no_file);
   std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
+  const std::streamoff size = is_file && file ? static_cast<std::streamoff>(file.tellg()) : -1;
   if (size < 0) throw DataError(path, 0, 0, "the model cannot be opened; is the name right?");
   std::string bytes(static_cast<std::size_t>(size), '\0');
   file.seekg(0);

@@ -4,19 +4,18 @@
 #include <string>
 #include <vector>
 
+#include <dyad/data.h>
 #include <dyad/model.h>
 
 #include "features/feature_map.h"
 
 namespace dyad {
 
-enum class Precision { single_, double_ };
-
 /// Everything that a model file holds. The layout is safetensors, so that the arrays can be read without us.
 struct ModelFile {
   Model<double> model{0, 0};  ///< predicts the scaled target or, for classes, the log-odds of the positive one
   FeatureMap features;
-  Precision precision = Precision::double_;            ///< of the model's arrays
+  Precision precision = Precision::double_precision;            ///< of the model's arrays
   std::map<std::string, std::string> training;         ///< options, rows seen: text for the solver and for people
   std::map<std::string, std::vector<double>> state;    ///< what training needs to go on; empty: it cannot
 

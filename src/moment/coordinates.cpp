@@ -7,15 +7,6 @@
 namespace dyad {
 namespace {
 
-/// Both derivatives of the second-order terms at m: M m twice (symmetric, squares included), or [M m_z, M'm_x].
-template <typename Scalar>
-Vector<Scalar> slope(const Model<Scalar>& model, const Vector<Scalar>& m) {
-  const Sides sides(model);
-  Vector<Scalar> product = sides.template interactions_times<Scalar>(model, m);
-  if (!model.squares.empty()) product += as_vector(model.squares).cwiseProduct(m);
-  return sides.two() ? product : 2 * product;
-}
-
 /// The second-order terms at m, from their slope there.
 template <typename Scalar>
 Scalar value(const Vector<Scalar>& slope_at_m, const Vector<Scalar>& m) {
@@ -69,7 +60,7 @@ typename Coordinates<Scalar>::Standard Coordinates<Scalar>::standard(const Model
   result.left_rotation = inverse(R_left) * P_left;
   result.right_rotation = sides.two() ? Small<Scalar>(inverse(R_right) * P_right) : result.left_rotation;
 
-  const Vector<Scalar> slope_at_mean = slope(model, mean_);
+  const Vector<Scalar> slope_at_mean = interaction_slope(model, mean_);
   const Scalar at_mean = value(slope_at_mean, mean_);
   result.model.intercept = model.intercept + as_vector(model.weights).dot(mean_) + at_mean;
   as_vector(result.model.weights) = scale_.cwiseProduct(as_vector(model.weights) + slope_at_mean);
@@ -119,7 +110,7 @@ Model<Scalar> Coordinates<Scalar>::raw(const Model<Scalar>& standard) const {
   set_interactions(model, best_rank_k<Scalar>(sides, factors, spectrum, k, Keep::largest));
   if (!standard.squares.empty())
     as_vector(model.squares) = inverse_.cwiseAbs2().cwiseProduct(as_vector(standard.squares));
-  const Vector<Scalar> slope_at_mean = slope(model, mean_);
+  const Vector<Scalar> slope_at_mean = interaction_slope(model, mean_);
   as_vector(model.weights) = inverse_.cwiseProduct(as_vector(standard.weights));
   model.intercept = standard.intercept - as_vector(model.weights).dot(mean_) + value(slope_at_mean, mean_);
   as_vector(model.weights) -= slope_at_mean;

@@ -23,9 +23,7 @@ void MomentOptions::validate() const {
     throw std::invalid_argument("a bilinear model has no eigenvalues to keep positive and no diagonal");
   if (!linear && standardise == Standardise::centre)
     throw std::invalid_argument("centring features moves part of x'Mx into w, which is not learned; only scale them");
-  if (threads < 0 || threads > Workers::most)
-    throw std::invalid_argument("threads must lie in [0, " + std::to_string(Workers::most) + "] (0: all cores), got " +
-                                std::to_string(threads));
+  Workers::require_possible(threads);
 }
 
 }  // namespace dyad

@@ -5,6 +5,8 @@
 
 #include <dyad/data_error.h>
 
+#include "base/text.h"
+
 namespace dyad {
 namespace {
 
@@ -90,13 +92,17 @@ CsvReader::CsvReader(const Input& input, char separator)
   std::vector<std::string_view> cells;
   std::deque<std::string> unquoted;
   scanner.row(cells, unquoted);
-  names_.assign(cells.begin(), cells.end());
+  for (const std::string_view cell : cells) {
+    if (cell.find('\0') != std::string_view::npos)
+      throw DataError(path(), 1, 0, "this is a binary file, expected text with a header of column names");
+    names_.push_back(valid_utf8(cell));
+  }
   waiting_ = scanner.rest();
   std::unordered_set<std::string_view> seen;
   for (std::size_t column = 0; column < names_.size(); ++column)
     if (!seen.insert(names_[column]).second)
       throw DataError(path(), 1, static_cast<std::int64_t>(column) + 1,
-                      "the column name '" + names_[column] + "' occurs twice, expected different names");
+                      "the column name " + quoted(names_[column]) + " occurs twice, expected different names");
 }
 
 bool CsvReader::next(CsvBlock& block) {

@@ -5,6 +5,7 @@
 
 #include <dyad/data_error.h>
 
+#include "base/text.h"
 #include "source/number.h"
 
 namespace dyad {
@@ -66,9 +67,9 @@ class Scanner {
 
   [[noreturn]] void fail(const std::string& expected) const {
     const char* stop = position_;
-    constexpr std::ptrdiff_t longest_quote = 24;
-    while (!is_blank(*stop) && *stop != '\n' && stop - position_ < longest_quote) ++stop;
-    const std::string got = stop == position_ ? "the end of the line" : "'" + std::string(position_, stop) + "'";
+    while (!is_blank(*stop) && *stop != '\n') ++stop;
+    const std::string got =
+        stop == position_ ? "the end of the line" : quoted({position_, static_cast<std::size_t>(stop - position_)});
     throw DataError(path_, line_, position_ - line_begin_ + 1, "expected " + expected + ", got " + got);
   }
 

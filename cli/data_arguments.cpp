@@ -1,0 +1,48 @@
+#include "data_arguments.h"
+
+#include "words.h"
+
+namespace dyad::cli {
+
+void add_data(CLI::App& verb, DataOptions& data, const std::string& description) {
+  verb.add_option("DATA", data.paths, description)->required()->type_name("FILE...");
+  static const Choices<std::optional<Format>> choices = optional_choices(formats);
+  add_choice(verb, "--format", data.format, choices,
+             "Default: by the name (.svm .libsvm .csv .tsv .npy, with .gz or .zst behind it)");
+  verb.add_option("--target-file", data.target_paths, "npy: the targets, an array for each file of rows")
+      ->type_name("FILE")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
+void add_columns(CLI::App& verb, const std::string& name, std::vector<std::string>& columns,
+                 const std::string& description) {
+  verb.add_option(name, columns, description)->type_name("COLS")->delimiter(',')->allow_extra_args(false);
+}
+
+nlohmann::ordered_json json_of(const Metrics& metrics) {
+  nlohmann::ordered_json fields;
+  if (metrics.task == Task::regression)
+    fields = {{"rmse", metrics.rmse}, {"mae", metrics.mae}, {"r2", metrics.r2}};
+  else
+    fields = {{"logloss", metrics.logloss}, {"auc", metrics.auc}, {"accuracy", metrics.accuracy}};
+  fields["best_constant"] = metrics.of_best_constant;
+  fields["weight"] = metrics.weight;
+  return fields;
+}
+
+std::string sentence_of(const Metrics& metrics) {
+  if (metrics.task == Task::regression)
+    return fmt::format("rmse {:.6g}, mae {:.6g}, r2 {:.4f} (the best constant: rmse {:.6g})", metrics.rmse, metrics.mae,
+                       metrics.r2, metrics.of_best_constant);
+  return fmt::format("logloss {:.5f}, auc {:.4f}, accuracy {:.4f} (the best constant: logloss {:.5f})", metrics.logloss,
+                     metrics.auc, metrics.accuracy, metrics.of_best_constant);
+}
+
+std::string short_count(double count) {
+  if (count >= 1e6) return fmt::format("{:.2f}M", count / 1e6);
+  if (count >= 1e3) return fmt::format("{:.0f}k", count / 1e3);
+  return fmt::format("{:.0f}", count);
+}
+
+}  // namespace dyad::cli

@@ -1,0 +1,166 @@
+#include <dyad/train.h>
+
+#include <memory>
+
+#include "command.h"
+#include "data_arguments.h"
+#include "exit_code.h"
+#include "words.h"
+
+namespace dyad::cli {
+namespace {
+
+const Choices<Task> tasks{{"regression", Task::regression}, {"classification", Task::classification}};
+const Choices<Precision> precisions{{"double", Precision::double_precision}, {"single", Precision::single_precision}};
+const Choices<Solver> solvers{{"auto", Solver::moment}, {"moment", Solver::moment}};
+
+struct Train {
+  TrainOptions options;
+  Solver solver = Solver::moment;
+  Output output;
+
+  void add_to(CLI::App& verb);
+  int run();
+
+ private:
+  void print_start(const TrainStart& start) const;
+  void print_line(const TrainProgress& point);
+  void print_summary(const TrainSummary& summary) const;
+  [[nodiscard]] nlohmann::ordered_json json(const TrainSummary& summary) const;
+};
+
+void Train::add_to(CLI::App& verb) {
+  add_data(verb, options.data, "Rows to learn from: files, or - for standard input");
+  verb.add_option("-m,--model", options.model_path, "The file for the model")->required()->type_name("MODEL");
+  static const auto optional_kinds = optional_choices(kinds);
+  static const auto optional_precisions = optional_choices(precisions);
+  add_choice(verb, "--kind", options.kind, optional_kinds,
+             "gfm: all of b + w'x + x'Mx; sensing: x'Mx alone; phase: (a'x)^2; bilinear: b + w'x + v'z + x'Mz; default "
+             "gfm");
+  verb.add_option("--target", options.columns.target, "csv, tsv: the column to predict")->type_name("NAME");
+  add_choice(verb, "--task", options.columns.task, or_automatic(tasks),
+             "auto: classification for 0 and 1, -1 and +1, or text");
+  add_number(verb, "--rank", options.rank, "K", "Rank of M; default 8 (phase: 1)");
+  add_choice(verb, "--solver", solver, solvers, "Who learns; auto is moment");
+  add_choice(verb, "--diagonal", options.diagonal, or_automatic(diagonals),
+             "gfm: squares x_j^2 tied to M, left out (zero), or with weights of their own (free); auto: free for "
+             "columns of numbers, zero with categories or sparse rows");
+  add_columns(verb, "--categorical", options.columns.categorical, "csv, tsv: columns of names that look like numbers");
+  add_columns(verb, "--ignore", options.columns.ignored, "csv, tsv: columns to pass over");
+  verb.add_option("--weight", options.columns.weight, "csv, tsv: the column that says how often a row counts")
+      ->type_name("COL");
+  add_columns(verb, "--right", options.columns.right,
+              "bilinear: the columns of the second factor, by name; libsvm, npy: FIRST-LAST or FIRST-");
+  add_number(verb, "--hash-bits", options.columns.hash_bits, "B",
+             "Let categories share 2^B features instead of remembering each one");
+  add_number(verb, "--index-base", options.columns.index_base, "0|1",
+             "libsvm: the smallest index; 0, the default, serves one-based files, too, 1 refuses an index 0");
+  verb.add_option("--validation", options.validation_path, "A file to measure the finished model on")
+      ->type_name("FILE");
+  verb.add_flag("--resume", options.resume, "Go on with the model in MODEL as if these rows had followed its own");
+  add_number(verb, "--checkpoint-every", options.checkpoint_every, "ROWS", "Save the model every so many rows");
+  add_number(verb, "--batch", options.batch, "N", "Rows in one update; default 6 x rank x features");
+  add_choice(verb, "--precision", options.precision, optional_precisions, "Of the numbers in the model; default double");
+  add_number(verb, "--threads", options.threads, "T", "Default: all cores");
+  add_number(verb, "--seed", options.seed, "S", "The same seed, rows and threads give the same model; default 1");
+  output.add_to(verb);
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 12;
+  if (names.size() <= most) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{}, ... ({} in all)", fmt::join(names.begin(), names.begin() + most, ", "), names.size());
+}
+
+void Train::print_start(const TrainStart& start) const {
+  const std::string target = start.target.empty() ? "the target" : start.target;
+  if (start.task == Task::regression)
+    print_message("predict   {}, a number\n", target);
+  else if (start.negative.empty() || start.positive.empty())
+    print_message("predict   {}, a class; only '{}' so far\n", target, start.negative + start.positive);
+  else
+    print_message("predict   the probability that {} is '{}' rather than '{}'\n", target, start.positive,
+                  start.negative);
+  if (!start.numbers.empty())
+    print_message("numbers   {}{}\n", listed(start.numbers),
+                  start.kind == Kind::sensing || start.kind == Kind::phase
+                      ? ""
+                      : fmt::format("; centred and scaled by the first {} rows", start.first_rows));
+  if (!start.categories.empty()) print_message("names     {}\n", listed(start.categories));
+  print_message("learning  {}, rank {}{}, {} features so far, moment solver, a step every {} rows\n",
+                word_for(kinds, start.kind), start.rank,
+                start.kind == Kind::gfm ? ", diagonal " + word_for(diagonals, start.diagonal) : "", start.features,
+                start.batch);
+  if (start.rows_before > 0) print_message("resuming  after {} rows\n", start.rows_before);
+  const char* loss = start.task == Task::regression ? "rmse" : "logloss";
+  print_message("\n{:>12} {:>12} {:>12} {:>12} {:>9} {:>9}\n{:>12} {:>12} {:>12} {:>12} {:>9} {:>9}\n", "", loss, loss,
+                "best", "", "peak", "rows", "so far", "since last", "constant", "rows/s", "memory");
+}
+
+void Train::print_line(const TrainProgress& point) {
+  print_message("{:>12} {:>12.6g} {:>12.6g} {:>12.6g} {:>9} {:>6} MB\n", point.rows, point.average_loss,
+                point.recent_loss, point.constant_loss, short_count(point.rows_per_second), point.rss_bytes / 1'000'000);
+}
+
+void Train::print_summary(const TrainSummary& summary) const {
+  print_message("\n{} rows in {:.2f} s ({} rows/s), {} features; each row predicted before it was learned:\n",
+                summary.rows, summary.seconds, short_count(static_cast<double>(summary.rows) / summary.seconds),
+                summary.features);
+  print_message("  all rows     {}\n", sentence_of(summary.progressive));
+  print_message("  latest rows  {}\n", sentence_of(summary.metrics));
+  if (summary.validation) print_message("  validation   {}\n", sentence_of(*summary.validation));
+  if (summary.outcome == Outcome::interrupted)
+    print_message("\ninterrupted; {} holds what was learned from {} rows, go on with --resume from row {}\n",
+                  options.model_path, summary.all_rows, summary.rows + 1);
+  else
+    print_message("\nThe model is in {}. Predict with it:\n  dyad predict -m {} DATA -o predictions.txt\n",
+                  options.model_path, options.model_path);
+}
+
+nlohmann::ordered_json Train::json(const TrainSummary& summary) const {
+  nlohmann::ordered_json fields;
+  fields["rows"] = summary.rows;
+  fields["row_reads"] = summary.row_reads;
+  fields["all_rows"] = summary.all_rows;
+  fields["seconds"] = summary.seconds;
+  fields["rows_per_second"] = static_cast<double>(summary.rows) / summary.seconds;
+  fields["peak_rss_bytes"] = summary.peak_rss_bytes;
+  fields["outcome"] = word_for(outcomes, summary.outcome);
+  fields["solver"] = "moment";
+  fields["passes"] = 1;
+  fields["features"] = summary.features;
+  fields["checkpoints"] = summary.checkpoints;
+  fields["metrics"] = json_of(summary.metrics);
+  fields["progressive"] = json_of(summary.progressive);
+  if (summary.validation) fields["validation"] = json_of(*summary.validation);
+  fields["is_constant"] = summary.is_constant;
+  fields["warnings"] = summary.warnings;
+  return fields;
+}
+
+int Train::run() {
+  TrainHooks hooks;
+  hooks.interrupted = interrupted_by_user;
+  if (!output.quiet) {
+    hooks.start = [this](const TrainStart& start) { print_start(start); };
+    hooks.progress = [this](const TrainProgress& point) { print_line(point); };
+  }
+  const TrainSummary summary = train(options, hooks);
+  if (!output.quiet) {
+    if (summary.rows > 0) print_summary(summary);
+    for (const std::string& warning : summary.warnings) print_message("warning: {}\n", warning);
+  }
+  if (output.json) print_result(json(summary).dump());
+  return summary.outcome == Outcome::interrupted ? interrupted : done;
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Action& action) {
+  CLI::App* verb = app.add_subcommand("train", "Learn a model from files or a pipe, in one pass");
+  auto command = std::make_shared<Train>();
+  command->add_to(*verb);
+  verb->callback([&action, command] { action = [command] { return command->run(); }; });
+}
+
+}  // namespace dyad::cli

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include <dyad/data.h>
+#include <dyad/metrics.h>
+#include <dyad/recover.h>
+
+namespace dyad {
+
+struct PredictOptions {
+  DataOptions data;
+  std::string model_path;
+  std::string output_path = "-";  ///< "-": standard output
+  bool labels = false;            ///< classes: the label instead of the probability of the positive class
+  int threads = 0;                ///< 0: all cores
+
+  void validate() const;
+};
+
+struct PredictSummary {
+  Outcome outcome = Outcome::budget;  ///< budget: all rows are done
+  Index rows = 0;
+  Index unknown_cells = 0;  ///< categories and indices that the model has never seen; they count as nothing
+  double seconds = 0;
+  std::int64_t peak_rss_bytes = 0;
+  Task task = Task::regression;
+  std::string positive;  ///< classes: whose probability was written
+};
+
+struct EvaluateSummary : PredictSummary {
+  Metrics metrics;
+};
+
+struct PredictHooks {
+  std::function<bool()> interrupted;  ///< asked between blocks; true ends the run
+};
+
+/// Writes one line for each row, in order. A file appears under its name only when it is complete.
+PredictSummary predict(const PredictOptions& options, const PredictHooks& hooks = {});
+
+/// Measures the model on rows with targets.
+EvaluateSummary evaluate(const PredictOptions& options, const PredictHooks& hooks = {});
+
+}  // namespace dyad

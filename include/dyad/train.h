@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dyad/data.h>
+#include <dyad/metrics.h>
+#include <dyad/moment.h>
+#include <dyad/recover.h>
+
+namespace dyad {
+
+/// Learns a model from files or a pipe in one pass. With `resume`, what is not given comes from the model, and what is
+/// given must agree with it.
+struct TrainOptions {
+  DataOptions data;
+  ColumnOptions columns;
+  std::string model_path;
+  std::optional<Kind> kind;           ///< gfm unless given
+  std::optional<Index> rank;          ///< 8 unless given; phase: 1
+  std::optional<Diagonal> diagonal;   ///< unless given: tied for sensing, zero where columns are categories, else free
+  std::optional<Index> batch;         ///< rows in one update; 6 x rank x dim unless given
+  std::optional<Precision> precision; ///< double unless given
+  std::optional<std::uint64_t> seed;  ///< 1 unless given
+  bool resume = false;
+  Index checkpoint_every = 0;  ///< rows; 0: only at the end
+  std::string validation_path; ///< a file to measure the finished model on
+  int threads = 0;             ///< 0: all cores
+
+  void validate() const;
+};
+
+/// After so many rows; each was predicted before it was learned.
+struct TrainProgress {
+  Index rows = 0;
+  double average_loss = 0;     ///< rmse or logloss, over all rows
+  double recent_loss = 0;      ///< since the last line
+  double constant_loss = 0;    ///< of the best constant over all rows
+  double rows_per_second = 0;  ///< so far
+  std::int64_t rss_bytes = 0;
+};
+
+/// What training found in the data, once its first rows are read.
+struct TrainStart {
+  Task task = Task::regression;
+  Kind kind = Kind::gfm;
+  Index rank = 0;
+  Diagonal diagonal = Diagonal::tied;
+  Index features = 0;                   ///< so far
+  std::vector<std::string> numbers;     ///< columns by name; libsvm and npy: empty
+  std::vector<std::string> categories;
+  std::string target;
+  std::string negative;  ///< classes
+  std::string positive;
+  Index batch = 0;
+  Index first_rows = 0;  ///< the rows that decided on columns and scales
+  Index rows_before = 0; ///< of the runs that this one resumes
+};
+
+struct TrainSummary {
+  Outcome outcome = Outcome::budget;  ///< budget: all rows are read
+  Task task = Task::regression;
+  Index rows = 0;       ///< of this run
+  Index all_rows = 0;   ///< with those of the runs that this one resumed
+  Index row_reads = 0;
+  double seconds = 0;
+  std::int64_t peak_rss_bytes = 0;
+  Metrics progressive;  ///< of all rows, each predicted before it was learned
+  Metrics metrics;      ///< the same for the latest half of them or so: how good the model is by now
+  std::optional<Metrics> validation;
+  Index features = 0;
+  Index checkpoints = 0;
+  bool is_constant = false;            ///< the data carried no signal that this solver can see
+  std::vector<std::string> warnings;
+};
+
+struct TrainHooks {
+  std::function<void(const TrainStart&)> start;
+  std::function<void(const TrainProgress&)> progress;  ///< at 1, 2, 4, 8, ... rows and at the end
+  std::function<bool()> interrupted;                   ///< asked between blocks; true saves the model and ends the run
+};
+
+/// The model file is replaced only by a complete new one. Throws DataError for bad data or a model that cannot be read,
+/// std::invalid_argument for wrong usage, std::runtime_error where a file cannot be read or written.
+TrainSummary train(const TrainOptions& options, const TrainHooks& hooks = {});
+
+}  // namespace dyad

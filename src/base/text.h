@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace dyad {
+
+/// The text with every byte that is not UTF-8 replaced by a question mark: names must survive a model file.
+std::string valid_utf8(std::string_view text);
+
+/// The text as it may be shown: cut to a few characters, without control characters, in quotes.
+std::string quoted(std::string_view text);
+
+}  // namespace dyad

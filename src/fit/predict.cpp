@@ -1,0 +1,132 @@
+#include <dyad/predict.h>
+
+#include <chrono>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include <dyad/data_error.h>
+
+#include "base/output_file.h"
+#include "base/workers.h"
+#include "fit/calibration.h"
+#include "fit/metrics.h"
+#include "fit/peak_memory.h"
+#include "fit/row_reader.h"
+#include "model/model_file.h"
+
+namespace dyad {
+namespace {
+
+/// Runs the rows through the model, a block at a time.
+class Prediction {
+ public:
+  Prediction(const PredictOptions& options, const PredictHooks& hooks, TableEncoder::Targets targets)
+      : file_(ModelFile::load(options.model_path)),
+        workers_(options.threads),
+        reader_(file_.features, {.data = options.data,
+                                 .columns = {},
+                                 .targets = targets,
+                                 .unknown = TableEncoder::Unknown::is_left_out,
+                                 .interrupted = hooks.interrupted}) {}
+
+  [[nodiscard]] const Target& target() const { return file_.features.target; }
+
+  /// False at the end. `values`: in the units of the target, or probabilities.
+  bool next(PredictSummary& summary) {
+    const auto next = reader_.next(block_);
+    if (next == RowReader<double>::Next::interrupted) summary.outcome = Outcome::interrupted;
+    if (next != RowReader<double>::Next::block) return false;
+    const Rows<double> rows = block_.view();
+    values_.resize(static_cast<std::size_t>(rows.count()));
+    workers_.split(rows.count(), [&](int, Share share) {
+      const auto own = std::span(values_).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count));
+      file_.model.predict(rows.slice(share.first, share.count), own);
+      for (double& value : own) value = in_units_of_target(value);
+    });
+    summary.rows += rows.count();
+    summary.unknown_cells += block_.unknown_cells;
+    return true;
+  }
+
+  [[nodiscard]] const std::vector<double>& values() const { return values_; }
+  [[nodiscard]] const RowBlock<double>& block() const { return block_; }
+
+  void finish(PredictSummary& summary) const {
+    summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    summary.peak_rss_bytes = peak_rss_bytes();
+    summary.task = target().task;
+    summary.positive = target().positive;
+  }
+
+ private:
+  [[nodiscard]] double in_units_of_target(double value) const {
+    return target().task == Task::regression ? target().scaling.centre + target().scaling.scale * value : logistic(value);
+  }
+
+  ModelFile file_;
+  Workers workers_;
+  RowReader<double> reader_;
+  RowBlock<double> block_;
+  std::vector<double> values_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+void PredictOptions::validate() const {
+  (void)data.format_of_all();
+  if (model_path.empty()) throw std::invalid_argument("a model is needed: -m MODEL");
+  for (const std::string& path : data.paths)
+    if (path == output_path && path != "-")
+      throw std::invalid_argument("the predictions would be written over the data in " + path);
+  if (output_path == model_path) throw std::invalid_argument("the predictions would be written over the model");
+  Workers::require_possible(threads);
+}
+
+PredictSummary predict(const PredictOptions& options, const PredictHooks& hooks) {
+  options.validate();
+  Prediction prediction(options, hooks, TableEncoder::Targets::none);
+  const Target& target = prediction.target();
+  if (options.labels && target.task == Task::regression)
+    throw std::invalid_argument("the model predicts numbers, which have no labels; leave --labels out");
+  PredictSummary summary;
+  OutputFile output(options.output_path);
+  fmt::memory_buffer text;
+  while (prediction.next(summary)) {
+    text.clear();
+    for (const double value : prediction.values()) {
+      if (options.labels)
+        fmt::format_to(std::back_inserter(text), "{}\n", value > 0.5 ? target.positive : target.negative);
+      else
+        fmt::format_to(std::back_inserter(text), "{}\n", value);
+    }
+    output.write({text.data(), text.size()});
+  }
+  if (summary.outcome != Outcome::interrupted) output.commit();
+  prediction.finish(summary);
+  return summary;
+}
+
+EvaluateSummary evaluate(const PredictOptions& options, const PredictHooks& hooks) {
+  options.validate();
+  Prediction prediction(options, hooks, TableEncoder::Targets::needed);
+  const Target& target = prediction.target();
+  EvaluateSummary summary;
+  MetricSums sums(target.task);
+  while (prediction.next(summary)) {
+    const RowBlock<double>& block = prediction.block();
+    for (std::size_t i = 0; i < prediction.values().size(); ++i) {
+      const double y = target.task == Task::classification ? (block.targets[i] > 0 ? 1 : 0)
+                                                           : target.scaling.centre + target.scaling.scale * block.targets[i];
+      sums.add(y, prediction.values()[i], block.weights.empty() ? 1 : block.weights[i]);
+    }
+  }
+  prediction.finish(summary);
+  if (summary.rows == 0 && summary.outcome != Outcome::interrupted)
+    throw DataError(options.data.paths.front(), 0, 0, "there is no row in it, expected rows to measure the model on");
+  summary.metrics = sums.metrics();
+  return summary;
+}
+
+}  // namespace dyad

@@ -1,0 +1,326 @@
+#include <dyad/train.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <dyad/data_error.h>
+#include <dyad/predict.h>
+
+#include "base/output_file.h"
+#include "fit/calibration.h"
+#include "fit/metrics.h"
+#include "fit/peak_memory.h"
+#include "fit/row_reader.h"
+#include "fit/train_settings.h"
+#include "model/model_file.h"
+#include "moment/learner.h"
+
+namespace dyad {
+namespace {
+
+/// Doubling row counts, so that endless streams print a bounded number of lines, and the losses between them.
+class ProgressLines {
+ public:
+  ProgressLines(Task task, const TrainHooks& hooks) : hooks_(hooks), all_(task), window_(task), last_window_(task), task_(task) {}
+
+  /// `rate`: rows per second so far.
+  void add(double target, double prediction, double weight, double rate) {
+    all_.add(target, prediction, weight);
+    window_.add(target, prediction, weight);
+    ++rows_;
+    if (rows_ == next_line_) line(rate);
+  }
+
+  void finish(double rate) {
+    recent_ = (2 * window_.weight() >= last_window_.weight() ? window_ : last_window_).metrics();
+    if (rows_ > rows_at_line_) line(rate);
+  }
+
+  [[nodiscard]] const MetricSums& all() const { return all_; }
+  /// Of the rows since the last doubling, or before it where those are few.
+  [[nodiscard]] const Metrics& recent() const { return recent_; }
+
+ private:
+  void line(double rate) {
+    if (hooks_.progress) {
+      TrainProgress point;
+      point.rows = rows_;
+      const Metrics all = all_.metrics();
+      point.average_loss = all.loss();
+      point.constant_loss = all.of_best_constant;
+      point.recent_loss = window_.metrics().loss();
+      point.rows_per_second = rate;
+      point.rss_bytes = peak_rss_bytes();
+      hooks_.progress(point);
+    }
+    if (rows_ == next_line_) next_line_ *= 2;
+    rows_at_line_ = rows_;
+    last_window_ = std::exchange(window_, MetricSums(task_));
+  }
+
+  const TrainHooks& hooks_;
+  MetricSums all_;
+  MetricSums window_;
+  MetricSums last_window_;
+  Metrics recent_;
+  Task task_;
+  Index rows_ = 0;
+  Index next_line_ = 1;
+  Index rows_at_line_ = 0;
+};
+
+/// Refuses what would end in swapping or in being killed.
+void require_memory(Index dim, Index rank, int threads, std::size_t scalar_bytes) {
+  const double copies = 6.0 + threads;
+  const double needed = static_cast<double>(dim) * static_cast<double>(rank + 5) * copies * static_cast<double>(scalar_bytes);
+  const double there = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (needed > 0.8 * there)
+    throw std::runtime_error(
+        fmt::format("a model of {} features and rank {} needs about {:.0f} GB, more than the {:.0f} GB of this machine; "
+                    "fold the features together with --hash-bits, or lower --rank",
+                    dim, rank, needed / 1e9, there / 1e9));
+}
+
+template <typename Scalar>
+class Training {
+ public:
+  Training(const TrainOptions& options, const TrainHooks& hooks, ModelFile& file, TrainSettings& settings)
+      : options_(options), hooks_(hooks), file_(file), settings_(settings), threads_(Workers(options.threads).count()) {
+    if (settings.rows > 0) restore();
+  }
+
+  TrainSummary run() {
+    RowReader<Scalar> reader(file_.features, {.data = options_.data,
+                                              .columns = options_.columns,
+                                              .stretch = options_.checkpoint_every,
+                                              .rows_before = settings_.rows,
+                                              .interrupted = hooks_.interrupted});
+    RowBlock<Scalar> block;
+    while (true) {
+      const auto next = reader.next(block);
+      if (next == RowReader<Scalar>::Next::interrupted) summary_.outcome = Outcome::interrupted;
+      if (next != RowReader<Scalar>::Next::block) break;
+      if (!lines_) begin(block);
+      learn(block);
+      if (block.ends_stretch) {
+        save();
+        ++summary_.checkpoints;
+      }
+    }
+    reader.stop();
+    finish();
+    return summary_;
+  }
+
+ private:
+  [[nodiscard]] double elapsed() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+  [[nodiscard]] double rate() const { return static_cast<double>(rows_of_this_run_) / elapsed(); }
+
+  [[nodiscard]] MomentOptions moment_options(Index dim, Index left_dim) const {
+    const FeatureMap& map = file_.features;
+    MomentOptions moment;
+    moment.dim = dim;
+    moment.left_dim = left_dim;
+    moment.rank = settings_.rank;
+    moment.linear = !map.is_measurement();
+    moment.intercept = !map.is_measurement();
+    moment.positive = map.kind == Kind::phase;
+    moment.diagonal = settings_.diagonal.value_or(Diagonal::tied);
+    moment.standardise = map.is_measurement() ? Standardise::scale : Standardise::centre;
+    moment.threads = options_.threads;
+    moment.seed = settings_.seed;
+    return moment;
+  }
+
+  /// The first block has fixed the columns: now everything else can be.
+  void begin(const RowBlock<Scalar>& block) {
+    const FeatureMap& map = file_.features;
+    lines_.emplace(map.target.task, hooks_);
+    summary_.task = map.target.task;
+    if (!learner_) {
+      const Index most_rank = block.left_dim > 0 ? std::min(block.left_dim, block.dim - block.left_dim) : block.dim;
+      if (settings_.rank > most_rank) {
+        // Said only where somebody asked for more.
+        if (options_.rank)
+          summary_.warnings.push_back(
+              fmt::format("the rank is {}, the number of features, instead of {}", most_rank, settings_.rank));
+        settings_.rank = most_rank;
+      }
+      const bool has_squares = map.kind == Kind::gfm;
+      if (!settings_.diagonal)
+        settings_.diagonal = !has_squares ? Diagonal::tied : block.dense ? Diagonal::free : Diagonal::zero;
+      require_memory(block.dim, settings_.rank, threads_, sizeof(Scalar));
+      learner_.emplace(moment_options(block.dim, block.left_dim), settings_.batch);
+    }
+    if (!hooks_.start) return;
+    TrainStart start;
+    start.task = map.target.task;
+    start.kind = map.kind;
+    start.rank = settings_.rank;
+    start.diagonal = *settings_.diagonal;
+    start.features = block.dim;
+    for (const Column& column : map.columns())
+      (column.role == Column::Role::number ? start.numbers : start.categories).push_back(column.name);
+    start.target = map.target.name;
+    start.negative = map.target.negative;
+    start.positive = map.target.positive;
+    start.batch = settings_.batch.value_or(6 * settings_.rank * block.dim);
+    start.first_rows = block.count();
+    start.rows_before = settings_.rows;
+    hooks_.start(start);
+  }
+
+  void learn(const RowBlock<Scalar>& block) {
+    if (block.dim > dim_) {
+      require_memory(block.dim, settings_.rank, threads_, sizeof(Scalar));
+      dim_ = block.dim;
+    }
+    learner_->grow(block.dim, block.left_dim);
+    const Index steps = learner_->steps_taken();
+    residuals_.resize(static_cast<std::size_t>(block.count()));
+    const Rows<Scalar> rows = block.view();
+    learner_->learn(rows, residuals_);
+    const Target& target = file_.features.target;
+    rows_of_this_run_ += block.count();
+    const double rows_per_second = rate();
+    for (std::size_t i = 0; i < residuals_.size(); ++i) {
+      const auto y = static_cast<double>(block.targets[i]);
+      const double f = y - static_cast<double>(residuals_[i]);
+      const auto weight = static_cast<double>(rows.weight(static_cast<Index>(i)));
+      if (target.task == Task::regression) {
+        lines_->add(target.scaling.centre + target.scaling.scale * y, target.scaling.centre + target.scaling.scale * f,
+                    weight, rows_per_second);
+        continue;
+      }
+      const double positive = y > 0 ? 1 : 0;
+      lines_->add(positive, logistic(calibration_.log_odds(f)), weight, rows_per_second);
+      calibration_.learn(f, positive, weight);
+    }
+    if (learner_->steps_taken() != steps) calibration_.loosen();
+    settings_.rows += block.count();
+  }
+
+  void archive(Archive& archive) {
+    archive.group("moment", [&] { learner_->archive(archive); });
+    archive.group("calibration", [&] { calibration_.archive(archive); });
+  }
+
+  void save() {
+    const FeatureMap& map = file_.features;
+    learner_->grow(map.dim(), map.left_dim());
+    const Model<Scalar> model = learner_->model();
+    const bool classes = map.target.task == Task::classification;
+    const double stretch = classes ? calibration_.stretch() : 1;
+    file_.model = Model<double>(model.dim(), model.rank(), model.left_dim);
+    const auto scaled = [&](const std::vector<Scalar>& numbers) {
+      std::vector<double> result(numbers.begin(), numbers.end());
+      for (double& number : result) number *= stretch;
+      return result;
+    };
+    file_.model.intercept = (classes ? calibration_.shift() : 0) + stretch * static_cast<double>(model.intercept);
+    file_.model.weights = scaled(model.weights);
+    file_.model.spectrum = scaled(model.spectrum);
+    file_.model.squares = scaled(model.squares);
+    file_.model.factors.assign(model.factors.begin(), model.factors.end());
+    file_.training = settings_.to_text();
+    Archive saved;
+    archive(saved);
+    file_.state = saved.arrays();
+    file_.save(options_.model_path);
+  }
+
+  void restore() {
+    learner_.emplace(moment_options(file_.features.dim(), file_.features.left_dim()), settings_.batch);
+    Archive saved(std::move(file_.state));
+    try {
+      archive(saved);
+    } catch (const std::runtime_error& error) {
+      throw DataError(options_.model_path, 0, 0, std::string("training cannot go on from this model: ") + error.what());
+    }
+    dim_ = file_.features.dim();
+  }
+
+  void finish() {
+    summary_.rows = rows_of_this_run_;
+    summary_.all_rows = settings_.rows;
+    summary_.row_reads = summary_.rows;
+    if (!lines_ && summary_.outcome != Outcome::interrupted)
+      throw DataError(options_.data.paths.front(), 0, 0, "there is no row in it, expected rows to learn from");
+    if (lines_) {
+      lines_->finish(rate());
+      save();
+      summary_.progressive = lines_->all().metrics();
+      summary_.metrics = lines_->recent();
+      explain();
+    }
+    summary_.features = file_.features.dim();
+    if (!options_.validation_path.empty() && lines_ && summary_.outcome != Outcome::interrupted) {
+      PredictOptions check;
+      check.data.paths = {options_.validation_path};
+      check.model_path = options_.model_path;
+      check.threads = options_.threads;
+      if (options_.validation_path == "-") check.data.format = options_.data.format_of_all();
+      summary_.validation = evaluate(check).metrics;
+    }
+    summary_.seconds = elapsed();
+    summary_.peak_rss_bytes = peak_rss_bytes();
+  }
+
+  void explain() {
+    const bool constant_target = lines_->all().target_is_constant();
+    if (constant_target)
+      summary_.warnings.emplace_back(file_.features.target.task == Task::classification
+                                         ? "all rows are of one class, so the model is a constant"
+                                         : "the target is the same in all rows, so the model is a constant");
+    summary_.is_constant = learner_->is_constant();
+    if (!summary_.is_constant || constant_target || summary_.outcome == Outcome::interrupted) return;
+    if (learner_->steps_tried() == 0)
+      summary_.warnings.push_back(fmt::format(
+          "the moments carry no signal yet: a first step needs about {} more rows, so the model is the best constant; a "
+          "lower --rank or --batch needs fewer",
+          learner_->rows_until_step() + 1));
+    else
+      summary_.warnings.push_back(fmt::format(
+          "the moments carry no signal: none of {} steps made predictions of fresh rows better than the best constant, "
+          "which is the model now",
+          learner_->steps_tried()));
+  }
+
+  const TrainOptions& options_;
+  const TrainHooks& hooks_;
+  ModelFile& file_;
+  TrainSettings& settings_;
+  int threads_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::optional<MomentLearner<Scalar>> learner_;
+  Calibration calibration_;
+  std::optional<ProgressLines> lines_;
+  std::vector<Scalar> residuals_;
+  Index dim_ = 0;
+  Index rows_of_this_run_ = 0;
+  TrainSummary summary_;
+};
+
+}  // namespace
+
+TrainSummary train(const TrainOptions& options, const TrainHooks& hooks) {
+  options.validate();
+  ModelFile file;
+  if (options.resume) file = ModelFile::load(options.model_path);
+  TrainSettings settings = options.resume ? TrainSettings::resumed(options, file) : TrainSettings::fresh(options, file);
+  { const OutputFile writable(options.model_path); }  // what cannot be written is known before the work is done
+  if (settings.precision == Precision::single_precision) return Training<float>(options, hooks, file, settings).run();
+  return Training<double>(options, hooks, file, settings).run();
+}
+
+}  // namespace dyad

@@ -1,0 +1,167 @@
+#include "fit/train_settings.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include <dyad/data_error.h>
+
+#include "base/workers.h"
+
+namespace dyad {
+namespace {
+
+constexpr std::array<std::pair<const char*, Diagonal>, 3> diagonals{
+    {{"tied", Diagonal::tied}, {"zero", Diagonal::zero}, {"free", Diagonal::free}}};
+
+/// Reads the settings that a model file keeps as text.
+class SavedText {
+ public:
+  explicit SavedText(const ModelFile& file, const std::string& path) : saved_(file.training), path_(path) {}
+
+  [[nodiscard]] std::string text(const char* name) const {
+    const auto found = saved_.find(name);
+    if (found == saved_.end()) fail(name);
+    return found->second;
+  }
+
+  template <typename Number>
+  [[nodiscard]] Number number(const char* name) const {
+    const std::string value = text(name);
+    Number result{};
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
+    if (error != std::errc() || end != value.data() + value.size()) fail(name);
+    return result;
+  }
+
+  [[noreturn]] void fail(const char* name) const {
+    throw DataError(path_, 0, 0, std::string("training cannot go on from this model: its setting '") + name +
+                                     "' is missing or damaged");
+  }
+
+ private:
+  const std::map<std::string, std::string>& saved_;
+  const std::string& path_;
+};
+
+template <typename Value>
+void require_same(const std::optional<Value>& given, const Value& saved, const char* option) {
+  if (given && *given != saved)
+    throw std::invalid_argument(std::string(option) + " does not agree with the model that is resumed; leave it out");
+}
+
+void require_same_columns(const ColumnOptions& given, const FeatureMap& map) {
+  const auto refuse = [](const char* option) {
+    throw std::invalid_argument(std::string(option) + " does not agree with the model that is resumed; leave it out");
+  };
+  const auto column = [&](const std::string& name) {
+    return std::find_if(map.columns().begin(), map.columns().end(), [&](const Column& c) { return c.name == name; });
+  };
+  const auto is = [&](const std::string& name, auto&& property) {
+    const auto found = column(name);
+    return found != map.columns().end() && property(*found);
+  };
+  const auto categorical = [](const Column& c) { return c.role == Column::Role::category; };
+  const auto right = [](const Column& c) { return c.right; };
+  if (!given.target.empty() && given.target != map.target.name) refuse("--target");
+  if (!given.weight.empty() && given.weight != map.weight) refuse("--weight");
+  if (given.task && *given.task != map.target.task) refuse("--task");
+  if (given.hash_bits > 0 && given.hash_bits != map.hash_bits) refuse("--hash-bits");
+  if (given.index_base > 0 && given.index_base != map.index_base) refuse("--index-base");
+  for (const std::string& name : given.categorical)
+    if (!is(name, categorical)) refuse("--categorical");
+  for (const std::string& name : given.ignored)
+    if (column(name) != map.columns().end()) refuse("--ignore");
+  if (map.format == Format::csv)
+    for (const std::string& name : given.right)
+      if (!is(name, right)) refuse("--right");
+}
+
+}  // namespace
+
+TrainSettings TrainSettings::fresh(const TrainOptions& options, ModelFile& file) {
+  file.features.kind = options.kind.value_or(Kind::gfm);
+  file.precision = options.precision.value_or(Precision::double_precision);
+  TrainSettings settings;
+  settings.rank = options.rank.value_or(file.features.kind == Kind::phase ? 1 : 8);
+  settings.diagonal = options.diagonal;
+  settings.batch = options.batch;
+  settings.precision = file.precision;
+  settings.seed = options.seed.value_or(1);
+  return settings;
+}
+
+TrainSettings TrainSettings::resumed(const TrainOptions& options, const ModelFile& file) {
+  const SavedText saved(file, options.model_path);
+  TrainSettings settings;
+  settings.rank = saved.number<Index>("rank");
+  settings.seed = saved.number<std::uint64_t>("seed");
+  settings.rows = saved.number<Index>("rows");
+  settings.precision = file.precision;
+  if (saved.text("batch") != "auto") settings.batch = saved.number<Index>("batch");
+  const std::string word = saved.text("diagonal");
+  const auto known = std::find_if(diagonals.begin(), diagonals.end(), [&](const auto& d) { return word == d.first; });
+  if (known == diagonals.end()) saved.fail("diagonal");
+  settings.diagonal = known->second;
+  const FeatureMap& map = file.features;
+  const Index most_rank = map.is_bilinear() ? std::min(map.left_dim(), map.dim() - map.left_dim()) : map.dim();
+  if (settings.rank < 1 || settings.rank > most_rank || settings.rank != file.model.rank()) saved.fail("rank");
+  if (settings.rows < 1) saved.fail("rows");
+  if (settings.batch && *settings.batch < 1) saved.fail("batch");
+  if (map.kind != Kind::gfm && settings.diagonal != Diagonal::tied) saved.fail("diagonal");
+
+  require_same(options.kind, map.kind, "--kind");
+  require_same(options.rank, settings.rank, "--rank");
+  require_same(options.diagonal, *settings.diagonal, "--diagonal");
+  require_same(options.precision, settings.precision, "--precision");
+  require_same(options.seed, settings.seed, "--seed");
+  if (options.batch) require_same(options.batch, settings.batch.value_or(0), "--batch");
+  require_same_columns(options.columns, map);
+  return settings;
+}
+
+std::map<std::string, std::string> TrainSettings::to_text() const {
+  std::string word;
+  for (const auto& [name, value] : diagonals)
+    if (value == diagonal) word = name;
+  return {{"solver", "moment"},
+          {"rank", std::to_string(rank)},
+          {"diagonal", word},
+          {"batch", batch ? std::to_string(*batch) : "auto"},
+          {"seed", std::to_string(seed)},
+          {"rows", std::to_string(rows)}};
+}
+
+void TrainOptions::validate() const {
+  (void)data.format_of_all();
+  if (model_path.empty() || model_path == "-") throw std::invalid_argument("a model needs a file: -m MODEL");
+  for (const std::string& path : data.paths)
+    if (path == model_path) throw std::invalid_argument("the model would be written over the data in " + path);
+  if (rank && (*rank < 1 || *rank > 10000))
+    throw std::invalid_argument(fmt::format("rank must lie in [1, 10000], got {}", *rank));
+  const Kind of_kind = kind.value_or(Kind::gfm);
+  if (of_kind == Kind::phase && rank.value_or(1) != 1)
+    throw std::invalid_argument("phase retrieval has rank 1; leave --rank out");
+  if (of_kind != Kind::gfm && diagonal.value_or(Diagonal::tied) != Diagonal::tied)
+    throw std::invalid_argument("--diagonal goes with gfm; the other kinds have no squares of their own");
+  if (!resume && (of_kind == Kind::bilinear) == columns.right.empty())
+    throw std::invalid_argument(
+        "the columns of the second factor go with --kind bilinear, which needs them: --right COLS");
+  if (of_kind != Kind::gfm && of_kind != Kind::bilinear && columns.task.value_or(Task::regression) != Task::regression)
+    throw std::invalid_argument("sensing and phase retrieval measure numbers, not classes; leave --task out");
+  if (columns.hash_bits < 0 || columns.hash_bits > 30)
+    throw std::invalid_argument(fmt::format("hash bits must lie in [1, 30], got {}", columns.hash_bits));
+  if (columns.index_base != 0 && columns.index_base != 1)
+    throw std::invalid_argument(fmt::format("the index base must be 0 or 1, got {}", columns.index_base));
+  if (batch && (*batch < 1 || *batch > Index{1} << 50))
+    throw std::invalid_argument(fmt::format("a batch must have between 1 and 2^50 rows, got {}", *batch));
+  if (checkpoint_every < 0)
+    throw std::invalid_argument(fmt::format("checkpoints need a number of rows above 0, got {}", checkpoint_every));
+  Workers::require_possible(threads);
+}
+
+}  // namespace dyad
