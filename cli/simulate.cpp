@@ -37,7 +37,7 @@ void Simulate::add_to(CLI::App& verb) {
                       "Default: by the name (.svm .libsvm .csv .tsv .npy), libsvm for standard output");
   verb.add_option("--target-file", options.target_path, "npy: file for the targets; default: NAME.target.npy")
       ->type_name("FILE");
-  verb.add_option("--truth", options.truth_path, "Write the planted model to this file, as JSON")->type_name("MODEL");
+  verb.add_option("--truth", options.truth_path, "Write the planted model to this file")->type_name("MODEL");
   add_number(verb, "--threads", options.threads, "T", "Default: all cores; the bytes are the same for any number");
   output.add_to(verb);
 }

@@ -16,7 +16,7 @@ struct SimulateOptions {
   std::string path;  ///< "-": standard output
   Format format = Format::libsvm;
   std::string target_path;  ///< npy: where the targets go, one array of their own
-  std::string truth_path;   ///< the planted model as JSON; empty: not written
+  std::string truth_path;   ///< a model file with the planted model; empty: not written
   int threads = 0;          ///< 0: all cores; the bytes are the same for any number
 
   void validate() const;

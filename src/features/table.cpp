@@ -11,6 +11,11 @@
 #include "source/number.h"
 
 namespace dyad {
+
+bool is_meant(const std::string& pattern, const std::string& name) {
+  return pattern == name || (pattern.ends_with('*') && name.starts_with(pattern.substr(0, pattern.size() - 1)));
+}
+
 namespace {
 
 constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
@@ -27,16 +32,27 @@ std::string listed(const std::vector<std::string>& names) {
   return names.size() > most ? list + ", ..." : list;
 }
 
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return position(names, name) != nowhere;
+/// Whether the name is one of those.
+bool contains(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const auto& pattern) { return is_meant(pattern, name); });
 }
 
-void require_columns(const std::vector<std::string>& header, const std::vector<std::string>& names,
+[[noreturn]] void refuse_column(const std::vector<std::string>& header, const std::string& name,
+                                const std::string& option, const std::string& file) {
+  throw std::invalid_argument(file + " has no column '" + name + "', which " + option + " names; its columns are " +
+                              listed(header));
+}
+
+void require_column(const std::vector<std::string>& header, const std::string& name, const std::string& option,
+                    const std::string& file) {
+  if (position(header, name) == nowhere) refuse_column(header, name, option, file);
+}
+
+void require_columns(const std::vector<std::string>& header, const std::vector<std::string>& patterns,
                      const std::string& option, const std::string& file) {
-  for (const std::string& name : names)
-    if (!contains(header, name))
-      throw std::invalid_argument(file + " has no column '" + name + "', which " + option +
-                                  " names; its columns are " + listed(header));
+  for (const std::string& pattern : patterns)
+    if (std::none_of(header.begin(), header.end(), [&](const auto& name) { return is_meant(pattern, name); }))
+      refuse_column(header, pattern, option, file);
 }
 
 bool is_number(std::string_view cell) {
@@ -75,11 +91,11 @@ void fix_table(FeatureMap& map, const ColumnOptions& options, const std::vector<
   if (options.target.empty())
     throw std::invalid_argument("say which column is to be predicted, with --target; the columns of " + file + " are " +
                                 listed(header));
-  require_columns(header, {options.target}, "--target", file);
+  require_column(header, options.target, "--target", file);
   require_columns(header, options.categorical, "--categorical", file);
   require_columns(header, options.ignored, "--ignore", file);
   require_columns(header, options.right, "--right", file);
-  if (!options.weight.empty()) require_columns(header, {options.weight}, "--weight", file);
+  if (!options.weight.empty()) require_column(header, options.weight, "--weight", file);
 
   const std::size_t target_cell = position(header, options.target);
   std::vector<Target::Sample> targets;
@@ -117,7 +133,7 @@ TableEncoder::TableEncoder(FeatureMap& map, const std::vector<std::string>& head
       target_cell_(targets == Targets::needed ? position(header, map.target.name) : nowhere),
       weight_cell_(targets == Targets::needed && !map.weight.empty() ? position(header, map.weight) : nowhere) {
   const auto require = [&](const std::string& name, const char* what) {
-    if (!contains(header, name))
+    if (position(header, name) == nowhere)
       throw std::invalid_argument(file + " has no column '" + name + "', which the model needs " + what +
                                   "; its columns are " + listed(header));
   };

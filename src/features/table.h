@@ -17,6 +17,9 @@ struct TableSample {
   std::vector<std::int64_t> lines;
 };
 
+/// Whether a pattern, a name or the beginning of names and a star, means this column.
+bool is_meant(const std::string& pattern, const std::string& name);
+
 /// Decides from the first rows what the columns are: the target, numbers (where nothing else occurs) or categories,
 /// with scales. Throws std::invalid_argument for a column that is not there, DataError for rows that cannot be.
 void fix_table(FeatureMap& map, const ColumnOptions& options, const std::vector<std::string>& header,

@@ -7,11 +7,12 @@
 #include <stdexcept>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
 #include "base/output_file.h"
 #include "base/workers.h"
 #include "fit/peak_memory.h"
+#include "model/model_file.h"
 #include "rows/block.h"
 #include "source/planted.h"
 #include "source/row_text.h"
@@ -19,27 +20,32 @@
 namespace dyad {
 namespace {
 
-/// The planted model, and what a reader needs to tell what it is.
-std::string truth_as_json(const PlantedProblem& problem) {
-  const Model<double>& truth = problem.truth();
-  nlohmann::ordered_json fields;
-  fields["format"] = "dyad planted truth";
-  fields["dim"] = truth.dim();
-  fields["left_dim"] = truth.left_dim;
-  fields["rank"] = truth.rank();
-  fields["seed"] = problem.options().seed;
-  fields["noise"] = problem.options().noise;
-  fields["residual"] = problem.options().residual;
-  fields["intercept"] = truth.intercept;
-  fields["weights"] = truth.weights;
-  fields["spectrum"] = truth.spectrum;
-  fields["squares"] = truth.squares;
-  fields["factors"] = nlohmann::ordered_json::array();
-  for (Index j = 0; j < truth.dim(); ++j) {
-    const auto row = truth.factors.begin() + j * truth.rank();
-    fields["factors"].push_back(std::vector<double>(row, row + truth.rank()));
+/// The planted model for rows of this format: `evaluate` it on them, and only the noise is left.
+ModelFile truth_of(const PlantedProblem& problem, Format format) {
+  const PlantedOptions& options = problem.options();
+  ModelFile file;
+  FeatureMap& map = file.features;
+  map.kind = options.kind;
+  map.format = format == Format::tsv ? Format::csv : format;
+  if (map.format == Format::csv) map.target.name = planted_target;
+  map.index_base = map.format == Format::libsvm ? 1 : 0;
+  if (options.is_bilinear() && map.format != Format::csv) map.right_first = options.dim + map.index_base;
+  std::vector<Column> columns;
+  if (map.format != Format::libsvm) {
+    const std::vector<std::string> names = feature_names(options);
+    for (Index j = 0; j < options.total_dim(); ++j) {
+      columns.emplace_back();
+      columns.back().name = map.format == Format::csv ? names[static_cast<std::size_t>(j)] : std::to_string(j);
+      columns.back().right = options.is_bilinear() && j >= options.dim;
+    }
   }
-  return fields.dump(1) + "\n";
+  map.restore(std::move(columns), options.dim, options.right_dim, {});
+  file.model = problem.truth();
+  file.training = {{"solver", "planted"},
+                   {"seed", std::to_string(options.seed)},
+                   {"noise", fmt::format("{}", options.noise)},
+                   {"residual", fmt::format("{}", options.residual)}};
+  return file;
 }
 
 /// The file of rows, and the file of targets where the format keeps them apart.
@@ -128,7 +134,7 @@ SimulateSummary simulate(const SimulateOptions& options, const SimulateHooks& ho
     if (hooks.progress) hooks.progress(summary);
   }
   if (summary.outcome != Outcome::interrupted) {
-    if (truth) truth->write(truth_as_json(problem));
+    if (truth) truth->write(truth_of(problem, options.format).to_bytes());
     files.commit();
     if (truth) truth->commit();
   }

@@ -11,6 +11,7 @@
 #include <dyad/data_error.h>
 
 #include "base/workers.h"
+#include "features/table.h"
 
 namespace dyad {
 namespace {
@@ -58,12 +59,15 @@ void require_same_columns(const ColumnOptions& given, const FeatureMap& map) {
   const auto refuse = [](const char* option) {
     throw std::invalid_argument(std::string(option) + " does not agree with the model that is resumed; leave it out");
   };
-  const auto column = [&](const std::string& name) {
-    return std::find_if(map.columns().begin(), map.columns().end(), [&](const Column& c) { return c.name == name; });
-  };
-  const auto is = [&](const std::string& name, auto&& property) {
-    const auto found = column(name);
-    return found != map.columns().end() && property(*found);
+  // Whether all columns that are meant, and one at least, have the property.
+  const auto are = [&](const std::string& pattern, auto&& property) {
+    Index meant = 0;
+    for (const Column& column : map.columns())
+      if (is_meant(pattern, column.name)) {
+        ++meant;
+        if (!property(column)) return false;
+      }
+    return meant > 0;
   };
   const auto categorical = [](const Column& c) { return c.role == Column::Role::category; };
   const auto right = [](const Column& c) { return c.right; };
@@ -73,12 +77,12 @@ void require_same_columns(const ColumnOptions& given, const FeatureMap& map) {
   if (given.hash_bits > 0 && given.hash_bits != map.hash_bits) refuse("--hash-bits");
   if (given.index_base > 0 && given.index_base != map.index_base) refuse("--index-base");
   for (const std::string& name : given.categorical)
-    if (!is(name, categorical)) refuse("--categorical");
+    if (!are(name, categorical)) refuse("--categorical");
   for (const std::string& name : given.ignored)
-    if (column(name) != map.columns().end()) refuse("--ignore");
+    if (are(name, [](const Column&) { return true; })) refuse("--ignore");
   if (map.format == Format::csv)
     for (const std::string& name : given.right)
-      if (!is(name, right)) refuse("--right");
+      if (!are(name, right)) refuse("--right");
 }
 
 }  // namespace

@@ -12,18 +12,17 @@ void append(std::string& text, Number number) {
   text.append(digits, end);
 }
 
-std::string column_names(const PlantedOptions& problem, char separator) {
-  const bool bilinear = problem.is_bilinear();
-  std::string names;
-  const auto add_group = [&](const char* prefix, Index count) {
-    for (Index j = 1; j <= count; ++j) names += prefix + std::to_string(j) + separator;
-  };
-  add_group(bilinear ? "left." : "x", problem.dim);
-  if (bilinear) add_group("right.", problem.right_dim);
-  return names + "y\n";
-}
-
 }  // namespace
+
+std::vector<std::string> feature_names(const PlantedOptions& problem) {
+  std::vector<std::string> names;
+  const auto add_group = [&](const char* prefix, Index count) {
+    for (Index j = 1; j <= count; ++j) names.push_back(prefix + std::to_string(j));
+  };
+  add_group(problem.is_bilinear() ? "left." : "x", problem.dim);
+  if (problem.is_bilinear()) add_group("right.", problem.right_dim);
+  return names;
+}
 
 std::string npy_header(Index rows, Index columns) {
   const std::string shape =
@@ -40,17 +39,11 @@ std::string npy_header(Index rows, Index columns) {
 }
 
 std::string header(const PlantedOptions& problem, Format format, Index rows) {
-  switch (format) {
-    case Format::libsvm:
-      return "";
-    case Format::csv:
-      return column_names(problem, ',');
-    case Format::tsv:
-      return column_names(problem, '\t');
-    case Format::npy:
-      break;
-  }
-  return npy_header(rows, problem.total_dim());
+  if (format == Format::libsvm) return "";
+  if (format == Format::npy) return npy_header(rows, problem.total_dim());
+  std::string names;
+  for (const std::string& name : feature_names(problem)) names += name + (format == Format::csv ? ',' : '\t');
+  return names + planted_target + "\n";
 }
 
 void append_rows(Format format, const DenseBlock<double>& block, Index first, Index count, std::string& text) {

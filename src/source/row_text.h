@@ -1,12 +1,16 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <dyad/planted.h>
 
 #include "rows/block.h"
 
 namespace dyad {
+
+inline constexpr const char* planted_target = "y";
+std::vector<std::string> feature_names(const PlantedOptions& problem);
 
 /// What stands before the first row: the names of the columns, or the header of an array.
 std::string header(const PlantedOptions& problem, Format format, Index rows);
