@@ -60,26 +60,27 @@ bool is_number(std::string_view cell) {
   return parse_number(cell, value);
 }
 
-/// A column of numbers or categories, from what the first rows have in it.
+/// A column of numbers or categories, from what the first rows have in it. A few words among numbers are mistakes to be
+/// told about, not categories.
 Column told_column(const FeatureMap& map, const std::string& name, bool categorical, const TableSample& sample,
                    std::size_t cell) {
   Column column;
   column.name = name;
   std::vector<double> values;
-  bool has_gaps = false;
-  bool has_text = categorical;
+  std::size_t gaps = 0;
+  std::size_t texts = 0;
   for (const auto& row : sample.rows) {
     double value = 0;
     if (is_missing(row[cell]))
-      has_gaps = true;
-    else if (!is_number(row[cell]))
-      has_text = true;
+      ++gaps;
     else if (parse_number(row[cell], value))
       values.push_back(value);
+    else
+      ++texts;
   }
-  column.role = has_text ? Column::Role::category : Column::Role::number;
+  column.role = categorical || texts > values.size() ? Column::Role::category : Column::Role::number;
   if (column.role == Column::Role::category) return column;
-  column.marks_missing = has_gaps && !map.is_measurement();
+  column.marks_missing = gaps > 0 && !map.is_measurement();
   if (!map.is_measurement()) column.scaling = robust_scaling(values);
   return column;
 }
@@ -156,11 +157,11 @@ double TableEncoder::number(const Feed& feed, std::string_view text, std::int64_
   if (parse_number(text, value) && std::isfinite(value)) return column.scaling.apply(value);
   const auto fail = [&](const std::string& expected, const std::string& got) {
     throw DataError(file_, line, static_cast<std::int64_t>(feed.cell) + 1,
-                    "expected " + expected + " in the column '" + column.name + "', got " + got);
+                    "expected " + expected + " in the column " + quoted(column.name) + ", got " + got);
   };
   if (!is_missing(text)) {
     if (is_number(text)) fail("a finite number", quoted(text));
-    fail("a number, as in the first rows (if it holds categories, name it with --categorical)", quoted(text));
+    fail("a number, as in most rows (if it holds categories, name it with --categorical),", quoted(text));
   }
   if (map_.is_measurement()) fail("a measurement, which cannot be missing,", quoted(text));
   if (column.marks_missing && !dense_) add(column, column.missing_feature, 1);

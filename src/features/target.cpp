@@ -75,7 +75,7 @@ void Target::fix(const std::vector<Sample>& samples, std::optional<Task> given, 
     labels.push_back(label);
     if (labels.size() == 3) third.line = sample.line;
   }
-  const bool numeric = 2 * numbers.size() > samples.size();
+  const bool numeric = 2 * numbers.size() >= samples.size();
   std::vector<std::string> sorted = labels;
   std::sort(sorted.begin(), sorted.end(), label_before);
   const bool two_usual_numbers =
