@@ -31,7 +31,7 @@ std::string valid_utf8(std::string_view text) {
   return valid;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr std::size_t longest = 24;
   std::string shown = valid_utf8(text.substr(0, longest));
   std::replace_if(shown.begin(), shown.end(), [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; }, '?');

@@ -9,6 +9,6 @@ namespace dyad {
 std::string valid_utf8(std::string_view text);
 
 /// The text as it may be shown: cut to a few characters, without control characters, in quotes.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 }  // namespace dyad

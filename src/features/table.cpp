@@ -157,13 +157,13 @@ double TableEncoder::number(const Feed& feed, std::string_view text, std::int64_
   if (parse_number(text, value) && std::isfinite(value)) return column.scaling.apply(value);
   const auto fail = [&](const std::string& expected, const std::string& got) {
     throw DataError(file_, line, static_cast<std::int64_t>(feed.cell) + 1,
-                    "expected " + expected + " in the column " + quoted(column.name) + ", got " + got);
+                    "expected " + expected + " in the column " + in_quotes(column.name) + ", got " + got);
   };
   if (!is_missing(text)) {
-    if (is_number(text)) fail("a finite number", quoted(text));
-    fail("a number, as in most rows (if it holds categories, name it with --categorical),", quoted(text));
+    if (is_number(text)) fail("a finite number", in_quotes(text));
+    fail("a number, as in most rows (if it holds categories, name it with --categorical),", in_quotes(text));
   }
-  if (map_.is_measurement()) fail("a measurement, which cannot be missing,", quoted(text));
+  if (map_.is_measurement()) fail("a measurement, which cannot be missing,", in_quotes(text));
   if (column.marks_missing && !dense_) add(column, column.missing_feature, 1);
   if (column.marks_missing && dense_) {
     const Index dim = map_.dim();
@@ -225,7 +225,7 @@ void TableEncoder::encode(const std::string_view* cells, std::int64_t line, RowB
     if (!parse_number(cells[weight_cell_], weight) || !std::isfinite(weight) || weight < 0)
       throw DataError(file_, line, static_cast<std::int64_t>(weight_cell_) + 1,
                       "expected a weight of at least 0 in the column '" + map_.weight + "', got " +
-                          quoted(cells[weight_cell_]));
+                          in_quotes(cells[weight_cell_]));
     block.weights.push_back(weight);
   }
   block.lines.push_back(line);

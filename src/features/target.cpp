@@ -41,7 +41,7 @@ bool sounds_positive(const std::string& label) {
 [[noreturn]] void refuse_third_class(const Place& place, const std::string& third, const std::string& first,
                                      const std::string& second) {
   throw DataError(place.file, place.line, place.column,
-                  "the target has a third class " + quoted(third) + " besides " + quoted(first) + " and " + quoted(second) +
+                  "the target has a third class " + in_quotes(third) + " besides " + in_quotes(first) + " and " + in_quotes(second) +
                       ", expected two; for more classes train one model for each against the rest");
 }
 
@@ -50,7 +50,7 @@ double finite_number(std::string_view text, const Place& place, const std::strin
   const bool is_number = parse_number(text, value);
   if (is_number && std::isfinite(value)) return value;
   const std::string column = name.empty() ? "the target" : "the target '" + name + "'";
-  const std::string got = is_missing(text) ? "a missing value" : quoted(text);
+  const std::string got = is_missing(text) ? "a missing value" : in_quotes(text);
   throw DataError(place.file, place.line, place.column, "expected a finite number as " + column + ", got " + got);
 }
 

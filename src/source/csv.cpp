@@ -102,7 +102,7 @@ CsvReader::CsvReader(const Input& input, char separator)
   for (std::size_t column = 0; column < names_.size(); ++column)
     if (!seen.insert(names_[column]).second)
       throw DataError(path(), 1, static_cast<std::int64_t>(column) + 1,
-                      "the column name " + quoted(names_[column]) + " occurs twice, expected different names");
+                      "the column name " + in_quotes(names_[column]) + " occurs twice, expected different names");
 }
 
 bool CsvReader::next(CsvBlock& block) {

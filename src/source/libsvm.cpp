@@ -69,7 +69,7 @@ class Scanner {
     const char* stop = position_;
     while (!is_blank(*stop) && *stop != '\n') ++stop;
     const std::string got =
-        stop == position_ ? "the end of the line" : quoted({position_, static_cast<std::size_t>(stop - position_)});
+        stop == position_ ? "the end of the line" : in_quotes({position_, static_cast<std::size_t>(stop - position_)});
     throw DataError(path_, line_, position_ - line_begin_ + 1, "expected " + expected + ", got " + got);
   }
 

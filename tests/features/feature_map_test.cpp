@@ -1,0 +1,100 @@
+#include "features/feature_map.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace dyad {
+namespace {
+
+using Side = FeatureMap::Side;
+
+Column column(const std::string& name, Column::Role role, bool right = false, bool marks_missing = false) {
+  Column result;
+  result.name = name;
+  result.role = role;
+  result.right = right;
+  result.marks_missing = marks_missing;
+  return result;
+}
+
+TEST(FeatureMap, GrowsByCategoriesAndKeepsTheirNames) {
+  FeatureMap map;
+  map.fix({column("age", Column::Role::number, false, true), column("city", Column::Role::category)});
+  EXPECT_EQ(map.dim(), 2);
+  EXPECT_EQ(map.category(1, "Bonn", true), 2);
+  EXPECT_EQ(map.category(1, "Ulm", true), 3);
+  EXPECT_EQ(map.category(1, "Bonn", true), 2);
+  EXPECT_EQ(map.category(1, "", true), 4);
+  EXPECT_EQ(map.category(1, "Jena", false), FeatureMap::unknown);
+  EXPECT_EQ(map.dim(), 5);
+  const char* names[] = {"age", "age is missing", "city=Bonn", "city=Ulm", "city is missing"};
+  for (Index j = 0; j < 5; ++j) EXPECT_EQ(map.name(j), names[j]);
+}
+
+TEST(FeatureMap, KeepsTheTwoSidesOfABilinearModelApart) {
+  FeatureMap map;
+  map.kind = Kind::bilinear;
+  map.fix({column("user", Column::Role::category), column("price", Column::Role::number, true),
+           column("item", Column::Role::category, true)});
+  EXPECT_EQ(map.category(0, "ann", true), 0);
+  EXPECT_EQ(map.category(2, "tea", true), 1);
+  EXPECT_EQ(map.category(0, "bob", true), 1);
+  EXPECT_EQ(map.left_dim(), 2);
+  EXPECT_EQ(map.dim(), 4);
+  EXPECT_EQ(map.name(1), "user=bob");
+  EXPECT_EQ(map.name(2), "price");
+  EXPECT_EQ(map.name(3), "item=tea");
+}
+
+TEST(FeatureMap, IndicesOfLibsvmAreTheirNames) {
+  FeatureMap map;
+  map.format = Format::libsvm;
+  map.fix({});
+  EXPECT_EQ(map.indexed(7, true), (std::pair<Side, Index>{Side::left, 7}));
+  EXPECT_EQ(map.dim(), 8);
+  EXPECT_EQ(map.indexed(8, false).second, FeatureMap::unknown);
+  EXPECT_EQ(map.name(7), "7");
+
+  FeatureMap sides;
+  sides.format = Format::libsvm;
+  sides.kind = Kind::bilinear;
+  sides.index_base = 1;
+  sides.right_first = 4;
+  sides.fix({});
+  EXPECT_EQ(sides.indexed(1, true), (std::pair<Side, Index>{Side::left, 0}));
+  EXPECT_EQ(sides.indexed(5, true), (std::pair<Side, Index>{Side::right, 1}));
+  EXPECT_EQ(sides.name(0), "1");
+  EXPECT_EQ(sides.name(sides.dim() - 1), "5");
+}
+
+TEST(FeatureMap, HashesIntoABoundedNumberOfFeatures) {
+  FeatureMap map;
+  map.hash_bits = 4;
+  map.fix({column("size", Column::Role::number), column("a", Column::Role::category),
+           column("b", Column::Role::category)});
+  EXPECT_EQ(map.dim(), 17);
+  std::set<Index> features;
+  for (int i = 0; i < 1000; ++i) {
+    const Index feature = map.category(1, std::to_string(i), true);
+    EXPECT_EQ(feature, map.category(1, std::to_string(i), false));
+    EXPECT_GE(feature, 1);
+    EXPECT_LT(feature, 17);
+    features.insert(feature);
+  }
+  EXPECT_EQ(features.size(), 16U);
+  EXPECT_EQ(map.dim(), 17);
+  int same = 0;
+  for (int i = 0; i < 1000; ++i) same += map.category(1, std::to_string(i), true) == map.category(2, std::to_string(i), true);
+  EXPECT_LT(same, 200);
+}
+
+// Models with hashed features depend on it.
+TEST(FeatureMap, HashIsTheSameForEver) {
+  EXPECT_EQ(stable_hash("", 0), 0xefd01f60ba992926U);
+  EXPECT_EQ(stable_hash("user", 3), 0x280a142446edf373U);
+  EXPECT_EQ(stable_hash("42", 1), 0x65b032f7b76e1580U);
+}
+
+}  // namespace
+}  // namespace dyad
