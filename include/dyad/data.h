@@ -10,9 +10,9 @@ namespace dyad {
 
 /// Files of rows, read one after the other as one stream, in constant memory.
 struct DataOptions {
-  std::vector<std::string> paths;         ///< "-": standard input; gzip and zstd are unpacked
-  std::optional<Format> format;           ///< unless given, from the names: .svm .libsvm .csv .tsv .npy [.gz .zst]
-  std::vector<std::string> target_paths;  ///< npy: one array of targets for each of the files
+  std::vector<std::string> paths{};         ///< "-": standard input; gzip and zstd are unpacked
+  std::optional<Format> format{};           ///< unless given, from the names: .svm .libsvm .csv .tsv .npy [.gz .zst]
+  std::vector<std::string> target_paths{};  ///< npy: one array of targets for each of the files
 
   /// The one format of all files. Throws std::invalid_argument where it cannot be told.
   [[nodiscard]] Format format_of_all() const;

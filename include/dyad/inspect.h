@@ -12,7 +12,7 @@ namespace dyad {
 /// coefficient * x_left * x_right, or coefficient * x_left where there is no right. Categories are 1 or 0.
 struct Term {
   std::string left;
-  std::string right;       ///< empty: a linear weight; the same as left: a square
+  std::string right;  ///< empty: a linear weight; the same as left: a square
   double coefficient = 0;
   double effect = 0;  ///< of one standard deviation (numbers, as measured in the first rows) or of a category
 };
@@ -24,13 +24,13 @@ struct Inspection {
   std::string positive;  ///< classes
   Index features = 0;
   Index rank = 0;
-  double intercept = 0;            ///< in the units of the data
-  std::vector<double> spectrum;    ///< of M, for scaled columns and the scaled target
-  std::vector<Term> weights;       ///< strongest first, by effect
-  std::vector<Term> pairs;         ///< strongest first, by effect
-  double pair_bound = 0;           ///< no pair that is not listed has a larger effect
-  bool pairs_are_exact = true;     ///< the listed pairs are the strongest there are
-  std::vector<Term> signal;        ///< phase: a, up to its sign, the strongest first
+  double intercept = 0;          ///< in the units of the data
+  std::vector<double> spectrum;  ///< of M, for scaled columns and the scaled target
+  std::vector<Term> weights;     ///< strongest first, by effect
+  std::vector<Term> pairs;       ///< strongest first, by effect
+  double pair_bound = 0;         ///< no pair that is not listed has a larger effect
+  bool pairs_are_exact = true;   ///< the listed pairs are the strongest there are
+  std::vector<Term> signal;      ///< phase: a, up to its sign, the strongest first
   std::map<std::string, std::string> training;
 };
 

@@ -25,9 +25,9 @@ enum class Moments {
 
 /// What the solver takes for the mean and variance of the features, which are independent.
 enum class Standardise {
-  no,         ///< 0 and 1
-  scale,      ///< mean 0; the variance is estimated from all rows so far
-  centre,     ///< both are estimated from all rows so far; sparse rows stay sparse
+  no,      ///< 0 and 1
+  scale,   ///< mean 0; the variance is estimated from all rows so far
+  centre,  ///< both are estimated from all rows so far; sparse rows stay sparse
 };
 
 /// The moment solver of Lin and Ye (2016), "A Non-convex One-Pass Framework for Generalized Factorization Machine and
@@ -42,8 +42,8 @@ struct MomentOptions {
   Diagonal diagonal = Diagonal::tied;
   Moments moments = Moments::automatic;
   Standardise standardise = Standardise::no;  ///< one-scan
-  int threads = 0;         ///< 0: all cores
-  std::uint64_t seed = 1;  ///< of the random start
+  int threads = 0;                            ///< 0: all cores
+  std::uint64_t seed = 1;                     ///< of the random start
 
   /// Throws std::invalid_argument with a sentence that says what is allowed.
   void validate() const;

@@ -19,16 +19,16 @@ struct TrainOptions {
   DataOptions data;
   ColumnOptions columns;
   std::string model_path;
-  std::optional<Kind> kind;           ///< gfm unless given
-  std::optional<Index> rank;          ///< 8 unless given; phase: 1
-  std::optional<Diagonal> diagonal;   ///< unless given: tied for sensing, zero where columns are categories, else free
-  std::optional<Index> batch;         ///< rows in one update; 6 x rank x dim unless given
-  std::optional<Precision> precision; ///< double unless given
-  std::optional<std::uint64_t> seed;  ///< 1 unless given
+  std::optional<Kind> kind;            ///< gfm unless given
+  std::optional<Index> rank;           ///< 8 unless given; phase: 1
+  std::optional<Diagonal> diagonal;    ///< unless given: tied for sensing, zero where columns are categories, else free
+  std::optional<Index> batch;          ///< rows in one update; 6 x rank x dim unless given
+  std::optional<Precision> precision;  ///< double unless given
+  std::optional<std::uint64_t> seed;   ///< 1 unless given
   bool resume = false;
-  Index checkpoint_every = 0;  ///< rows; 0: only at the end
-  std::string validation_path; ///< a file to measure the finished model on
-  int threads = 0;             ///< 0: all cores
+  Index checkpoint_every = 0;   ///< rows; 0: only at the end
+  std::string validation_path;  ///< a file to measure the finished model on
+  int threads = 0;              ///< 0: all cores
 
   void validate() const;
 };
@@ -49,22 +49,22 @@ struct TrainStart {
   Kind kind = Kind::gfm;
   Index rank = 0;
   Diagonal diagonal = Diagonal::tied;
-  Index features = 0;                   ///< so far
-  std::vector<std::string> numbers;     ///< columns by name; libsvm and npy: empty
+  Index features = 0;                ///< so far
+  std::vector<std::string> numbers;  ///< columns by name; libsvm and npy: empty
   std::vector<std::string> categories;
   std::string target;
   std::string negative;  ///< classes
   std::string positive;
   Index batch = 0;
-  Index first_rows = 0;  ///< the rows that decided on columns and scales
-  Index rows_before = 0; ///< of the runs that this one resumes
+  Index first_rows = 0;   ///< the rows that decided on columns and scales
+  Index rows_before = 0;  ///< of the runs that this one resumes
 };
 
 struct TrainSummary {
   Outcome outcome = Outcome::budget;  ///< budget: all rows are read
   Task task = Task::regression;
-  Index rows = 0;       ///< of this run
-  Index all_rows = 0;   ///< with those of the runs that this one resumed
+  Index rows = 0;      ///< of this run
+  Index all_rows = 0;  ///< with those of the runs that this one resumed
   Index row_reads = 0;
   double seconds = 0;
   std::int64_t peak_rss_bytes = 0;
@@ -73,7 +73,7 @@ struct TrainSummary {
   std::optional<Metrics> validation;
   Index features = 0;
   Index checkpoints = 0;
-  bool is_constant = false;            ///< the data carried no signal that this solver can see
+  bool is_constant = false;  ///< the data carried no signal that this solver can see
   std::vector<std::string> warnings;
 };
 

@@ -22,13 +22,13 @@ class RowReader {
 
   /// The files and their format, of which the caller learns at once where something is wrong with them.
   struct Options {
-    DataOptions data;
-    ColumnOptions columns;
+    DataOptions data{};
+    ColumnOptions columns{};
     TableEncoder::Targets targets = TableEncoder::Targets::needed;
     TableEncoder::Unknown unknown = TableEncoder::Unknown::grows;
     Index stretch = 0;              ///< above 0: blocks end at every multiple of so many rows, and the reader waits there
     Index rows_before = 0;          ///< rows of earlier runs, which count towards the stretches
-    std::function<bool()> interrupted;  ///< asked while waiting
+    std::function<bool()> interrupted{};  ///< asked while waiting
   };
 
   /// `map` belongs to the reader's thread while a block is being waited for, and to the caller only behind a block that

@@ -52,7 +52,7 @@ Index MomentLearner<Scalar>::batch_rows() const {
 
 template <typename Scalar>
 Index MomentLearner<Scalar>::trial_rows() const {
-  constexpr Index fewest = 64;
+  constexpr Index fewest = 48;
   return std::max(fewest, batch_rows() / 8);
 }
 
@@ -139,7 +139,8 @@ template <typename Scalar>
 void MomentLearner<Scalar>::decide() {
   const Trial trial = std::exchange(trial_, {});
   const Model<Scalar> proposed = *std::exchange(proposed_, std::nullopt);
-  if (is_worse_than_constant()) return start_again();
+  // Without an intercept, the way to the truth may begin below the best constant.
+  if (options_.intercept && is_worse_than_constant()) return start_again();
   if (std::exchange(proposed_is_a_part_, false)) {
     if (trial.after < trial.before) take(proposed);
     return;
@@ -173,7 +174,7 @@ void MomentLearner<Scalar>::start_again() {
   proposed_is_a_part_ = false;
   batch_growth_ *= 2;
   Model<Scalar> start = one_scan_.model();
-  start.intercept = options_.intercept ? static_cast<Scalar>(target_mean_) : Scalar(0);
+  start.intercept = static_cast<Scalar>(target_mean_);
   std::fill(start.weights.begin(), start.weights.end(), Scalar(0));
   std::fill(start.spectrum.begin(), start.spectrum.end(), Scalar(0));
   std::fill(start.squares.begin(), start.squares.end(), Scalar(0));

@@ -167,7 +167,7 @@ TEST(MomentLearner, AWeightIsSoManyRows) {
   plain.learn(repeated.dense().slice(0, 400), residuals);
   // Both now try the same step on fresh rows.
   for (MomentLearner<double>* learner : {&weighted, &plain})
-    learner->learn(rows.dense().slice(900, 64), std::span(residuals).first(64));
+    learner->learn(rows.dense().slice(900, 50), std::span(residuals).first(50));
   EXPECT_EQ(weighted.steps_taken(), plain.steps_taken());
   EXPECT_NEAR(rms_error(weighted.model(), rows), rms_error(plain.model(), rows), 1e-9);
 }

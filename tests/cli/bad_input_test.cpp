@@ -1,0 +1,157 @@
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "cli/command.h"
+#include "cli/made_data.h"
+
+namespace dyad::test {
+namespace {
+
+/// Bad data, wrong usage, models that are none: each with its exit code, a message that says where, and nothing lost.
+class BadInput : public InFolderOfFiles {
+ protected:
+  void expect(int exit_code, const std::string& arguments, const std::vector<std::string>& in_message) {
+    const std::string model = write("old.dyad", "an old model");
+    const Result result = run_dyad(arguments);
+    EXPECT_EQ(result.exit_code, exit_code) << arguments << "\n" << result.err;
+    EXPECT_EQ(result.out, "") << arguments;
+    for (const std::string& part : in_message)
+      EXPECT_NE(result.err.find(part), std::string::npos) << arguments << "\n" << result.err;
+    EXPECT_EQ(content(model), "an old model") << arguments;
+  }
+
+  [[nodiscard]] std::string train(const std::string& file, const std::string& more = "") const {
+    return "train --quiet " + file + " -m " + path("old.dyad") + " " + more;
+  }
+};
+
+TEST_F(BadInput, InTables) {
+  const std::string good = "a,b,y\n1,2,3\n2,3,5\n3,4,9\n";
+  const std::tuple<std::string, std::vector<std::string>> cases[] = {
+      {good + "1,2\n", {"bad.csv, line 5", "expected 3 cells", "got 2"}},
+      {good + "1,2,3,4\n", {"line 5", "expected 3 cells", "got 4"}},
+      {good + "1,spam,4\n", {"line 5, column 2", "number", "'b'", "'spam'"}},
+      {good + "1,2,spam\n", {"line 5, column 3", "number", "'y'", "'spam'"}},
+      {good + "1,inf,4\n", {"line 5, column 2", "finite"}},
+      {good + "1,2,nan\n", {"line 5, column 3", "missing"}},
+      {good + "1,2,\n", {"line 5, column 3", "missing"}},
+      {good + "1,2,-inf\n", {"line 5, column 3", "finite"}},
+      {good + "1,\"2,3\n", {"line 5", "quote"}},
+      {"", {"empty"}},
+      {"a,b,y\n", {"no row"}},
+      {"a,a,y\n1,2,3\n", {"line 1", "twice"}},
+      {std::string("\x7f"
+                   "ELF\0\0\1",
+                   7) +
+           good,
+       {"binary"}},
+      {"a,y\n1,cat\n2,dog\n3,cow\n", {"line 4, column 2", "third class 'cow'", "against the rest"}},
+  };
+  for (const auto& [text, in_message] : cases) expect(3, train(write("bad.csv", text), "--target y"), in_message);
+}
+
+TEST_F(BadInput, InLibsvmText) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"1 2:1 1:1\n", "line 1, column 7"},
+      {"1 1:1\n1 -3:1\n", "line 2, column 3"},
+      {"1 2147483647:1\n", "2^31"},
+      {"1 4294967296:1\n", "2^31"},
+      {"1 1:nan\n", "finite"},
+      {"inf 1:1\n", "finite"},
+      {"1 1:1 1:2\n", "above 1"},
+      {"one 1:1\n", "number as the target"},
+      {"1 1:\n", "number behind the colon"},
+      {"", "no row"},
+      {"1 a:1\n", "index:value"},
+  };
+  for (const auto& [text, message] : cases) expect(3, train(write("bad.svm", text)), {"bad.svm", message});
+}
+
+TEST_F(BadInput, InPackedFilesAndArrays) {
+  const std::string rows = write("rows.csv", houses(3000, 1));
+  ASSERT_EQ(std::system(("gzip -k " + rows + " && head -c 20000 " + rows + ".gz > " + path("cut.csv.gz")).c_str()), 0);
+  expect(3, train(path("cut.csv.gz"), "--target price"), {"cut.csv.gz", "cut off"});
+  expect(3, train(write("bad.npy", "spam and eggs and spam"), "--target-file " + path("bad.npy")),
+         {"bad.npy", "NumPy"});
+  ASSERT_EQ(run_dyad("simulate gfm --dim 3 --rank 1 --rows 50 --quiet -o " + path("a.npy")).exit_code, 0);
+  ASSERT_EQ(run_dyad("simulate gfm --dim 3 --rank 1 --rows 40 --quiet -o " + path("b.npy")).exit_code, 0);
+  expect(3, train(path("a.npy"), "--target-file " + path("b.target.npy")), {"b.target.npy", "50", "40"});
+  expect(2, train(path("a.npy")), {"--target-file"});
+}
+
+TEST_F(BadInput, InTheCommand) {
+  const std::string rows = write("rows.csv", "a,b,y\n1,2,3\n2,3,5\n3,4,9\n");
+  expect(2, train(rows), {"--target", "a, b, y"});
+  expect(2, train(rows, "--target z"), {"rows.csv has no column 'z'", "a, b, y"});
+  expect(2, train(rows, "--target y --categorical q"), {"'q'", "--categorical"});
+  expect(2, train(rows, "--target y --rnak 3"), {"--rnak"});
+  expect(2, train(rows, "--target y --rank 0"), {"rank"});
+  expect(2, train(rows, "--target y --rank x"), {"--rank", "whole number"});
+  expect(2, train(rows, "--target y --kind bilinear"), {"--right"});
+  expect(2, train(rows, "--target y --right a"), {"--right"});
+  expect(2, train(rows, "--target y --kind phase --rank 2"), {"rank 1"});
+  expect(2, train(rows, "--target y --kind sensing --task classification"), {"--task"});
+  expect(2, train(rows, "--target y --hash-bits 40"), {"hash bits"});
+  expect(2, train(rows, "--target y --threads 1000"), {"threads"});
+  expect(2, train(rows, "--target y --format libsvm"), {"--target goes with csv"});
+  expect(2, train(path("rows.xyz"), "--target y"), {"--format"});
+  expect(2, "train --quiet " + rows + " --target y", {"--model"});
+  expect(2, "train --quiet " + rows + " --target y -m " + rows, {"written over the data"});
+  expect(1, train(path("none.csv"), "--target y"), {"none.csv", "No such file"});
+  expect(1, "train --quiet " + rows + " --target y -m " + path("no/folder/m.dyad"), {"cannot be created"});
+  expect(1, train(write("far.svm", "1 2000000000:1\n2 1:1\n")), {"2000000001 features", "--hash-bits"});
+}
+
+TEST_F(BadInput, AFullDiskLosesNothing) {
+  const std::string rows = write("rows.csv", houses(500, 1));
+  expect(1, "train --quiet " + rows + " --target price -m /dev/full", {"/dev/full", "No space left"});
+  ASSERT_EQ(run_dyad("train --quiet " + rows + " --target price -m " + path("m.dyad")).exit_code, 0);
+  expect(1, "predict --quiet -m " + path("m.dyad") + " " + rows + " -o /dev/full", {"/dev/full", "No space left"});
+  expect(1, "inspect " + path("m.dyad") + " --export /dev/full", {"/dev/full", "No space left"});
+}
+
+TEST_F(BadInput, ModelsThatAreNone) {
+  const std::string rows = write("rows.csv", houses(500, 1));
+  const std::string model = path("m.dyad");
+  ASSERT_EQ(run_dyad("train --quiet " + rows + " --target price -m " + model).exit_code, 0);
+  const std::string bytes = content(model);
+  for (const std::string& bad : {write("cut.dyad", bytes.substr(0, bytes.size() / 2)), write("empty.dyad", ""), rows,
+                                 path("none.dyad"), write("longer.dyad", bytes + "x"), path("")})
+    for (const std::string& verb :
+         {"predict -m " + bad + " " + rows, "evaluate -m " + bad + " " + rows, "inspect " + bad,
+          "train --resume --quiet -m " + bad + " " + write("r.csv", houses(9, 1))})
+      expect(3, verb, {});
+}
+
+TEST_F(BadInput, RowsForAnotherModel) {
+  const std::string rows = write("rows.csv", houses(500, 1));
+  ASSERT_EQ(run_dyad("train --quiet " + rows + " --target price -m " + path("m.dyad")).exit_code, 0);
+  expect(2, "predict -m " + path("m.dyad") + " " + write("other.csv", "a,b\n1,2\n"),
+         {"other.csv has no column", "the model needs"});
+  expect(2, "evaluate -m " + path("m.dyad") + " " + write("no_target.csv", without_column(content(rows), "price")),
+         {"no column 'price'", "target"});
+  expect(2, "predict -m " + path("m.dyad") + " " + write("rows.svm", "1 1:1\n"), {"another format"});
+  expect(2, "predict --labels -m " + path("m.dyad") + " " + rows, {"--labels"});
+  expect(2, "predict --json -m " + path("m.dyad") + " " + rows, {"--json"});
+  expect(2, "predict -m " + path("m.dyad") + " " + rows + " -o " + rows, {"written over the data"});
+  // A header alone is no row to predict, and no error.
+  const Result none = run_dyad("predict --quiet -m " + path("m.dyad") + " " +
+                               write("header.csv", content(rows).substr(0, content(rows).find('\n') + 1)));
+  EXPECT_EQ(none.exit_code, 0);
+  EXPECT_EQ(none.out, "");
+}
+
+TEST_F(BadInput, APredictionThatFailsLeavesTheOldFile) {
+  const std::string rows = write("rows.csv", houses(5000, 1));
+  ASSERT_EQ(run_dyad("train --quiet " + rows + " --target price -m " + path("m.dyad")).exit_code, 0);
+  const std::string predictions = write("p.txt", "old predictions");
+  const std::string broken = write("broken.csv", content(rows) + "spam\n");
+  expect(3, "predict --quiet -m " + path("m.dyad") + " " + broken + " -o " + predictions, {"line 5002"});
+  EXPECT_EQ(content(predictions), "old predictions");
+  for (const auto& entry : std::filesystem::directory_iterator(path("")))
+    EXPECT_EQ(entry.path().string().find(".tmp"), std::string::npos) << entry.path();
+}
+
+}  // namespace
+}  // namespace dyad::test

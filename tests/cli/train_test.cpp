@@ -1,0 +1,228 @@
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/made_data.h"
+
+namespace dyad::test {
+namespace {
+
+using nlohmann::json;
+
+/// Runs verbs on files that it makes.
+class TrainCommand : public InFolderOfFiles {};
+
+TEST_F(TrainCommand, LearnsATableAndPredictsIt) {
+  const std::string rows = write("rows.csv", houses(6000, 1));
+  const std::string fresh = write("fresh.csv", houses(500, 2));
+  const json trained =
+      run_json("train " + rows + " -m " + path("m.dyad") + " --target price --rank 2 --validation " + fresh);
+  EXPECT_EQ(trained.at("rows"), 6000);
+  EXPECT_EQ(trained.at("outcome"), "budget");
+  EXPECT_EQ(trained.at("solver"), "moment");
+  EXPECT_EQ(trained.at("passes"), 1);
+  for (const char* field : {"row_reads", "seconds", "rows_per_second", "peak_rss_bytes"})
+    EXPECT_GT(trained.at(field), 0);
+  for (const char* metric : {"rmse", "mae", "r2"})
+    for (const char* group : {"metrics", "progressive", "validation"}) EXPECT_TRUE(trained.at(group).contains(metric));
+  EXPECT_GT(trained.at("validation").at("r2"), 0.9);
+  EXPECT_TRUE(trained.at("warnings").empty());
+
+  const json evaluated = run_json("evaluate -m " + path("m.dyad") + " " + fresh);
+  EXPECT_EQ(evaluated.at("metrics").at("rmse"), trained.at("validation").at("rmse"));
+
+  // What predict writes is what evaluate measured, line by line; the target is not needed.
+  const Result predicted = run_dyad("predict --quiet -m " + path("m.dyad") + " " + fresh);
+  ASSERT_EQ(predicted.exit_code, 0);
+  const std::vector<double> values = numbers_of(predicted.out);
+  const std::vector<double> targets = column_of(content(fresh), "price");
+  ASSERT_EQ(values.size(), targets.size());
+  double squares = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) squares += (values[i] - targets[i]) * (values[i] - targets[i]);
+  EXPECT_NEAR(std::sqrt(squares / 500), evaluated.at("metrics").at("rmse").get<double>(), 1e-9);
+  const std::string without = write("without.csv", without_column(content(fresh), "price"));
+  EXPECT_EQ(run_dyad("predict --quiet -m " + path("m.dyad") + " " + without).out, predicted.out);
+}
+
+TEST_F(TrainCommand, InspectionReproducesThePredictions) {
+  const std::string rows = write("rows.csv", houses(4000, 1));
+  ASSERT_EQ(run_dyad("train --quiet " + rows + " -m " + path("m.dyad") + " --target price --rank 2").exit_code, 0);
+  const json terms = run_json("inspect " + path("m.dyad") + " --top 1000 --export " + path("terms.csv"));
+  EXPECT_TRUE(terms.at("pairs_are_exact"));
+  const std::string fresh = write("fresh.csv", houses(50, 2));
+  const std::vector<double> predicted = numbers_of(run_dyad("predict --quiet -m " + path("m.dyad") + " " + fresh).out);
+  const auto value = [&](const std::string& feature, std::size_t row) {
+    const std::size_t equals = feature.find('=');
+    const std::vector<std::string> cells = text_column_of(content(fresh), feature.substr(0, equals));
+    return equals == std::string::npos ? std::stod(cells[row]) : cells[row] == feature.substr(equals + 1) ? 1.0 : 0.0;
+  };
+  for (std::size_t row = 0; row < 50; ++row) {
+    double y = terms.at("intercept");
+    for (const json& term : terms.at("weights"))
+      y += term.at("coefficient").get<double>() * value(term.at("left"), row);
+    for (const json& term : terms.at("pairs"))
+      y += term.at("coefficient").get<double>() * value(term.at("left"), row) * value(term.at("right"), row);
+    EXPECT_NEAR(y, predicted[row], 1e-6 * std::abs(y));
+  }
+  EXPECT_EQ(content(path("terms.csv")).substr(0, 35), "term,left,right,coefficient,effect\n");
+  const Result text = run_dyad("inspect " + path("m.dyad"));
+  for (const char* expected : {"strongest pairs", "area x rooms", "district=", "the strongest of all"})
+    EXPECT_NE(text.out.find(expected), std::string::npos) << text.out;
+}
+
+TEST_F(TrainCommand, LearnsClassesByAnyName) {
+  for (const auto& [negative, positive] : {std::pair{"0", "1"}, {"-1", "+1"}, {"ham", "spam"}}) {
+    const std::string rows = write("rows.csv", mails(8000, 1, negative, positive));
+    const json trained = run_json("train " + rows + " -m " + path("m.dyad") + " --target kind --rank 1 --batch 2000");
+    for (const char* metric : {"logloss", "auc", "accuracy"}) EXPECT_TRUE(trained.at("metrics").contains(metric));
+    const std::string fresh = write("fresh.csv", mails(2000, 2, negative, positive));
+    const json metrics = run_json("evaluate -m " + path("m.dyad") + " " + fresh).at("metrics");
+    EXPECT_LT(metrics.at("logloss"), 0.8 * metrics.at("best_constant").get<double>());
+    EXPECT_GT(metrics.at("auc"), 0.8);
+    for (const double p : numbers_of(run_dyad("predict --quiet -m " + path("m.dyad") + " " + fresh).out)) {
+      EXPECT_GT(p, 0);
+      EXPECT_LT(p, 1);
+    }
+    const std::string labels = run_dyad("predict --quiet --labels -m " + path("m.dyad") + " " + fresh).out;
+    const std::string first = labels.substr(0, labels.find('\n'));
+    EXPECT_TRUE(first == negative || first == (std::string(positive) == "+1" ? "1" : positive)) << first;
+  }
+}
+
+TEST_F(TrainCommand, RecoversTheUsersOwnMeasurements) {
+  const auto simulate = [&](const std::string& problem, const std::string& file) {
+    ASSERT_EQ(run_dyad("simulate " + problem + " --quiet -o " + path(file)).exit_code, 0);
+  };
+  simulate("phase --dim 12 --rows 16000", "phase.csv");
+  simulate("sensing --dim 12 --rank 2 --rows 16000", "sensing.svm");
+  simulate("bilinear --dim 6x8 --rank 2 --rows 16000", "bilinear.npy");
+  simulate("bilinear --dim 6x8 --rank 2 --rows 16000", "bilinear.csv");
+  simulate("gfm --dim 12 --rank 2 --rows 16000 --intercept 3", "gfm.tsv");
+  for (const std::string& arguments :
+       {std::string("phase.csv --kind phase --target y"), std::string("sensing.svm --kind sensing --rank 2"),
+        "bilinear.npy --kind bilinear --rank 2 --right 6- --target-file " + path("bilinear.target.npy"),
+        std::string("bilinear.csv --kind bilinear --rank 2 --right 'right.*' --target y"),
+        std::string("gfm.tsv --rank 2 --target y")}) {
+    const json trained = run_json("train " + path(arguments) + " -m " + path("m.dyad"));
+    EXPECT_LT(trained.at("metrics").at("rmse"), 1e-2 * trained.at("metrics").at("best_constant").get<double>())
+        << arguments;
+  }
+  const json phase = run_json("train " + path("phase.csv --kind phase --target y -m ") + path("p.dyad"));
+  const json inspected = run_json("inspect --top 100 " + path("p.dyad"));
+  double norm = 0;
+  for (const json& entry : inspected.at("signal")) norm += std::pow(entry.at("coefficient").get<double>(), 2);
+  EXPECT_NEAR(norm, 1, 1e-3);
+}
+
+TEST_F(TrainCommand, GivesTheSameBytesFromAPipeAPackedFileAndTwice) {
+  const std::string text = ratings(9000, 1);
+  const std::string rows = write("rows.csv", text);
+  const std::string options = " --quiet --target rating --rank 2 --batch 2000 --ignore noise -m ";
+  ASSERT_EQ(run_dyad("train " + rows + options + path("file.dyad")).exit_code, 0);
+  ASSERT_EQ(run_dyad("train - --format csv < " + rows + options + path("pipe.dyad")).exit_code, 0);
+  ASSERT_EQ(std::system(("gzip -k " + rows).c_str()), 0);
+  ASSERT_EQ(run_dyad("train " + rows + ".gz" + options + path("gzip.dyad")).exit_code, 0);
+  ASSERT_EQ(run_dyad("train " + rows + options + path("again.dyad")).exit_code, 0);
+  for (const char* other : {"pipe.dyad", "gzip.dyad", "again.dyad"})
+    EXPECT_EQ(content(path("file.dyad")), content(path(other))) << other;
+}
+
+TEST_F(TrainCommand, ResumesToTheByte) {
+  // New users and movies keep coming: the dictionary grows in both halves.
+  const std::string text = ratings(10000, 1);
+  const std::size_t header_end = text.find('\n') + 1;
+  std::size_t middle = header_end;
+  for (int i = 0; i < 5000; ++i) middle = text.find('\n', middle) + 1;
+  const std::string all = write("all.csv", text);
+  const std::string first = write("first.csv", text.substr(0, middle));
+  const std::string second = write("second.csv", text.substr(0, header_end) + text.substr(middle));
+  for (const char* extra : {"", " --precision single", " --hash-bits 6", " --kind bilinear --right movie"}) {
+    const std::string options =
+        " --quiet --target rating --categorical user,movie --rank 2 --batch 1700 " + std::string(extra) + " -m ";
+    ASSERT_EQ(run_dyad("train " + first + options + path("halves.dyad")).exit_code, 0);
+    ASSERT_EQ(run_dyad("train " + second + " --quiet --resume -m " + path("halves.dyad")).exit_code, 0);
+    ASSERT_EQ(run_dyad("train " + all + options + path("whole.dyad") + " --checkpoint-every 5000").exit_code, 0);
+    EXPECT_TRUE(content(path("halves.dyad")) == content(path("whole.dyad"))) << extra;
+    EXPECT_EQ(run_json("inspect " + path("whole.dyad")).at("training").at("rows"), "10000");
+  }
+}
+
+TEST_F(TrainCommand, ResumingChecksThatOptionsAgree) {
+  const std::string rows = write("rows.csv", ratings(500, 1));
+  const std::string model = path("m.dyad");
+  ASSERT_EQ(run_dyad("train --quiet " + rows + " -m " + model + " --target rating --ignore noise").exit_code, 0);
+  const std::string before = content(model);
+  for (const char* wrong :
+       {"--rank 3", "--kind bilinear --right movie", "--target user", "--seed 7", "--precision single", "--hash-bits 5",
+        "--task classification", "--ignore user", "--batch 7", "--categorical noise"}) {
+    const Result result = run_dyad("train --quiet " + rows + " --resume -m " + model + " " + wrong);
+    EXPECT_EQ(result.exit_code, 2) << wrong;
+    EXPECT_NE(result.err.find("does not agree"), std::string::npos) << result.err;
+  }
+  EXPECT_EQ(content(model), before);
+  EXPECT_EQ(run_dyad("train --quiet " + rows + " --resume -m " + model +
+                     " --target rating --ignore noise --categorical 'us*,movie' --rank 8 --seed 1")
+                .exit_code,
+            0);
+  EXPECT_EQ(run_dyad("train --quiet " + rows + " --resume -m " + path("none.dyad")).exit_code, 3);
+}
+
+TEST_F(TrainCommand, InterruptedSavesACheckpointThatCanGoOn) {
+  const std::string rows = write("rows.csv", houses(6000, 1));
+  // The pipe stays open: training waits for more rows when it is interrupted.
+  const std::string command = "(cat " + rows + "; sleep 5) | " + DYAD_COMMAND +
+                              " train - --format csv --target price -m " + path("m.dyad") + " 2>" + path("err") +
+                              " & dyad=$!; sleep 1; kill -INT $dyad; wait $dyad; echo $?";
+  FILE* shell = popen(("bash -c '" + command + "'").c_str(), "r");
+  char answer[16] = {};
+  ASSERT_NE(fgets(answer, sizeof answer, shell), nullptr);
+  pclose(shell);
+  EXPECT_EQ(std::string(answer), "130\n");
+  EXPECT_NE(content(path("err")).find("interrupted"), std::string::npos);
+  const json inspected = run_json("inspect " + path("m.dyad"));
+  EXPECT_EQ(inspected.at("training").at("rows"), "4096");
+  EXPECT_EQ(run_dyad("train --quiet " + rows + " --resume -m " + path("m.dyad")).exit_code, 0);
+}
+
+TEST_F(TrainCommand, UnknownCategoriesAndMissingCellsPredict) {
+  const std::string rows = write("rows.csv", ratings(3000, 1));
+  ASSERT_EQ(run_dyad("train --quiet " + rows + " -m " + path("m.dyad") + " --target rating --ignore noise --rank 2")
+                .exit_code,
+            0);
+  const std::string fresh = write("fresh.csv", "movie,user\nnever,nobody\nm1,u1\n,\n");
+  const json predicted = run_json("predict -m " + path("m.dyad") + " " + fresh + " -o " + path("p.txt"));
+  EXPECT_EQ(predicted.at("rows"), 3);
+  EXPECT_GE(predicted.at("unknown_cells"), 2);
+  EXPECT_EQ(numbers_of(content(path("p.txt"))).size(), 3U);
+}
+
+TEST_F(TrainCommand, WarnsWhereThereIsNothingToLearn) {
+  const std::string constant = write("constant.csv", "a,y\n1,5\n2,5\n3,5\n4,5\n");
+  const json trained = run_json("train " + constant + " -m " + path("m.dyad") + " --target y");
+  EXPECT_NE(trained.at("warnings").dump().find("the same in all rows"), std::string::npos);
+  for (const double value : numbers_of(run_dyad("predict --quiet -m " + path("m.dyad") + " " + constant).out))
+    EXPECT_EQ(value, 5);
+  const std::string few = write("few.csv", houses(40, 1));
+  EXPECT_NE(
+      run_json("train " + few + " -m " + path("m.dyad") + " --target price").at("warnings").dump().find("more rows"),
+      std::string::npos);
+  const Result quiet = run_dyad("train --quiet " + few + " -m " + path("m.dyad") + " --target price");
+  EXPECT_EQ(quiet.err + quiet.out, "");
+}
+
+TEST_F(TrainCommand, ProgressComesAtDoublingRowCounts) {
+  const std::string rows = write("rows.csv", houses(1000, 1));
+  const Result result = run_dyad("train " + rows + " -m " + path("m.dyad") + " --target price");
+  EXPECT_EQ(result.out, "");
+  for (const char* count : {"\n           1 ", "\n           2 ", "\n         512 ", "\n        1000 "})
+    EXPECT_NE(result.err.find(count), std::string::npos) << count;
+  EXPECT_EQ(result.err.find("\n         600 "), std::string::npos);
+  EXPECT_NE(result.err.find("dyad predict -m "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace dyad::test
