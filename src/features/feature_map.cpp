@@ -45,10 +45,9 @@ Index FeatureMap::category(std::size_t column, std::string_view text, bool grow)
     return first_category_[side] +
            static_cast<Index>(stable_hash(text, column) & ((std::uint64_t{1} << hash_bits) - 1));
   Dictionary& dictionary = dictionaries_[column];
-  if (const auto found = dictionary.find(text); found != dictionary.end()) return found->second;
+  if (const Index found = dictionary.find(text); found != Dictionary::absent) return found;
   if (!grow) return unknown;
-  const auto [added, is_new] = dictionary.emplace(std::string(text), counts_[side]);
-  category_names_[side].emplace_back(column, &added->first);
+  category_names_[side].emplace_back(column, &dictionary.add(text, counts_[side]));
   return counts_[side]++;
 }
 

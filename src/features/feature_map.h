@@ -1,16 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <dyad/data.h>
 #include <dyad/rows.h>
 
+#include "features/dictionary.h"
 #include "features/scaling.h"
 #include "features/target.h"
 
@@ -71,7 +70,11 @@ class FeatureMap {
 
   /// The feature for a category, counted within the side of its column; a new one if `grow`, else unknown.
   Index category(std::size_t column, std::string_view text, bool grow);
-  /// The same for an index of libsvm text.
+  /// Makes that quick for a category that will be asked for soon.
+  void prefetch(std::size_t column, std::string_view text) const {
+    if (hash_bits == 0) dictionaries_[column].prefetch(text);
+  }
+  /// The feature for an index of libsvm text, likewise.
   std::pair<Side, Index> indexed(std::int64_t index, bool grow);
 
   /// What a feature (counted over both sides) is called.
@@ -88,12 +91,6 @@ class FeatureMap {
                const std::vector<std::pair<std::size_t, std::string>>& categories);
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-  };
-  using Dictionary = std::unordered_map<std::string, Index, Hash, std::equal_to<>>;
-
   static std::size_t index_of(Side side) { return static_cast<std::size_t>(side); }
   static Side side_of(const Column& column) { return column.right ? Side::right : Side::left; }
 

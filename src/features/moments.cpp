@@ -36,9 +36,7 @@ void FeatureMoments::archive(Archive& archive, Index dim) {
 
 Eigen::ArrayXd FeatureMoments::mean() const { return sums_.col(0) / weight_; }
 
-Eigen::ArrayXd FeatureMoments::variance() const {
-  return (sums_.col(1) / weight_ - mean().square()).max(0);
-}
+Eigen::ArrayXd FeatureMoments::variance() const { return (sums_.col(1) / weight_ - mean().square()).max(0); }
 
 Eigen::ArrayXd FeatureMoments::skewness() const {
   const double n = weight_;

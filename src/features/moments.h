@@ -32,7 +32,7 @@ class FeatureMoments {
   [[nodiscard]] bool look_gaussian() const;
 
  private:
-  double weight_ = 0;  ///< of all rows; each counts 1 unless it says otherwise
+  double weight_ = 0;     ///< of all rows; each counts 1 unless it says otherwise
   Eigen::ArrayX4d sums_;  ///< of x, x^2, x^3, x^4
 };
 

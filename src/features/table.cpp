@@ -143,6 +143,7 @@ TableEncoder::TableEncoder(FeatureMap& map, const std::vector<std::string>& head
   for (std::size_t column = 0; column < map.columns().size(); ++column) {
     require(map.columns()[column].name, "as a feature");
     feeds_.push_back({position(header, map.columns()[column].name), column});
+    if (map.columns()[column].role == Column::Role::category) categories_.push_back(feeds_.back());
   }
 }
 
@@ -203,11 +204,13 @@ void TableEncoder::encode(const std::string_view* cells, std::int64_t line, RowB
         add(column, feature, 1);
     }
     // Features of x rise, then those of z; two that hash to one feature count together.
-    const auto rank = [](std::int32_t feature) {
-      return feature >= 0 ? static_cast<std::int64_t>(feature) : (std::int64_t{1} << 32) + ~feature;
+    const auto before = [](const Entry& a, const Entry& b) {
+      const bool a_right = a.feature < 0;
+      const bool b_right = b.feature < 0;
+      if (a_right != b_right) return b_right;
+      return a_right ? a.feature > b.feature : a.feature < b.feature;
     };
-    std::sort(entries_.begin(), entries_.end(),
-              [&](const Entry& a, const Entry& b) { return rank(a.feature) < rank(b.feature); });
+    if (!std::is_sorted(entries_.begin(), entries_.end(), before)) std::sort(entries_.begin(), entries_.end(), before);
     const auto begin = static_cast<std::size_t>(block.offsets.back());
     for (const Entry& entry : entries_) {
       if (block.columns.size() > begin && block.columns.back() == entry.feature) {
@@ -219,13 +222,14 @@ void TableEncoder::encode(const std::string_view* cells, std::int64_t line, RowB
     }
     block.offsets.push_back(static_cast<Index>(block.values.size()));
   }
-  if (target_cell_ != nowhere) block.targets.push_back(map_.target.encode(cells[target_cell_], place(line, target_cell_)));
+  if (target_cell_ != nowhere)
+    block.targets.push_back(map_.target.encode(cells[target_cell_], place(line, target_cell_)));
   if (weight_cell_ != nowhere) {
     double weight = 0;
     if (!parse_number(cells[weight_cell_], weight) || !std::isfinite(weight) || weight < 0)
-      throw DataError(file_, line, static_cast<std::int64_t>(weight_cell_) + 1,
-                      "expected a weight of at least 0 in the column '" + map_.weight + "', got " +
-                          in_quotes(cells[weight_cell_]));
+      throw DataError(
+          file_, line, static_cast<std::int64_t>(weight_cell_) + 1,
+          "expected a weight of at least 0 in the column '" + map_.weight + "', got " + in_quotes(cells[weight_cell_]));
     block.weights.push_back(weight);
   }
   block.lines.push_back(line);

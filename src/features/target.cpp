@@ -1,9 +1,9 @@
 #include "features/target.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
-#include <array>
 
 #include <dyad/data_error.h>
 
@@ -41,8 +41,8 @@ bool sounds_positive(const std::string& label) {
 [[noreturn]] void refuse_third_class(const Place& place, const std::string& third, const std::string& first,
                                      const std::string& second) {
   throw DataError(place.file, place.line, place.column,
-                  "the target has a third class " + in_quotes(third) + " besides " + in_quotes(first) + " and " + in_quotes(second) +
-                      ", expected two; for more classes train one model for each against the rest");
+                  "the target has a third class " + in_quotes(third) + " besides " + in_quotes(first) + " and " +
+                      in_quotes(second) + ", expected two; for more classes train one model for each against the rest");
 }
 
 double finite_number(std::string_view text, const Place& place, const std::string& name) {
@@ -115,7 +115,11 @@ double Target::encode(std::string_view text, const Place& place) {
 
 double Target::encode(double value, const Place& place) {
   if (task == Task::regression) return scaling.apply(value);
-  return encode_label(shortest(value), place);
+  if (value != last_value_) {
+    last_code_ = encode_label(shortest(value), place);
+    last_value_ = value;
+  }
+  return last_code_;
 }
 
 double Target::encode_label(std::string_view label, const Place& place) {

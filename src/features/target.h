@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,6 +46,9 @@ class Target {
 
  private:
   double encode_label(std::string_view label, const Place& place);
+
+  double last_value_ = std::numeric_limits<double>::quiet_NaN();  ///< a class as a number, and its code
+  double last_code_ = 0;
 };
 
 /// A number in the shortest form that reads back as the same.

@@ -76,7 +76,8 @@ void encode_targets(Target& target, RowBlock<double>& block, const std::string& 
 
 class LibsvmStream : public RowStream {
  public:
-  LibsvmStream(FeatureMap& map, const RowStreamOptions& options) : map_(map), options_(options), files_(options.data, options.stop) {
+  LibsvmStream(FeatureMap& map, const RowStreamOptions& options)
+      : map_(map), options_(options), files_(options.data, options.stop) {
     if (map.is_fixed()) return;
     refuse_names(options.columns, "libsvm");
     if (map.is_bilinear()) set_right_range(map, options.columns.right);
@@ -108,45 +109,53 @@ class LibsvmStream : public RowStream {
 
  private:
   void encode_indices(RowBlock<double>& block) {
-    std::vector<std::int32_t> columns;
-    std::vector<double> values;
-    std::vector<Index> offsets{0};
-    std::vector<std::pair<std::int64_t, double>> row;
-    const bool grows = options_.unknown == Unknown::grows;
-    const bool in_order = map_.hash_bits == 0;
-    for (Index i = 0; i < block.count(); ++i) {
-      row.clear();
-      for (Index e = block.offsets[static_cast<std::size_t>(i)]; e < block.offsets[static_cast<std::size_t>(i) + 1]; ++e) {
-        const std::int64_t index = block.columns[static_cast<std::size_t>(e)];
-        const double value = block.values[static_cast<std::size_t>(e)];
-        if (index < map_.index_base || (map_.right_last >= 0 && index > map_.right_last))
-          throw DataError(reader_->path(), block.lines[static_cast<std::size_t>(i)], 0,
-                          "expected an index " +
-                              (index < map_.index_base ? "of at least " + std::to_string(map_.index_base)
-                                                       : "up to " + std::to_string(map_.right_last)) +
-                              ", got " + std::to_string(index));
-        const auto [side, feature] = map_.indexed(index, grows);
-        if (feature == FeatureMap::unknown)
-          ++block.unknown_cells;
-        else
-          row.emplace_back(side == FeatureMap::Side::left ? feature : feature + right_mark, value);
-      }
-      if (!in_order) std::sort(row.begin(), row.end());
-      for (const auto& [feature, value] : row) {
+    if (!map_.is_bilinear() && map_.hash_bits == 0 && map_.index_base == 0) {
+      // Indices are features already, unless one is unknown.
+      const auto largest = std::max_element(block.columns.begin(), block.columns.end());
+      if (largest == block.columns.end() ||
+          map_.indexed(*largest, options_.unknown == Unknown::grows).second != FeatureMap::unknown)
+        return TableEncoder::finish(map_, block);
+    }
+    columns_.clear();
+    values_.clear();
+    offsets_.assign(1, 0);
+    for (std::size_t i = 0; i < block.lines.size(); ++i) {
+      encode_row(block, i);
+      if (map_.hash_bits > 0) std::sort(row_.begin(), row_.end());
+      for (const auto& [feature, value] : row_) {
         const auto column = static_cast<std::int32_t>(feature < right_mark ? feature : ~(feature - right_mark));
-        if (static_cast<Index>(columns.size()) > offsets.back() && columns.back() == column) {
-          values.back() += value;
+        if (static_cast<Index>(columns_.size()) > offsets_.back() && columns_.back() == column) {
+          values_.back() += value;
           continue;
         }
-        columns.push_back(column);
-        values.push_back(value);
+        columns_.push_back(column);
+        values_.push_back(value);
       }
-      offsets.push_back(static_cast<Index>(values.size()));
+      offsets_.push_back(static_cast<Index>(values_.size()));
     }
-    block.columns.swap(columns);
-    block.values.swap(values);
-    block.offsets.swap(offsets);
+    block.columns.swap(columns_);
+    block.values.swap(values_);
+    block.offsets.swap(offsets_);
     TableEncoder::finish(map_, block);
+  }
+
+  /// The features of one row, those of z marked, in the order of the indices.
+  void encode_row(RowBlock<double>& block, std::size_t i) {
+    row_.clear();
+    for (auto e = static_cast<std::size_t>(block.offsets[i]); e < static_cast<std::size_t>(block.offsets[i + 1]); ++e) {
+      const std::int64_t index = block.columns[e];
+      if (index < map_.index_base || (map_.right_last >= 0 && index > map_.right_last))
+        throw DataError(reader_->path(), block.lines[i], 0,
+                        "expected an index " +
+                            (index < map_.index_base ? "of at least " + std::to_string(map_.index_base)
+                                                     : "up to " + std::to_string(map_.right_last)) +
+                            ", got " + std::to_string(index));
+      const auto [side, feature] = map_.indexed(index, options_.unknown == Unknown::grows);
+      if (feature == FeatureMap::unknown)
+        ++block.unknown_cells;
+      else
+        row_.emplace_back(side == FeatureMap::Side::left ? feature : feature + right_mark, block.values[e]);
+    }
   }
 
   /// Sparse text often holds dense rows, and dense kernels are several times faster.
@@ -174,6 +183,10 @@ class LibsvmStream : public RowStream {
   Files files_;
   std::optional<LineReader> reader_;
   LineBlock lines_;
+  std::vector<std::int32_t> columns_;
+  std::vector<double> values_;
+  std::vector<Index> offsets_;
+  std::vector<std::pair<std::int64_t, double>> row_;
 };
 
 class TableStream : public RowStream {
@@ -197,6 +210,9 @@ class TableStream : public RowStream {
       sample_ = {};
       next_sample_ = 0;
       while (!limits.reached_by(block) && more_rows(block.count() == 0)) {
+        constexpr std::size_t soon = 8;
+        if (next_row_ + soon < text_.rows())
+          encoder_->prefetch(text_.cells.data() + (next_row_ + soon) * text_.columns);
         encoder_->encode(text_.cells.data() + next_row_ * text_.columns, text_.lines[next_row_], block);
         ++next_row_;
       }
@@ -250,7 +266,8 @@ class TableStream : public RowStream {
 
 class ArrayStream : public RowStream {
  public:
-  ArrayStream(FeatureMap& map, const RowStreamOptions& options) : map_(map), options_(options), files_(options.data, options.stop) {
+  ArrayStream(FeatureMap& map, const RowStreamOptions& options)
+      : map_(map), options_(options), files_(options.data, options.stop) {
     const DataOptions& data = options.data;
     if (options.targets == Targets::needed && data.target_paths.size() != data.paths.size())
       throw std::invalid_argument("npy needs the targets in arrays of their own, one for each file: --target-file");
@@ -272,7 +289,8 @@ class ArrayStream : public RowStream {
     if (!map_.is_fixed()) fix(block);
     encode_targets(map_.target, block, path_);
     const std::vector<Scaling> scalings = map_.scalings();
-    for (std::size_t i = 0; i < block.values.size(); ++i) block.values[i] = scalings[i % scalings.size()].apply(block.values[i]);
+    for (std::size_t i = 0; i < block.values.size(); ++i)
+      block.values[i] = scalings[i % scalings.size()].apply(block.values[i]);
     TableEncoder::finish(map_, block);
   }
 

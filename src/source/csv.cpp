@@ -46,11 +46,12 @@ class RowScanner {
 
  private:
   std::string_view plain_cell() {
-    std::size_t length = 0;
-    while (rest_[length] != separator_ && rest_[length] != '\n') ++length;
-    std::string_view cell = rest_.substr(0, length);
-    if (rest_[length] == '\n' && cell.ends_with('\r')) cell.remove_suffix(1);
-    rest_.remove_prefix(length);
+    const char* begin = rest_.data();  // a newline ends the text, so no check against its end is needed
+    const char* end = begin;
+    while (*end != separator_ && *end != '\n') ++end;
+    std::string_view cell(begin, static_cast<std::size_t>(end - begin));
+    if (*end == '\n' && cell.ends_with('\r')) cell.remove_suffix(1);
+    rest_.remove_prefix(static_cast<std::size_t>(end - begin));
     return cell;
   }
 
@@ -127,6 +128,8 @@ bool CsvReader::next(CsvBlock& block) {
   return true;
 }
 
-bool is_missing(std::string_view cell) { return cell.empty() || cell == "NA" || cell == "NaN" || cell == "nan"; }
+bool is_missing(std::string_view cell) {
+  return cell.size() <= 3 && (cell.empty() || cell == "NA" || cell == "NaN" || cell == "nan");
+}
 
 }  // namespace dyad

@@ -8,7 +8,7 @@
 namespace dyad {
 namespace {
 
-constexpr std::size_t usual_block = std::size_t{1} << 20;
+constexpr std::size_t usual_block = std::size_t{1} << 18;
 constexpr std::size_t longest_line = std::size_t{1} << 30;
 
 }  // namespace

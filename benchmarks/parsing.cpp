@@ -1,0 +1,141 @@
+// Text to rows, as `train` reads it, on one core, beside a plain read of the same file.
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <benchmark/benchmark.h>
+
+#include "base/random.h"
+#include "fit/row_stream.h"
+
+namespace dyad {
+namespace {
+
+constexpr std::size_t file_bytes = std::size_t{64} << 20;
+
+/// A file of rows that `make_row` makes, gone when it ends.
+class MadeFile {
+ public:
+  template <typename MakeRow>
+  MadeFile(const std::string& name, const std::string& header, MakeRow&& make_row)
+      : path_(std::filesystem::temp_directory_path() / ("dyad-benchmark-" + std::to_string(getpid()) + name)) {
+    std::string text = header;
+    Random random(1, 0);
+    while (text.size() < file_bytes) make_row(random, text);
+    std::ofstream(path_, std::ios::binary) << text;
+    bytes_ = text.size();
+  }
+  ~MadeFile() { std::filesystem::remove(path_); }
+  MadeFile(const MadeFile&) = delete;
+  MadeFile& operator=(const MadeFile&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::string path_;
+  std::size_t bytes_ = 0;
+};
+
+/// Few users and movies are most of the ratings.
+int popular(Random& random, int below) {
+  const double u = random.uniform();
+  return static_cast<int>(u * u * u * below);
+}
+
+std::string whole(Random& random, int below) { return std::to_string(static_cast<int>(random.uniform() * below)); }
+
+const MadeFile& measurements_svm() {
+  static const MadeFile file(".svm", "", [](Random& random, std::string& text) {
+    text += std::to_string(random.normal());
+    for (int j = 1; j <= 50; ++j) text += " " + std::to_string(j) + ":" + std::to_string(random.normal());
+    text += "\n";
+  });
+  return file;
+}
+
+const MadeFile& flags_svm() {
+  static const MadeFile file("-flags.svm", "", [](Random& random, std::string& text) {
+    text += random.uniform() < 0.2 ? "+1" : "-1";
+    for (int j = 0; j < 14; ++j)
+      text += " " + std::to_string(9 * j + 1 + static_cast<int>(random.uniform() * 9)) + ":1";
+    text += "\n";
+  });
+  return file;
+}
+
+const MadeFile& ratings_svm() {
+  static const MadeFile file("-ratings.svm", "", [](Random& random, std::string& text) {
+    text += whole(random, 11) + " " + whole(random, 20000) + ":1 " +
+            std::to_string(20000 + static_cast<int>(random.uniform() * 10000)) + ":1\n";
+  });
+  return file;
+}
+
+const MadeFile& numbers_csv() {
+  static const MadeFile file(".csv", "a,b,c,d,e,f,g,h,i,j,y\n", [](Random& random, std::string& text) {
+    for (int j = 0; j < 10; ++j) text += std::to_string(random.normal()) + ",";
+    text += std::to_string(random.normal()) + "\n";
+  });
+  return file;
+}
+
+const MadeFile& ratings_csv() {
+  static const MadeFile file("-ratings.csv", "user,movie,y,time\n", [](Random& random, std::string& text) {
+    text += std::to_string(popular(random, 20000)) + "," + std::to_string(popular(random, 10000)) + "," +
+            whole(random, 11) + ",1364" + whole(random, 1000000) + "\n";
+  });
+  return file;
+}
+
+void plain_read(benchmark::State& state, const MadeFile& (*make)()) {
+  const MadeFile& file = make();
+  std::vector<char> buffer(std::size_t{1} << 17);
+  for (auto _ : state) {
+    const int descriptor = open(file.path().c_str(), O_RDONLY);
+    ssize_t got = 0;
+    while ((got = read(descriptor, buffer.data(), buffer.size())) > 0) benchmark::DoNotOptimize(buffer.data());
+    close(descriptor);
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(file.bytes()));
+}
+
+void text_to_rows(benchmark::State& state, const MadeFile& (*make)()) {
+  const MadeFile& file = make();
+  DataOptions data;
+  data.paths = {file.path()};
+  ColumnOptions columns;
+  if (file.path().ends_with(".csv")) columns.target = "y";
+  if (file.path().ends_with("-ratings.csv")) {
+    columns.categorical = {"user", "movie"};
+    columns.ignored = {"time"};
+  }
+  Index rows = 0;
+  for (auto _ : state) {
+    FeatureMap map;
+    const auto stream = open_rows(map, {data, columns});
+    RowBlock<double> block;
+    rows = 0;
+    for (stream->fill(block, {4096, 1 << 19}); block.count() > 0; stream->fill(block, {4096, 1 << 19}))
+      rows += block.count();
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(file.bytes()));
+  state.counters["rows"] =
+      benchmark::Counter(static_cast<double>(rows * state.iterations()), benchmark::Counter::kIsRate);
+}
+
+#define DYAD_PARSING(file)                                                  \
+  BENCHMARK_CAPTURE(plain_read, file, file)->Unit(benchmark::kMillisecond); \
+  BENCHMARK_CAPTURE(text_to_rows, file, file)->Unit(benchmark::kMillisecond)
+
+DYAD_PARSING(measurements_svm);
+DYAD_PARSING(flags_svm);
+DYAD_PARSING(ratings_svm);
+DYAD_PARSING(numbers_csv);
+DYAD_PARSING(ratings_csv);
+
+}  // namespace
+}  // namespace dyad
