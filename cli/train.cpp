@@ -43,8 +43,8 @@ void Train::add_to(CLI::App& verb) {
   add_number(verb, "--rank", options.rank, "K", "Rank of M; default 8 (phase: 1)");
   add_choice(verb, "--solver", solver, solvers, "Who learns; auto is moment");
   add_choice(verb, "--diagonal", options.diagonal, or_automatic(diagonals),
-             "gfm: squares x_j^2 tied to M, left out (zero), or with weights of their own (free); auto: free for "
-             "columns of numbers, zero with categories or sparse rows");
+             "gfm: squares x_j^2 tied to M, left out (zero), or with weights of their own (free); auto: free where "
+             "there are columns of numbers, zero for categories alone and for sparse rows");
   add_columns(verb, "--categorical", options.columns.categorical, "csv, tsv: columns of names that look like numbers");
   add_columns(verb, "--ignore", options.columns.ignored, "csv, tsv: columns to pass over");
   verb.add_option("--weight", options.columns.weight, "csv, tsv: the column that says how often a row counts")
@@ -60,7 +60,8 @@ void Train::add_to(CLI::App& verb) {
   verb.add_flag("--resume", options.resume, "Go on with the model in MODEL as if these rows had followed its own");
   add_number(verb, "--checkpoint-every", options.checkpoint_every, "ROWS", "Save the model every so many rows");
   add_number(verb, "--batch", options.batch, "N", "Rows in one update; default 6 x rank x features");
-  add_choice(verb, "--precision", options.precision, optional_precisions, "Of the numbers in the model; default double");
+  add_choice(verb, "--precision", options.precision, optional_precisions,
+             "Of the numbers in the model; default double");
   add_number(verb, "--threads", options.threads, "T", "Default: all cores");
   add_number(verb, "--seed", options.seed, "S", "The same seed, rows and threads give the same model; default 1");
   output.add_to(verb);
@@ -99,7 +100,8 @@ void Train::print_start(const TrainStart& start) const {
 
 void Train::print_line(const TrainProgress& point) {
   print_message("{:>12} {:>12.6g} {:>12.6g} {:>12.6g} {:>9} {:>6} MB\n", point.rows, point.average_loss,
-                point.recent_loss, point.constant_loss, short_count(point.rows_per_second), point.rss_bytes / 1'000'000);
+                point.recent_loss, point.constant_loss, short_count(point.rows_per_second),
+                point.rss_bytes / 1'000'000);
 }
 
 void Train::print_summary(const TrainSummary& summary) const {

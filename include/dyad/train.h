@@ -19,10 +19,11 @@ struct TrainOptions {
   DataOptions data;
   ColumnOptions columns;
   std::string model_path;
-  std::optional<Kind> kind;            ///< gfm unless given
-  std::optional<Index> rank;           ///< 8 unless given; phase: 1
-  std::optional<Diagonal> diagonal;    ///< unless given: tied for sensing, zero where columns are categories, else free
-  std::optional<Index> batch;          ///< rows in one update; 6 x rank x dim unless given
+  std::optional<Kind> kind;   ///< gfm unless given
+  std::optional<Index> rank;  ///< 8 unless given; phase: 1
+  std::optional<Diagonal>
+      diagonal;                ///< unless given: free where there are numbers, zero for categories and sparse rows
+  std::optional<Index> batch;  ///< rows in one update; 6 x rank x dim unless given
   std::optional<Precision> precision;  ///< double unless given
   std::optional<std::uint64_t> seed;   ///< 1 unless given
   bool resume = false;

@@ -28,7 +28,8 @@ namespace {
 /// Doubling row counts, so that endless streams print a bounded number of lines, and the losses between them.
 class ProgressLines {
  public:
-  ProgressLines(Task task, const TrainHooks& hooks) : hooks_(hooks), all_(task), window_(task), last_window_(task), task_(task) {}
+  ProgressLines(Task task, const TrainHooks& hooks)
+      : hooks_(hooks), all_(task), window_(task), last_window_(task), task_(task) {}
 
   /// `rate`: rows per second so far.
   void add(double target, double prediction, double weight, double rate) {
@@ -79,13 +80,14 @@ class ProgressLines {
 /// Refuses what would end in swapping or in being killed.
 void require_memory(Index dim, Index rank, int threads, std::size_t scalar_bytes) {
   const double copies = 6.0 + threads;
-  const double needed = static_cast<double>(dim) * static_cast<double>(rank + 5) * copies * static_cast<double>(scalar_bytes);
+  const double needed =
+      static_cast<double>(dim) * static_cast<double>(rank + 5) * copies * static_cast<double>(scalar_bytes);
   const double there = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (needed > 0.8 * there)
-    throw std::runtime_error(
-        fmt::format("a model of {} features and rank {} needs about {:.0f} GB, more than the {:.0f} GB of this machine; "
-                    "fold the features together with --hash-bits, or lower --rank",
-                    dim, rank, needed / 1e9, there / 1e9));
+    throw std::runtime_error(fmt::format(
+        "a model of {} features and rank {} needs about {:.0f} GB, more than the {:.0f} GB of this machine; "
+        "fold the features together with --hash-bits, or lower --rank",
+        dim, rank, needed / 1e9, there / 1e9));
 }
 
 template <typename Scalar>
@@ -156,9 +158,7 @@ class Training {
               fmt::format("the rank is {}, the number of features, instead of {}", most_rank, settings_.rank));
         settings_.rank = most_rank;
       }
-      const bool has_squares = map.kind == Kind::gfm;
-      if (!settings_.diagonal)
-        settings_.diagonal = !has_squares ? Diagonal::tied : block.dense ? Diagonal::free : Diagonal::zero;
+      if (!settings_.diagonal) settings_.diagonal = usual_diagonal(block);
       require_memory(block.dim, settings_.rank, threads_, sizeof(Scalar));
       learner_.emplace(moment_options(block.dim, block.left_dim), settings_.batch);
     }
@@ -178,6 +178,16 @@ class Training {
     start.first_rows = block.count();
     start.rows_before = settings_.rows;
     hooks_.start(start);
+  }
+
+  /// The square of a category is the category itself; that of a number is worth a weight.
+  [[nodiscard]] Diagonal usual_diagonal(const RowBlock<Scalar>& block) const {
+    const FeatureMap& map = file_.features;
+    if (map.kind != Kind::gfm) return Diagonal::tied;
+    const bool has_numbers =
+        block.dense || std::any_of(map.columns().begin(), map.columns().end(),
+                                   [](const Column& column) { return column.role == Column::Role::number; });
+    return has_numbers ? Diagonal::free : Diagonal::zero;
   }
 
   void learn(const RowBlock<Scalar>& block) {
@@ -285,10 +295,11 @@ class Training {
     summary_.is_constant = learner_->is_constant();
     if (!summary_.is_constant || constant_target || summary_.outcome == Outcome::interrupted) return;
     if (learner_->steps_tried() == 0)
-      summary_.warnings.push_back(fmt::format(
-          "the moments carry no signal yet: a first step needs about {} more rows, so the model is the best constant; a "
-          "lower --rank or --batch needs fewer",
-          learner_->rows_until_step() + 1));
+      summary_.warnings.push_back(
+          fmt::format("the moments carry no signal yet: a first step needs about {} more rows, so the model is the "
+                      "best constant; a "
+                      "lower --rank or --batch needs fewer",
+                      learner_->rows_until_step() + 1));
     else
       summary_.warnings.push_back(fmt::format(
           "the moments carry no signal: none of {} steps made predictions of fresh rows better than the best constant, "
