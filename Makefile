@@ -12,7 +12,7 @@ configure:
 	@cmake --preset release --log-level=WARNING >/dev/null
 
 demo: build
-	@scripts/demo $(DYAD)
+	@scripts/demo $(abspath $(DYAD))
 
 test: configure
 	@cmake --build --preset release -- --quiet

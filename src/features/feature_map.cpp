@@ -89,6 +89,16 @@ std::vector<Scaling> FeatureMap::scalings() const {
   return all;
 }
 
+std::vector<Index> FeatureMap::exclusive_groups() const {
+  std::vector<Index> groups(static_cast<std::size_t>(dim()), -1);
+  for (const Side side : {Side::left, Side::right}) {
+    Index feature = first_category_[index_of(side)] + (side == Side::right ? counts_[0] : 0);
+    for (const auto& [column, text] : category_names_[index_of(side)])
+      groups[static_cast<std::size_t>(feature++)] = static_cast<Index>(column);
+  }
+  return groups;
+}
+
 void FeatureMap::restore(std::vector<Column> columns, Index left_count, Index right_count,
                          const std::vector<std::pair<std::size_t, std::string>>& categories) {
   fix(std::move(columns));

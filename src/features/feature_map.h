@@ -81,6 +81,8 @@ class FeatureMap {
   [[nodiscard]] std::string name(Index feature) const;
   /// One for each feature.
   [[nodiscard]] std::vector<Scaling> scalings() const;
+  /// The column of each feature that is a category, of which a row has one at most; -1 for others.
+  [[nodiscard]] std::vector<Index> exclusive_groups() const;
 
   /// Categories in the order of their features, side by side: the column and the text. Hashed ones are not remembered.
   [[nodiscard]] const std::vector<std::pair<std::size_t, const std::string*>>& categories(Side side) const {

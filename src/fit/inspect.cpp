@@ -74,14 +74,13 @@ Inspection inspect(const std::string& model_path, Index top) {
   const Vector<double> strength = (unit * w).cwiseAbs().cwiseMax(1e-12 * linear.cwiseProduct(scale).cwiseAbs());
   for (const Index j : strongest(strength, top)) result.weights.push_back({map.name(j), "", linear[j], unit * w[j]});
 
-  const StrongestPairs pairs = strongest_pairs(model, top);
+  const StrongestPairs pairs = strongest_pairs(model, top, map.exclusive_groups());
   result.pairs_are_exact = pairs.exact;
   result.pair_bound = std::abs(unit) * pairs.bound;
   for (const Pair& pair : pairs.pairs) {
     const double effect = unit * pair.coefficient;
     const Index right = pair.right + sides.right_first();
-    result.pairs.push_back(
-        {map.name(pair.left), map.name(right), effect / (scale[pair.left] * scale[right]), effect});
+    result.pairs.push_back({map.name(pair.left), map.name(right), effect / (scale[pair.left] * scale[right]), effect});
   }
   if (map.kind == Kind::phase && model.rank() == 1) {
     const Vector<double> a = std::sqrt(std::max(0.0, unit * model.spectrum[0])) * as_vector(model.factors);
@@ -94,8 +93,7 @@ void export_terms(const Inspection& inspection, const std::string& path) {
   OutputFile file(path);
   file.write("term,left,right,coefficient,effect\n");
   const auto write = [&](const char* term, const Term& of) {
-    file.write(
-        fmt::format("{},{},{},{},{}\n", term, csv_cell(of.left), csv_cell(of.right), of.coefficient, of.effect));
+    file.write(fmt::format("{},{},{},{},{}\n", term, csv_cell(of.left), csv_cell(of.right), of.coefficient, of.effect));
   };
   write("intercept", {"", "", inspection.intercept, inspection.intercept});
   for (const double value : inspection.spectrum) write("spectrum", {"", "", value, value});

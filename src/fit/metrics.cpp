@@ -16,7 +16,9 @@ Index bin_of(double probability) {
                   static_cast<Index>((log_odds + largest_log_odds) / (2 * largest_log_odds) * double{score_bins}));
 }
 
-double entropy(double share) { return share <= 0 || share >= 1 ? 0 : -share * std::log(share) - (1 - share) * std::log1p(-share); }
+double entropy(double share) {
+  return share <= 0 || share >= 1 ? 0 : -share * std::log(share) - (1 - share) * std::log1p(-share);
+}
 
 }  // namespace
 

@@ -40,7 +40,8 @@ class Prediction {
     const Rows<double> rows = block_.view();
     values_.resize(static_cast<std::size_t>(rows.count()));
     workers_.split(rows.count(), [&](int, Share share) {
-      const auto own = std::span(values_).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count));
+      const auto own =
+          std::span(values_).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count));
       file_.model.predict(rows.slice(share.first, share.count), own);
       for (double& value : own) value = in_units_of_target(value);
     });
@@ -61,7 +62,8 @@ class Prediction {
 
  private:
   [[nodiscard]] double in_units_of_target(double value) const {
-    return target().task == Task::regression ? target().scaling.centre + target().scaling.scale * value : logistic(value);
+    return target().task == Task::regression ? target().scaling.centre + target().scaling.scale * value
+                                             : logistic(value);
   }
 
   ModelFile file_;
@@ -117,8 +119,9 @@ EvaluateSummary evaluate(const PredictOptions& options, const PredictHooks& hook
   while (prediction.next(summary)) {
     const RowBlock<double>& block = prediction.block();
     for (std::size_t i = 0; i < prediction.values().size(); ++i) {
-      const double y = target.task == Task::classification ? (block.targets[i] > 0 ? 1 : 0)
-                                                           : target.scaling.centre + target.scaling.scale * block.targets[i];
+      const double y = target.task == Task::classification
+                           ? (block.targets[i] > 0 ? 1 : 0)
+                           : target.scaling.centre + target.scaling.scale * block.targets[i];
       sums.add(y, prediction.values()[i], block.weights.empty() ? 1 : block.weights[i]);
     }
   }

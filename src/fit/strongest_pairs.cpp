@@ -48,7 +48,9 @@ class Best {
     if (heap_.size() > top_) heap_.pop();
   }
   /// What a pair must exceed to be of interest.
-  [[nodiscard]] double threshold() const { return heap_.size() < top_ ? 0 : top_ == 0 ? INFINITY : std::abs(heap_.top().coefficient); }
+  [[nodiscard]] double threshold() const {
+    return heap_.size() < top_ ? 0 : top_ == 0 ? INFINITY : std::abs(heap_.top().coefficient);
+  }
   [[nodiscard]] std::vector<Pair> sorted() {
     std::vector<Pair> pairs;
     for (; !heap_.empty(); heap_.pop()) pairs.push_back(heap_.top());
@@ -66,7 +68,8 @@ class Best {
 
 }  // namespace
 
-StrongestPairs strongest_pairs(const Model<double>& model, Index top, Index products) {
+StrongestPairs strongest_pairs(const Model<double>& model, Index top, const std::vector<Index>& groups,
+                               Index products) {
   const Sides sides(model);
   const auto U = as_tall(model.factors, model.dim(), model.rank());
   const Vector<double> root = as_vector(model.spectrum).cwiseAbs().cwiseSqrt();
@@ -74,6 +77,12 @@ StrongestPairs strongest_pairs(const Model<double>& model, Index top, Index prod
   const Ordered left(sides.left(U), signed_root);
   const Ordered right(sides.right(U), root);
   const double times = sides.two() ? 1 : 2;  // both M_ij and M_ji
+
+  const auto exclude_each_other = [&](Index i, Index j) {
+    if (groups.empty()) return false;
+    const Index group = groups[static_cast<std::size_t>(i)];
+    return group >= 0 && group == groups[static_cast<std::size_t>(j + sides.right_first())];
+  };
 
   Best best(top);
   StrongestPairs result;
@@ -99,6 +108,7 @@ StrongestPairs strongest_pairs(const Model<double>& model, Index top, Index prod
     for (std::size_t j = first; j < rights; ++j) {
       if (times * left.lengths[i] * right.lengths[j] <= best.threshold()) break;
       --products;
+      if (exclude_each_other(left.features[i], right.features[j])) continue;
       const double coefficient =
           times * left.factors.row(static_cast<Index>(i)).dot(right.factors.row(static_cast<Index>(j)));
       Pair pair{left.features[i], right.features[j], coefficient};

@@ -40,8 +40,9 @@ class SavedText {
   }
 
   [[noreturn]] void fail(const char* name) const {
-    throw DataError(path_, 0, 0, std::string("training cannot go on from this model: its setting '") + name +
-                                     "' is missing or damaged");
+    throw DataError(
+        path_, 0, 0,
+        std::string("training cannot go on from this model: its setting '") + name + "' is missing or damaged");
   }
 
  private:

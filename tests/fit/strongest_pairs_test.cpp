@@ -51,7 +51,7 @@ TEST(StrongestPairs, AreThoseOfAllPairs) {
 TEST(StrongestPairs, SayHowExactTheyAreWhereTheSearchIsCutShort) {
   const Model<double> model = test::random_model<double>(200, 4, 2);
   const std::vector<Pair> expected = all_pairs(model);
-  const StrongestPairs found = strongest_pairs(model, 500, 100);
+  const StrongestPairs found = strongest_pairs(model, 500, {}, 100);
   EXPECT_FALSE(found.exact);
   for (const Pair& pair : expected) {
     const bool listed = std::any_of(found.pairs.begin(), found.pairs.end(),
@@ -60,6 +60,20 @@ TEST(StrongestPairs, SayHowExactTheyAreWhereTheSearchIsCutShort) {
       EXPECT_LE(std::abs(pair.coefficient), std::max(found.bound, std::abs(found.pairs.back().coefficient)) + 1e-12);
     }
   }
+}
+
+TEST(StrongestPairs, LeaveOutWhatNeverOccursTogether) {
+  const Model<double> model = test::random_model<double>(12, 2, 1);
+  const std::vector<Index> groups{-1, 0, 0, 0, -1, 1, 1, 2, -1, 1, 0, -1};
+  const auto excluded = [&](const Pair& pair) {
+    const Index group = groups[static_cast<std::size_t>(pair.left)];
+    return pair.left != pair.right && group >= 0 && group == groups[static_cast<std::size_t>(pair.right)];
+  };
+  std::vector<Pair> expected = all_pairs(model);
+  std::erase_if(expected, excluded);
+  const StrongestPairs found = strongest_pairs(model, 1000, groups);
+  ASSERT_EQ(found.pairs.size(), expected.size());
+  for (const Pair& pair : found.pairs) EXPECT_FALSE(excluded(pair));
 }
 
 TEST(StrongestPairs, LeaveOutSquaresThatAreZero) {
