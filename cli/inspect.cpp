@@ -52,7 +52,7 @@ struct Inspect {
                                             : fmt::format("the log-odds that {} is '{}'", target, inspection.positive),
         inspection.features, inspection.rank, inspection.training.contains("rows") ? inspection.training.at("rows") : "?");
     add("intercept {:.6g}", inspection.intercept);
-    add("\nspectrum of M, for columns scaled to standard deviation 1");
+    add("\nspectrum of M, for numbers scaled to standard deviation 1 and categories as 1 or 0");
     const double largest = inspection.spectrum.empty() ? 0 : std::abs(inspection.spectrum.front());
     for (const double value : inspection.spectrum)
       add("  {:>12.6g} {}", value,
