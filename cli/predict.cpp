@@ -71,7 +71,7 @@ struct Predict {
 void add_predict(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("predict", "Write a prediction for each row, in order");
   auto command = std::make_shared<Predict>();
-  command->add_to(*verb, "Rows to predict: files, or - for standard input; a target is not needed");
+  command->add_to(*verb, "Rows to predict: files, or - for standard input; csv, tsv and npy need no target");
   verb->add_option("-o,--output", command->options.output_path, "Default: standard output")->type_name("FILE");
   verb->add_flag("--labels", command->options.labels,
                  "Classes: the label instead of the probability of the positive class");

@@ -18,6 +18,7 @@ struct Term {
 };
 
 struct Inspection {
+  std::string model_path;
   Kind kind = Kind::gfm;
   Task task = Task::regression;
   std::string target;
@@ -37,7 +38,7 @@ struct Inspection {
 /// The `top` strongest terms of each sort. Pairs are found by bounds on what is left, never by forming all of them.
 Inspection inspect(const std::string& model_path, Index top);
 
-/// Writes them as CSV: term,left,right,coefficient,effect.
+/// Writes them as CSV: term,left,right,coefficient,effect. The path must not be that of the model.
 void export_terms(const Inspection& inspection, const std::string& path);
 
 }  // namespace dyad

@@ -31,6 +31,9 @@ struct TrainOptions {
   std::string validation_path;  ///< a file to measure the finished model on
   int threads = 0;              ///< 0: all cores
 
+  /// The validation file, in the format of its name or else that of the rows.
+  [[nodiscard]] DataOptions validation_data() const;
+
   void validate() const;
 };
 

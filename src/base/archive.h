@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -68,6 +70,8 @@ class Archive {
     const auto found = arrays_.find(prefix_ + name);
     if (found == arrays_.end() || static_cast<Index>(found->second.size()) != size)
       throw std::runtime_error("the training state lacks '" + prefix_ + name + "', or it has another size");
+    if (!std::all_of(found->second.begin(), found->second.end(), [](double number) { return std::isfinite(number); }))
+      throw std::runtime_error("the training state has numbers in '" + prefix_ + name + "' that are not finite");
     return found->second;
   }
 

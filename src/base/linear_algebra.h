@@ -52,8 +52,7 @@ struct Growth {
   /// The same numbers, one row per feature, with zeros for the new ones.
   template <typename Matrix>
   [[nodiscard]] typename Matrix::PlainObject grown(const Matrix& before) const {
-    typename Matrix::PlainObject after =
-        Matrix::PlainObject::Zero(left_after + right_after, before.cols());
+    typename Matrix::PlainObject after = Matrix::PlainObject::Zero(left_after + right_after, before.cols());
     after.topRows(left_before) = before.topRows(left_before);
     after.middleRows(left_after, right_before) = before.bottomRows(right_before);
     return after;

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 #include <utility>
 
@@ -60,6 +61,11 @@ void OutputFile::commit() {
 void OutputFile::fail(const char* what) const {
   const std::string reason = std::strerror(errno);
   throw std::runtime_error((path_ == "-" ? "standard output" : path_) + " " + what + ": " + reason);
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code not_there;
+  return a == b || std::filesystem::equivalent(a, b, not_there);
 }
 
 }  // namespace dyad

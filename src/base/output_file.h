@@ -30,4 +30,7 @@ class OutputFile {
   std::FILE* file_ = nullptr;
 };
 
+/// Whether two names lead to one file.
+bool is_same_file(const std::string& a, const std::string& b);
+
 }  // namespace dyad

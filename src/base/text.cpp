@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace dyad {
 namespace {
 
@@ -10,7 +12,10 @@ std::size_t character_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
   if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
+  const std::size_t length = lead >= 0xc2 && lead < 0xe0   ? 2
+                             : lead >= 0xe0 && lead < 0xf0 ? 3
+                             : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                           : 0;
   if (length == 0 || text.size() < length) return 0;
   for (std::size_t i = 1; i < length; ++i)
     if ((byte(i) & 0xc0) != 0x80) return 0;
@@ -25,7 +30,10 @@ std::string valid_utf8(std::string_view text) {
   std::string valid;
   while (!text.empty()) {
     const std::size_t length = character_length(text);
-    valid += length == 0 ? "?" : text.substr(0, length);
+    if (length > 0)
+      valid += text.substr(0, length);
+    else
+      valid += fmt::format("\\x{:02X}", static_cast<unsigned char>(text.front()));
     text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return valid;
@@ -34,7 +42,8 @@ std::string valid_utf8(std::string_view text) {
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t longest = 24;
   std::string shown = valid_utf8(text.substr(0, longest));
-  std::replace_if(shown.begin(), shown.end(), [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; }, '?');
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; }, '?');
   return "'" + shown + (text.size() > longest ? "...'" : "'");
 }
 

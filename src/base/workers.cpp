@@ -12,8 +12,11 @@ void Workers::require_possible(int threads) {
                                 std::to_string(threads));
 }
 
-Workers::Workers(int threads)
-    : count_(threads > 0 ? threads : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, most)) {
+int Workers::count_for(int threads) {
+  return threads > 0 ? threads : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, most);
+}
+
+Workers::Workers(int threads) : count_(count_for(threads)) {
   try {
     for (int worker = 1; worker < count_; ++worker) threads_.emplace_back([this, worker] { sleep_and_work(worker); });
   } catch (...) {

@@ -26,6 +26,9 @@ class Workers {
   /// Throws std::invalid_argument for a number of threads that no one can ask for.
   static void require_possible(int threads);
 
+  /// How many a number that was asked for stands for; 0: one per core.
+  static int count_for(int threads);
+
   /// 0: one per core.
   explicit Workers(int threads);
   ~Workers();

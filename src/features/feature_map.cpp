@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace dyad {
 
 std::uint64_t stable_hash(std::string_view text, std::uint64_t seed) {
@@ -29,6 +31,7 @@ void FeatureMap::fix(std::vector<Column> columns) {
   for (const Side side : {Side::left, Side::right}) {
     first_category_[index_of(side)] = counts_[index_of(side)];
     if (hash_bits > 0 && has_categories[index_of(side)]) counts_[index_of(side)] += Index{1} << hash_bits;
+    grows_[index_of(side)] = hash_bits == 0 && has_categories[index_of(side)];
   }
   fixed_ = true;
 }
@@ -67,8 +70,8 @@ std::pair<FeatureMap::Side, Index> FeatureMap::indexed(std::int64_t index, bool 
 }
 
 std::string FeatureMap::name(Index feature) const {
-  const Side side = feature < counts_[0] ? Side::left : Side::right;
-  const Index own = feature - (side == Side::left ? 0 : counts_[0]);
+  const Side side = feature < count(Side::left) ? Side::left : Side::right;
+  const Index own = feature - (side == Side::left ? 0 : count(Side::left));
   for (const Column& column : columns_) {
     if (side_of(column) != side) continue;
     if (column.number_feature == own) return column.name;
@@ -76,23 +79,24 @@ std::string FeatureMap::name(Index feature) const {
   }
   if (hash_bits > 0) return "hash " + std::to_string(own - first_category_[index_of(side)]);
   if (format == Format::libsvm) return std::to_string(own + (side == Side::left ? index_base : right_first));
+  if (own >= counts_[index_of(side)]) return "(nothing yet)";
   const auto& [column, text] =
       category_names_[index_of(side)][static_cast<std::size_t>(own - first_category_[index_of(side)])];
-  return columns_[column].name + (text->empty() ? " is missing" : "=" + *text);
+  return columns_[column].name + (text->empty() ? " is missing" : "=" + valid_utf8(*text));
 }
 
 std::vector<Scaling> FeatureMap::scalings() const {
   std::vector<Scaling> all(static_cast<std::size_t>(dim()));
   for (const Column& column : columns_)
     if (column.role == Column::Role::number)
-      all[static_cast<std::size_t>(column.number_feature + (column.right ? counts_[0] : 0))] = column.scaling;
+      all[static_cast<std::size_t>(column.number_feature + (column.right ? count(Side::left) : 0))] = column.scaling;
   return all;
 }
 
 std::vector<Index> FeatureMap::exclusive_groups() const {
   std::vector<Index> groups(static_cast<std::size_t>(dim()), -1);
   for (const Side side : {Side::left, Side::right}) {
-    Index feature = first_category_[index_of(side)] + (side == Side::right ? counts_[0] : 0);
+    Index feature = first_category_[index_of(side)] + (side == Side::right ? count(Side::left) : 0);
     for (const auto& [column, text] : category_names_[index_of(side)])
       groups[static_cast<std::size_t>(feature++)] = static_cast<Index>(column);
   }
@@ -103,8 +107,9 @@ void FeatureMap::restore(std::vector<Column> columns, Index left_count, Index ri
                          const std::vector<std::pair<std::size_t, std::string>>& categories) {
   fix(std::move(columns));
   for (const auto& [column, text] : categories) (void)category(column, text, true);
-  counts_[0] = std::max(counts_[0], left_count);
-  counts_[1] = std::max(counts_[1], right_count);
+  if (format != Format::libsvm || hash_bits > 0) return;
+  counts_[0] = left_count;
+  counts_[1] = right_count;
 }
 
 }  // namespace dyad

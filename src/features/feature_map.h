@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -48,6 +49,7 @@ class FeatureMap {
   Index index_base = 0;    ///< libsvm: the smallest index
   Index right_first = -1;  ///< libsvm and npy, bilinear: the first index of z
   Index right_last = -1;   ///< the last one; -1: as many as there are
+  Index least_count = 1;   ///< of a side that grows: features that nobody has seen yet make room for a rank
 
   [[nodiscard]] bool is_bilinear() const { return kind == Kind::bilinear; }
   /// Measurements of sensing and phase retrieval mean what they say: their columns are neither centred nor scaled, and
@@ -62,9 +64,15 @@ class FeatureMap {
   /// Whether there are only numbers: every row has every feature.
   [[nodiscard]] bool is_dense() const;
 
-  [[nodiscard]] Index count(Side side) const { return counts_[index_of(side)]; }
+  /// Whether new features may come on this side.
+  [[nodiscard]] bool grows(Side side) const { return grows_[index_of(side)]; }
+  [[nodiscard]] Index count(Side side) const {
+    return grows(side) ? std::max(counts_[index_of(side)], least_count) : counts_[index_of(side)];
+  }
+  /// Without those that nobody has seen yet.
+  [[nodiscard]] Index count_of_seen(Side side) const { return counts_[index_of(side)]; }
   [[nodiscard]] Index left_dim() const { return is_bilinear() ? count(Side::left) : 0; }  ///< as in Model
-  [[nodiscard]] Index dim() const { return counts_[0] + counts_[1]; }
+  [[nodiscard]] Index dim() const { return count(Side::left) + count(Side::right); }
 
   static constexpr Index unknown = -1;
 
@@ -88,7 +96,7 @@ class FeatureMap {
   [[nodiscard]] const std::vector<std::pair<std::size_t, const std::string*>>& categories(Side side) const {
     return category_names_[index_of(side)];
   }
-  /// Puts counts and categories back that were saved.
+  /// Puts categories back that were saved, and for libsvm, which has none, the counts.
   void restore(std::vector<Column> columns, Index left_count, Index right_count,
                const std::vector<std::pair<std::size_t, std::string>>& categories);
 
@@ -100,6 +108,7 @@ class FeatureMap {
   std::vector<Column> columns_;
   std::vector<Dictionary> dictionaries_;  ///< one per column
   Index counts_[2] = {0, 0};
+  bool grows_[2] = {false, false};
   Index first_category_[2] = {0, 0};
   std::vector<std::pair<std::size_t, const std::string*>> category_names_[2];
 };

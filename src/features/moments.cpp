@@ -8,6 +8,7 @@ void FeatureMoments::add(const Rows<Scalar>& rows) {
   for (Index i = 0; i < rows.count(); ++i) {
     const auto weight = static_cast<double>(rows.weight(i));
     weight_ += weight;
+    squared_weights_ += weight * weight;
     if (rows.is_sparse()) {
       rows.for_each_entry(i, [&](Index j, Scalar entry) {
         const auto x = static_cast<double>(entry);
@@ -25,12 +26,14 @@ void FeatureMoments::add(const Rows<Scalar>& rows) {
 
 FeatureMoments& FeatureMoments::operator+=(const FeatureMoments& other) {
   weight_ += other.weight_;
+  squared_weights_ += other.squared_weights_;
   sums_ += other.sums_;
   return *this;
 }
 
 void FeatureMoments::archive(Archive& archive, Index dim) {
   archive.number("weight", weight_);
+  archive.number("squared_weights", squared_weights_);
   archive.matrix("sums", sums_, dim, 4);
 }
 
@@ -57,7 +60,7 @@ Eigen::ArrayXd FeatureMoments::kurtosis() const {
 
 bool FeatureMoments::look_gaussian() const {
   // For Gaussian features the estimates have variances 6/n and 24/n; the additions are what does no harm.
-  const double n = weight_;
+  const double n = weight_ * weight_ / squared_weights_;  // as many rows of equal weight tell as much
   return skewness().square().mean() < 4 * 6 / n + 0.0025 && (kurtosis() - 3).square().mean() < 4 * 24 / n + 0.01;
 }
 

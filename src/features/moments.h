@@ -32,8 +32,9 @@ class FeatureMoments {
   [[nodiscard]] bool look_gaussian() const;
 
  private:
-  double weight_ = 0;     ///< of all rows; each counts 1 unless it says otherwise
-  Eigen::ArrayX4d sums_;  ///< of x, x^2, x^3, x^4
+  double weight_ = 0;           ///< of all rows; each counts 1 unless it says otherwise
+  double squared_weights_ = 0;  ///< the sum of their squares
+  Eigen::ArrayX4d sums_;        ///< of x, x^2, x^3, x^4
 };
 
 }  // namespace dyad

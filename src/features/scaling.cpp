@@ -54,6 +54,9 @@ Scaling robust_scaling(std::vector<double> values) {
   const double deviation = std::sqrt(variance);
   const double rounding = 1e-12 * std::abs(scaling.centre);
   scaling.scale = deviation > rounding && deviation > std::numeric_limits<double>::min() ? deviation : 1;
+  // Rows that are few, or all the same, do not tell what is far out.
+  constexpr std::size_t enough = 100;
+  if (values.size() < enough || deviation <= rounding) return scaling;
   const double reach = std::max(usual_reach * scaling.scale, margin * furthest);
   scaling.low = scaling.centre - reach;
   scaling.high = scaling.centre + reach;

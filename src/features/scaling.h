@@ -18,7 +18,8 @@ struct Scaling {
 
 /// From the first rows: mean and standard deviation of the values that are not wild, so that one broken sensor reading
 /// does not squeeze all the others into a point. What lies further out than 6 standard deviations, and further than
-/// one and a half times the furthest value that was not wild, is taken as lying there. A constant column gets scale 1.
+/// one and a half times the furthest value that was not wild, is taken as lying there, unless there are fewer than 100
+/// values to tell that from. A constant column gets scale 1 and no ends.
 Scaling robust_scaling(std::vector<double> values);
 
 }  // namespace dyad

@@ -45,13 +45,17 @@ bool sounds_positive(const std::string& label) {
                       in_quotes(second) + ", expected two; for more classes train one model for each against the rest");
 }
 
+// Squares of what is beyond overflow.
+constexpr double largest_target = 1e150;
+
 double finite_number(std::string_view text, const Place& place, const std::string& name) {
   double value = 0;
   const bool is_number = parse_number(text, value);
-  if (is_number && std::isfinite(value)) return value;
+  if (is_number && std::abs(value) <= largest_target) return value;
   const std::string column = name.empty() ? "the target" : "the target '" + name + "'";
   const std::string got = is_missing(text) ? "a missing value" : in_quotes(text);
-  throw DataError(place.file, place.line, place.column, "expected a finite number as " + column + ", got " + got);
+  throw DataError(place.file, place.line, place.column,
+                  "expected a finite number (up to 1e150) as " + column + ", got " + got);
 }
 
 }  // namespace
@@ -92,6 +96,9 @@ void Target::fix(const std::vector<Sample>& samples, std::optional<Task> given, 
     return;
   }
   scaling = robust_scaling(numbers);
+  constexpr double usual_reach = 30;
+  if (centred && scaling.high < Scaling().high)
+    reach = std::max(usual_reach, (scaling.high - scaling.centre) / scaling.scale);
   scaling.low = Scaling().low;
   scaling.high = Scaling().high;
   if (!centred) {
@@ -114,7 +121,11 @@ double Target::encode(std::string_view text, const Place& place) {
 }
 
 double Target::encode(double value, const Place& place) {
-  if (task == Task::regression) return scaling.apply(value);
+  if (task == Task::regression) {
+    if (std::abs(value) > largest_target)
+      throw DataError(place.file, place.line, place.column, "expected a target up to 1e150 in size");
+    return scaling.apply(value);
+  }
   if (value != last_value_) {
     last_code_ = encode_label(shortest(value), place);
     last_value_ = value;

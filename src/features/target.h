@@ -26,8 +26,13 @@ class Target {
   std::string name;  ///< of the column; empty where the format has a place for it
   Task task = Task::regression;
   Scaling scaling;
-  std::string negative;  ///< the labels; empty: not seen yet
+  double reach =
+      std::numeric_limits<double>::max();  ///< scaled targets beyond it are too wild to learn from as they are
+  std::string negative;                    ///< the labels; empty: not seen yet
   std::string positive;
+
+  /// What a solver's number means to the user.
+  [[nodiscard]] double in_units(double scaled) const { return scaling.centre + scaling.scale * scaled; }
 
   /// One label or target of the first rows, as text.
   struct Sample {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <queue>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -59,6 +58,7 @@ Inspection inspect(const std::string& model_path, Index top) {
   const Vector<double> slope = interaction_slope(model, shift);
 
   Inspection result;
+  result.model_path = model_path;
   result.kind = map.kind;
   result.task = map.target.task;
   result.target = map.target.name;
@@ -90,6 +90,8 @@ Inspection inspect(const std::string& model_path, Index top) {
 }
 
 void export_terms(const Inspection& inspection, const std::string& path) {
+  if (is_same_file(path, inspection.model_path))
+    throw std::invalid_argument("the export would be written over the model in " + path);
   OutputFile file(path);
   file.write("term,left,right,coefficient,effect\n");
   const auto write = [&](const char* term, const Term& of) {

@@ -10,6 +10,7 @@ constexpr Index score_bins = 8192;
 constexpr double largest_log_odds = 20;
 
 Index bin_of(double probability) {
+  if (std::isnan(probability)) return 0;
   const double p = std::clamp(probability, 1e-12, 1 - 1e-12);
   const double log_odds = std::clamp(std::log(p / (1 - p)), -largest_log_odds, largest_log_odds);
   return std::min(score_bins - 1,
@@ -80,17 +81,6 @@ Metrics MetricSums::metrics() const {
     result.of_best_constant = entropy(target_mean_);
   }
   return result;
-}
-
-void MetricSums::archive(Archive& archive) {
-  archive.number("weight", weight_);
-  archive.number("loss", loss_);
-  archive.number("absolute", absolute_);
-  archive.number("correct", correct_);
-  archive.number("target_mean", target_mean_);
-  archive.number("target_squares", target_squares_);
-  archive.vector("negatives", negatives_, static_cast<Index>(negatives_.size()));
-  archive.vector("positives", positives_, static_cast<Index>(positives_.size()));
 }
 
 }  // namespace dyad

@@ -4,8 +4,6 @@
 
 #include <dyad/metrics.h>
 
-#include "base/archive.h"
-
 namespace dyad {
 
 /// Running sums from which metrics come, in constant memory.
@@ -21,8 +19,6 @@ class MetricSums {
   [[nodiscard]] double loss_sum() const { return loss_; }  ///< squares, or log-losses
   [[nodiscard]] bool target_is_constant() const { return !(target_squares_ > 0); }
 
-  void archive(Archive& archive);
-
  private:
   [[nodiscard]] double area_under_curve() const;
 
@@ -32,8 +28,8 @@ class MetricSums {
   double absolute_ = 0;
   double correct_ = 0;
   double target_mean_ = 0;
-  double target_squares_ = 0;       ///< around the mean
-  std::vector<double> negatives_;   ///< weights by score
+  double target_squares_ = 0;      ///< around the mean
+  std::vector<double> negatives_;  ///< weights by score
   std::vector<double> positives_;
 };
 

@@ -1,6 +1,8 @@
 #include <dyad/predict.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -45,6 +47,10 @@ class Prediction {
       file_.model.predict(rows.slice(share.first, share.count), own);
       for (double& value : own) value = in_units_of_target(value);
     });
+    const auto bad = std::find_if(values_.begin(), values_.end(), [](double value) { return !std::isfinite(value); });
+    if (bad != values_.end())
+      throw DataError(block_.file, block_.lines[static_cast<std::size_t>(bad - values_.begin())], 0,
+                      "the prediction is not finite, expected values of a size that the model has seen");
     summary.rows += rows.count();
     summary.unknown_cells += block_.unknown_cells;
     return true;
@@ -62,8 +68,7 @@ class Prediction {
 
  private:
   [[nodiscard]] double in_units_of_target(double value) const {
-    return target().task == Task::regression ? target().scaling.centre + target().scaling.scale * value
-                                             : logistic(value);
+    return target().task == Task::regression ? target().in_units(value) : logistic(value);
   }
 
   ModelFile file_;
@@ -80,9 +85,10 @@ void PredictOptions::validate() const {
   (void)data.format_of_all();
   if (model_path.empty()) throw std::invalid_argument("a model is needed: -m MODEL");
   for (const std::string& path : data.paths)
-    if (path == output_path && path != "-")
+    if (path != "-" && is_same_file(path, output_path))
       throw std::invalid_argument("the predictions would be written over the data in " + path);
-  if (output_path == model_path) throw std::invalid_argument("the predictions would be written over the model");
+  if (is_same_file(output_path, model_path))
+    throw std::invalid_argument("the predictions would be written over the model");
   Workers::require_possible(threads);
 }
 
@@ -119,15 +125,16 @@ EvaluateSummary evaluate(const PredictOptions& options, const PredictHooks& hook
   while (prediction.next(summary)) {
     const RowBlock<double>& block = prediction.block();
     for (std::size_t i = 0; i < prediction.values().size(); ++i) {
-      const double y = target.task == Task::classification
-                           ? (block.targets[i] > 0 ? 1 : 0)
-                           : target.scaling.centre + target.scaling.scale * block.targets[i];
+      const double y =
+          target.task == Task::classification ? (block.targets[i] > 0 ? 1 : 0) : target.in_units(block.targets[i]);
       sums.add(y, prediction.values()[i], block.weights.empty() ? 1 : block.weights[i]);
     }
   }
   prediction.finish(summary);
   if (summary.rows == 0 && summary.outcome != Outcome::interrupted)
     throw DataError(options.data.paths.front(), 0, 0, "there is no row in it, expected rows to measure the model on");
+  if (summary.rows > 0 && sums.weight() == 0)
+    throw DataError(options.data.paths.front(), 0, 0, "all rows have weight 0, expected some that count");
   summary.metrics = sums.metrics();
   return summary;
 }

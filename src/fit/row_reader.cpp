@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
+
+#include <dyad/data_error.h>
 
 #include "source/input.h"
 
@@ -25,17 +28,26 @@ void give(RowBlock<double>& from, RowBlock<float>& to) {
   to.ends_stretch = from.ends_stretch;
   to.offsets.swap(from.offsets);
   to.columns.swap(from.columns);
+  to.file.swap(from.file);
   to.lines.swap(from.lines);
-  to.values.assign(from.values.begin(), from.values.end());
-  to.targets.assign(from.targets.begin(), from.targets.end());
-  to.weights.assign(from.weights.begin(), from.weights.end());
+  const auto convert = [&](const std::vector<double>& numbers, std::vector<float>& converted, const char* what) {
+    converted.assign(numbers.begin(), numbers.end());
+    if (!std::all_of(converted.begin(), converted.end(), [](float number) { return std::isfinite(number); }))
+      throw DataError(to.file, to.lines.front(), 0,
+                      std::string("in this row or one of the ") + std::to_string(to.lines.size()) + " from it on, a " +
+                          what + " is too large for single precision; use --precision double");
+  };
+  convert(from.values, to.values, "value");
+  convert(from.targets, to.targets, "target");
+  convert(from.weights, to.weights, "weight");
 }
 
 }  // namespace
 
 template <typename Scalar>
 RowReader<Scalar>::RowReader(FeatureMap& map, Options options) : options_(std::move(options)) {
-  stream_ = open_rows(map, {options_.data, options_.columns, options_.targets, options_.unknown, &stopping_});
+  stream_ =
+      open_rows(map, {options_.data, options_.columns, options_.targets, options_.unknown, options_.room, &stopping_});
   thread_ = std::thread([this] { read(); });
 }
 
@@ -99,7 +111,7 @@ bool RowReader<Scalar>::deliver(RowBlock<double>& block) {
   changed_.wait(lock, [&] { return stopping_ || ready_.size() < blocks_ahead; });
   ready_.push_back(std::move(own));
   changed_.notify_all();
-  if (ends_stretch) {
+  if (ends_stretch || std::exchange(is_first_, false)) {
     asking_ = false;
     changed_.wait(lock, [&] { return stopping_ || (ready_.empty() && asking_); });
   }

@@ -26,13 +26,14 @@ class RowReader {
     ColumnOptions columns{};
     TableEncoder::Targets targets = TableEncoder::Targets::needed;
     TableEncoder::Unknown unknown = TableEncoder::Unknown::grows;
-    Index stretch = 0;              ///< above 0: blocks end at every multiple of so many rows, and the reader waits there
-    Index rows_before = 0;          ///< rows of earlier runs, which count towards the stretches
+    Index room = 1;         ///< as in RowStreamOptions
+    Index stretch = 0;      ///< above 0: blocks end at every multiple of so many rows, and the reader waits there
+    Index rows_before = 0;  ///< rows of earlier runs, which count towards the stretches
     std::function<bool()> interrupted{};  ///< asked while waiting
   };
 
-  /// `map` belongs to the reader's thread while a block is being waited for, and to the caller only behind a block that
-  /// ends a stretch, and after stop().
+  /// `map` belongs to the reader's thread, and to the caller only behind the first block and one that ends a stretch,
+  /// until the next is asked for, and after stop().
   RowReader(FeatureMap& map, Options options);
   ~RowReader();
   RowReader(const RowReader&) = delete;
@@ -53,6 +54,7 @@ class RowReader {
   std::condition_variable changed_;
   std::deque<RowBlock<Scalar>> ready_;
   std::deque<RowBlock<Scalar>> spare_;
+  bool is_first_ = true;  ///< the next block: the map that it fixes is looked at before it changes again
   bool asking_ = false;
   bool ended_ = false;
   std::exception_ptr failure_;

@@ -60,6 +60,11 @@ void refuse_names(const ColumnOptions& options, const char* format) {
   refuse(!options.ignored.empty(), "--ignore");
 }
 
+void make_room(FeatureMap& map, Index first_rows, Index room) {
+  constexpr Index few = 1024;
+  if (first_rows < few) map.least_count = std::max<Index>(1, room);
+}
+
 void fix_target(Target& target, const RowBlock<double>& block, const ColumnOptions& options, bool centred,
                 const std::string& file) {
   std::vector<std::string> texts;
@@ -95,7 +100,9 @@ class LibsvmStream : public RowStream {
       parse_libsvm(lines_, reader_->path(), limits, block);
     }
     if (block.count() == 0) return;
+    block.file = reader_->path();
     if (!map_.is_fixed()) {
+      make_room(map_, block.count(), options_.room);
       map_.fix({});
       fix_target(map_.target, block, options_.columns, !map_.is_measurement(), reader_->path());
     }
@@ -217,6 +224,7 @@ class TableStream : public RowStream {
         ++next_row_;
       }
     }
+    if (reader_) block.file = reader_->path();
     TableEncoder::finish(map_, block);
   }
 
@@ -248,6 +256,7 @@ class TableStream : public RowStream {
       entries += static_cast<Index>(text_.columns);
     }
     if (sample_.rows.empty()) return;
+    make_room(map_, static_cast<Index>(sample_.rows.size()), options_.room);
     fix_table(map_, options_.columns, reader_->names(), sample_, reader_->path());
     open_encoder();
   }
@@ -286,6 +295,7 @@ class ArrayStream : public RowStream {
       }
       read(block, limits);
     }
+    block.file = path_;
     if (!map_.is_fixed()) fix(block);
     encode_targets(map_.target, block, path_);
     const std::vector<Scaling> scalings = map_.scalings();

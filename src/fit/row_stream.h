@@ -27,6 +27,7 @@ struct RowStreamOptions {
   const ColumnOptions& columns;
   TableEncoder::Targets targets = TableEncoder::Targets::needed;
   TableEncoder::Unknown unknown = TableEncoder::Unknown::grows;
+  Index room = 1;  ///< features that a side is given at least, where the first rows are few and more may come
   const std::atomic<bool>* stop = nullptr;
 };
 

@@ -89,7 +89,7 @@ StrongestPairs strongest_pairs(const Model<double>& model, Index top, const std:
   if (!sides.two()) {
     Vector<double> squares = diagonal_of_interactions(model);
     // Where the diagonal is zero the two cancel, up to rounding.
-    const Vector<double> rounding = 1e-12 * squares.cwiseAbs();
+    const Vector<double> rounding = 1e-6 * squares.cwiseAbs();
     if (!model.squares.empty()) squares += as_vector(model.squares);
     for (Index j = 0; j < squares.size(); ++j)
       if (std::abs(squares[j]) > rounding[j]) best.offer({j, j, squares[j]});

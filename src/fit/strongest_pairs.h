@@ -20,8 +20,9 @@ struct StrongestPairs {
 };
 
 /// The `top` strongest pairs. Two features of one group (numbers from 0 on; -1: none), such as two categories of one
-/// column, never occur together and are no pair; without groups all are. Features are taken in the order of the length of their factors, whose product bounds the
-/// coefficient: the search ends where no pair left can be strong enough, or after so many `products`.
+/// column, never occur together and are no pair; without groups all are. Features are taken in the order of the length
+/// of their factors, whose product bounds the coefficient: the search ends where no pair left can be strong enough, or
+/// after so many `products`.
 StrongestPairs strongest_pairs(const Model<double>& model, Index top, const std::vector<Index>& groups = {},
                                Index products = 300'000'000);
 

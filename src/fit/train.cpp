@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -79,7 +80,7 @@ class ProgressLines {
 
 /// Refuses what would end in swapping or in being killed.
 void require_memory(Index dim, Index rank, int threads, std::size_t scalar_bytes) {
-  const double copies = 6.0 + threads;
+  const double copies = 12.0 + 2 * threads;  // measured at their most, while a checkpoint is written
   const double needed =
       static_cast<double>(dim) * static_cast<double>(rank + 5) * copies * static_cast<double>(scalar_bytes);
   const double there = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
@@ -94,13 +95,18 @@ template <typename Scalar>
 class Training {
  public:
   Training(const TrainOptions& options, const TrainHooks& hooks, ModelFile& file, TrainSettings& settings)
-      : options_(options), hooks_(hooks), file_(file), settings_(settings), threads_(Workers(options.threads).count()) {
+      : options_(options),
+        hooks_(hooks),
+        file_(file),
+        settings_(settings),
+        threads_(Workers::count_for(options.threads)) {
     if (settings.rows > 0) restore();
   }
 
   TrainSummary run() {
     RowReader<Scalar> reader(file_.features, {.data = options_.data,
                                               .columns = options_.columns,
+                                              .room = settings_.rank,
                                               .stretch = options_.checkpoint_every,
                                               .rows_before = settings_.rows,
                                               .interrupted = hooks_.interrupted});
@@ -150,6 +156,7 @@ class Training {
     lines_.emplace(map.target.task, hooks_);
     summary_.task = map.target.task;
     if (!learner_) {
+      usual_length_ = median_length(block);
       const Index most_rank = block.left_dim > 0 ? std::min(block.left_dim, block.dim - block.left_dim) : block.dim;
       if (settings_.rank > most_rank) {
         // Said only where somebody asked for more.
@@ -190,31 +197,69 @@ class Training {
     return has_numbers ? Diagonal::free : Diagonal::zero;
   }
 
-  void learn(const RowBlock<Scalar>& block) {
+  /// Squared lengths of the rows.
+  [[nodiscard]] static std::vector<double> lengths_of(const RowBlock<Scalar>& block) {
+    const Rows<Scalar> rows = block.view();
+    std::vector<double> lengths(static_cast<std::size_t>(rows.count()));
+    for (Index i = 0; i < rows.count(); ++i)
+      rows.for_each_entry(i, [&](Index, Scalar x) {
+        lengths[static_cast<std::size_t>(i)] += static_cast<double>(x) * static_cast<double>(x);
+      });
+    return lengths;
+  }
+
+  [[nodiscard]] static double median_length(const RowBlock<Scalar>& block) {
+    std::vector<double> lengths = lengths_of(block);
+    const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
+    std::nth_element(lengths.begin(), middle, lengths.end());
+    return *middle;
+  }
+
+  /// One broken row must not undo what all others have taught: a row a thousand times as long as usual is predicted but
+  /// does not count, and a wild target counts as the end of what is usual.
+  void tame(RowBlock<Scalar>& block) {
+    constexpr double wild = 1e6;  // of squared lengths
+    const std::vector<double> lengths = lengths_of(block);
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      if (usual_length_ == 0 || lengths[i] <= wild * usual_length_) continue;
+      block.weights.resize(lengths.size(), Scalar(1));
+      block.weights[i] = 0;
+      ++wild_rows_;
+    }
+    const double reach = file_.features.target.reach;
+    if (file_.features.target.task == Task::classification ||
+        !(reach < static_cast<double>(std::numeric_limits<Scalar>::max())))
+      return;
+    for (Scalar& target : block.targets)
+      target = std::clamp(target, static_cast<Scalar>(-reach), static_cast<Scalar>(reach));
+  }
+
+  void learn(RowBlock<Scalar>& block) {
     if (block.dim > dim_) {
       require_memory(block.dim, settings_.rank, threads_, sizeof(Scalar));
       dim_ = block.dim;
     }
     learner_->grow(block.dim, block.left_dim);
     const Index steps = learner_->steps_taken();
+    const std::vector<Scalar> targets = block.targets;
+    const std::vector<Scalar> weights = block.weights;
+    tame(block);
     residuals_.resize(static_cast<std::size_t>(block.count()));
-    const Rows<Scalar> rows = block.view();
-    learner_->learn(rows, residuals_);
-    const Target& target = file_.features.target;
+    learner_->learn(block.view(), residuals_);
     rows_of_this_run_ += block.count();
     const double rows_per_second = rate();
+    const Target& target = file_.features.target;
     for (std::size_t i = 0; i < residuals_.size(); ++i) {
-      const auto y = static_cast<double>(block.targets[i]);
-      const double f = y - static_cast<double>(residuals_[i]);
-      const auto weight = static_cast<double>(rows.weight(static_cast<Index>(i)));
+      const double f = static_cast<double>(block.targets[i]) - static_cast<double>(residuals_[i]);
+      const double weight = weights.empty() ? 1 : static_cast<double>(weights[i]);
+      const auto y = static_cast<double>(targets[i]);
       if (target.task == Task::regression) {
-        lines_->add(target.scaling.centre + target.scaling.scale * y, target.scaling.centre + target.scaling.scale * f,
-                    weight, rows_per_second);
+        lines_->add(target.in_units(y), target.in_units(f), weight, rows_per_second);
         continue;
       }
       const double positive = y > 0 ? 1 : 0;
       lines_->add(positive, logistic(calibration_.log_odds(f)), weight, rows_per_second);
-      calibration_.learn(f, positive, weight);
+      calibration_.learn(f, positive, block.weights.empty() ? 1 : static_cast<double>(block.weights[i]));
     }
     if (learner_->steps_taken() != steps) calibration_.loosen();
     settings_.rows += block.count();
@@ -223,6 +268,7 @@ class Training {
   void archive(Archive& archive) {
     archive.group("moment", [&] { learner_->archive(archive); });
     archive.group("calibration", [&] { calibration_.archive(archive); });
+    archive.number("usual_length", usual_length_);
   }
 
   void save() {
@@ -237,16 +283,29 @@ class Training {
       for (double& number : result) number *= stretch;
       return result;
     };
-    file_.model.intercept = (classes ? calibration_.shift() : 0) + stretch * static_cast<double>(model.intercept);
+    file_.model.intercept = static_cast<double>(model.intercept);
+    if (classes)
+      file_.model.intercept =
+          learner_->is_constant() ? log_odds_of_share() : calibration_.log_odds(file_.model.intercept);
     file_.model.weights = scaled(model.weights);
     file_.model.spectrum = scaled(model.spectrum);
     file_.model.squares = scaled(model.squares);
     file_.model.factors.assign(model.factors.begin(), model.factors.end());
+    if (!file_.model.is_finite())
+      throw std::runtime_error("the model is not finite any more and was not saved; " + options_.model_path +
+                               " is as it was before");
     file_.training = settings_.to_text();
     Archive saved;
     archive(saved);
     file_.state = saved.arrays();
     file_.save(options_.model_path);
+  }
+
+  /// Of the positive class among all rows so far, neither of which is taken for impossible.
+  [[nodiscard]] double log_odds_of_share() const {
+    const double least = 0.5 / (static_cast<double>(settings_.rows) + 1);
+    const double share = std::clamp((1 + learner_->target_mean()) / 2, least, 1 - least);
+    return std::log(share / (1 - share));
   }
 
   void restore() {
@@ -276,11 +335,14 @@ class Training {
     summary_.features = file_.features.dim();
     if (!options_.validation_path.empty() && lines_ && summary_.outcome != Outcome::interrupted) {
       PredictOptions check;
-      check.data.paths = {options_.validation_path};
+      check.data = options_.validation_data();
       check.model_path = options_.model_path;
       check.threads = options_.threads;
-      if (options_.validation_path == "-") check.data.format = options_.data.format_of_all();
-      summary_.validation = evaluate(check).metrics;
+      const EvaluateSummary evaluated = evaluate(check, {hooks_.interrupted});
+      if (evaluated.outcome == Outcome::interrupted)
+        summary_.outcome = Outcome::interrupted;
+      else
+        summary_.validation = evaluated.metrics;
     }
     summary_.seconds = elapsed();
     summary_.peak_rss_bytes = peak_rss_bytes();
@@ -292,6 +354,14 @@ class Training {
       summary_.warnings.emplace_back(file_.features.target.task == Task::classification
                                          ? "all rows are of one class, so the model is a constant"
                                          : "the target is the same in all rows, so the model is a constant");
+    if (wild_rows_ > 0)
+      summary_.warnings.push_back(fmt::format(
+          "{} rows were a thousand times as long as usual; they were predicted, but not learned from", wild_rows_));
+    const FeatureMap& map = file_.features;
+    if (map.is_bilinear() &&
+        (map.count_of_seen(FeatureMap::Side::left) == 0 || map.count_of_seen(FeatureMap::Side::right) == 0))
+      summary_.warnings.emplace_back(
+          "one of the two factors has no column that ever occurred, so there were no pairs to learn; look at --right");
     summary_.is_constant = learner_->is_constant();
     if (!summary_.is_constant || constant_target || summary_.outcome == Outcome::interrupted) return;
     if (learner_->steps_tried() == 0)
@@ -319,6 +389,8 @@ class Training {
   std::vector<Scalar> residuals_;
   Index dim_ = 0;
   Index rows_of_this_run_ = 0;
+  Index wild_rows_ = 0;
+  double usual_length_ = 0;  ///< the median squared length of the first rows
   TrainSummary summary_;
 };
 

@@ -10,8 +10,10 @@
 
 #include <dyad/data_error.h>
 
+#include "base/output_file.h"
 #include "base/workers.h"
 #include "features/table.h"
+#include "source/byte_stream.h"
 
 namespace dyad {
 namespace {
@@ -81,9 +83,10 @@ void require_same_columns(const ColumnOptions& given, const FeatureMap& map) {
     if (!are(name, categorical)) refuse("--categorical");
   for (const std::string& name : given.ignored)
     if (are(name, [](const Column&) { return true; })) refuse("--ignore");
-  if (map.format == Format::csv)
-    for (const std::string& name : given.right)
-      if (!are(name, right)) refuse("--right");
+  const std::string range =
+      std::to_string(map.right_first) + "-" + (map.right_last >= 0 ? std::to_string(map.right_last) : std::string());
+  for (const std::string& name : given.right)
+    if (map.format == Format::csv ? !are(name, right) : name != range) refuse("--right");
 }
 
 }  // namespace
@@ -141,11 +144,25 @@ std::map<std::string, std::string> TrainSettings::to_text() const {
           {"rows", std::to_string(rows)}};
 }
 
+DataOptions TrainOptions::validation_data() const {
+  DataOptions validation;
+  validation.paths = {validation_path};
+  validation.format = data.format;
+  return validation;
+}
+
 void TrainOptions::validate() const {
-  (void)data.format_of_all();
+  const Format format = data.format_of_all();
+  if (!validation_path.empty()) {
+    if (validation_path == "-") throw std::invalid_argument("the validation rows must be in a file");
+    if (format == Format::npy || validation_data().format_of_all() == Format::npy)
+      throw std::invalid_argument("npy rows for validation have no place for targets; use evaluate with --target-file");
+    (void)ByteStream(validation_path);  // that it can be read is known before the work is done
+  }
   if (model_path.empty() || model_path == "-") throw std::invalid_argument("a model needs a file: -m MODEL");
   for (const std::string& path : data.paths)
-    if (path == model_path) throw std::invalid_argument("the model would be written over the data in " + path);
+    if (is_same_file(path, model_path))
+      throw std::invalid_argument("the model would be written over the data in " + path);
   if (rank && (*rank < 1 || *rank > 10000))
     throw std::invalid_argument(fmt::format("rank must lie in [1, 10000], got {}", *rank));
   const Kind of_kind = kind.value_or(Kind::gfm);

@@ -59,8 +59,9 @@ json described(const FeatureMap& map) {
   return {{"format", word_for(formats, map.format)},
           {"kind", word_for(kinds, map.kind)},
           {"columns", std::move(columns)},
-          {"left_count", map.count(FeatureMap::Side::left)},
-          {"right_count", map.count(FeatureMap::Side::right)},
+          {"left_count", map.count_of_seen(FeatureMap::Side::left)},
+          {"right_count", map.count_of_seen(FeatureMap::Side::right)},
+          {"least_count", map.least_count},
           {"hash_bits", map.hash_bits},
           {"index_base", map.index_base},
           {"right_first", map.right_first},
@@ -70,6 +71,7 @@ json described(const FeatureMap& map) {
            {{"name", map.target.name},
             {"task", word_for(tasks, map.target.task)},
             {"scaling", described(map.target.scaling)},
+            {"reach", map.target.reach},
             {"negative", map.target.negative},
             {"positive", map.target.positive}}}};
 }
@@ -164,11 +166,14 @@ void read_features(const Reader& reader, FeatureMap& map) {
   map.index_base = reader.field<Index>(fields, "index_base");
   map.right_first = reader.field<Index>(fields, "right_first");
   map.right_last = reader.field<Index>(fields, "right_last");
+  map.least_count = reader.field<Index>(fields, "least_count");
   map.weight = reader.field<std::string>(fields, "weight");
   const auto target = reader.field<json>(fields, "target");
   map.target.name = reader.field<std::string>(target, "name");
   map.target.task = reader.choice(tasks, target, "task");
   map.target.scaling = reader.scaling(reader.field<json>(target, "scaling"));
+  map.target.reach = reader.field<double>(target, "reach");
+  reader.require(map.target.reach > 0, "the reach of the target is not possible");
   map.target.negative = reader.field<std::string>(target, "negative");
   map.target.positive = reader.field<std::string>(target, "positive");
   constexpr int most_hash_bits = 30;
@@ -201,7 +206,9 @@ void read_features(const Reader& reader, FeatureMap& map) {
   const auto left = reader.field<Index>(fields, "left_count");
   const auto right = reader.field<Index>(fields, "right_count");
   map.restore(std::move(columns), left, right, categories);
-  reader.require(map.count(FeatureMap::Side::left) == left && map.count(FeatureMap::Side::right) == right,
+  reader.require(map.count_of_seen(FeatureMap::Side::left) == left &&
+                     map.count_of_seen(FeatureMap::Side::right) == right && left >= 0 && right >= 0 &&
+                     map.least_count >= 1,
                  "the columns and categories do not make as many features as it says");
 }
 
@@ -263,14 +270,16 @@ ModelFile ModelFile::from_bytes(const std::string& bytes, const std::string& fil
   reader.require(error == std::errc() && end == version.data() + version.size() && number >= 1,
                  "its format version is no number");
   if (number > format_version)
-    reader.fail(fmt::format("the model has format version {}, written by {}; this is dyad {}, which reads versions up "
-                            "to {}: install a newer one",
-                            number, parts.metadata.contains("written_by") ? parts.metadata.at("written_by") : "somebody",
-                            DYAD_VERSION, format_version));
+    reader.fail(
+        fmt::format("the model has format version {}, written by {}; this is dyad {}, which reads versions up "
+                    "to {}: install a newer one",
+                    number, parts.metadata.contains("written_by") ? parts.metadata.at("written_by") : "somebody",
+                    DYAD_VERSION, format_version));
   ModelFile result;
   read_features(reader, result.features);
   read_model(reader, result.features, result.model);
-  result.precision = reader.tensor("weights").dtype == dtype_of<float>() ? Precision::single_precision : Precision::double_precision;
+  result.precision =
+      reader.tensor("weights").dtype == dtype_of<float>() ? Precision::single_precision : Precision::double_precision;
   for (const auto& [name, value] : parts.metadata)
     if (name.starts_with(training_prefix)) result.training[name.substr(std::string(training_prefix).size())] = value;
   for (const auto& [name, tensor] : parts.tensors)

@@ -15,9 +15,9 @@ namespace dyad {
 struct ModelFile {
   Model<double> model{0, 0};  ///< predicts the scaled target or, for classes, the log-odds of the positive one
   FeatureMap features;
-  Precision precision = Precision::double_precision;            ///< of the model's arrays
-  std::map<std::string, std::string> training;         ///< options, rows seen: text for the solver and for people
-  std::map<std::string, std::vector<double>> state;    ///< what training needs to go on; empty: it cannot
+  Precision precision = Precision::double_precision;  ///< of the model's arrays
+  std::map<std::string, std::string> training;        ///< options, rows seen: text for the solver and for people
+  std::map<std::string, std::vector<double>> state;   ///< what training needs to go on; empty: it cannot
 
   [[nodiscard]] std::string to_bytes() const;
 

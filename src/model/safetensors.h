@@ -41,7 +41,7 @@ Tensor make_tensor(const std::vector<Number>& numbers, std::vector<Index> shape)
 template <typename Number>
 std::vector<Number> numbers_of(const Tensor& tensor) {
   std::vector<Number> numbers(tensor.bytes.size() / sizeof(Number));
-  std::memcpy(numbers.data(), tensor.bytes.data(), numbers.size() * sizeof(Number));
+  if (!numbers.empty()) std::memcpy(numbers.data(), tensor.bytes.data(), numbers.size() * sizeof(Number));
   return numbers;
 }
 

@@ -84,8 +84,8 @@ void ChangeEstimator::finish(Model<Scalar>& next, const Model<Scalar>& before, c
   }
   next.intercept = before.intercept;
   if (options_.intercept)
-    next.intercept += static_cast<Scalar>(sums.p0 / sums.weight) -
-                      (next.mean_of_interactions() - before.mean_of_interactions());
+    next.intercept +=
+        static_cast<Scalar>(sums.p0 / sums.weight) - (next.mean_of_interactions() - before.mean_of_interactions());
 }
 
 template Change<float> ChangeEstimator::change(const MomentSums<float>&, const Tall<float>&) const;

@@ -21,7 +21,8 @@ Coordinates<Scalar>::Coordinates(const FeatureMoments& features, bool centred) {
   const Eigen::ArrayXd variance = features.variance();
   const Eigen::ArrayXd mean_square = variance + mean.square();
   // Below this a feature is constant up to rounding.
-  const Eigen::ArrayXd spread = centred ? Eigen::ArrayXd((variance > 1e-12 * mean_square).select(variance, 0)) : mean_square;
+  const Eigen::ArrayXd spread =
+      centred ? Eigen::ArrayXd((variance > 1e-12 * mean_square).select(variance, 0)) : mean_square;
   const Eigen::ArrayXd scale = spread.sqrt();
   mean_ = (centred ? mean : Eigen::ArrayXd::Zero(mean.size())).matrix().template cast<Scalar>();
   scale_ = scale.matrix().template cast<Scalar>();

@@ -89,7 +89,7 @@ void MomentLearner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> re
       if (trial_.rows >= trial_rows()) decide();
     } else {
       rows_in_batch_ += count;
-      if (rows_in_batch_ >= batch_rows()) propose();
+      if (rows_in_batch_ >= batch_rows() && one_scan_.weight_of_batch() > 0) propose();
     }
     first += count;
   }
@@ -130,7 +130,10 @@ template <typename Scalar>
 void MomentLearner<Scalar>::propose() {
   rows_in_batch_ = 0;
   Model<Scalar> next = one_scan_.model();
-  if (!one_scan_.end_batch(next).accepted) return;
+  if (!one_scan_.end_batch(next).accepted) {
+    ++steps_tried_;
+    return;
+  }
   proposed_ = std::move(next);
   trial_ = {};
 }

@@ -28,6 +28,7 @@ class MomentLearner {
   /// What to predict with from here on.
   [[nodiscard]] Model<Scalar> model() const;
 
+  [[nodiscard]] double target_mean() const { return target_mean_; }  ///< of all rows so far
   [[nodiscard]] Index steps_tried() const { return steps_tried_; }
   [[nodiscard]] Index steps_taken() const { return steps_taken_; }
   [[nodiscard]] bool is_constant() const { return steps_taken_ == 0 || is_worse_than_constant(); }

@@ -104,8 +104,7 @@ void OneScan<Scalar>::archive(Archive& archive) {
   MomentSums<Scalar> sums = current_batch().total();
   FeatureMoments features = current_batch().features();
   archive.group("sums", [&] { sums.archive(archive, model_.dim(), model_.rank()); });
-  if (estimator_.wanted().features)
-    archive.group("batch_features", [&] { features.archive(archive, model_.dim()); });
+  if (estimator_.wanted().features) archive.group("batch_features", [&] { features.archive(archive, model_.dim()); });
   batch_.reset();
   current_batch().restore(sums, features);
 }

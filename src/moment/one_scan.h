@@ -20,7 +20,7 @@ class OneScan {
 
   [[nodiscard]] const Model<Scalar>& model() const { return model_; }
   [[nodiscard]] Moments moments() const { return estimator_.moments(); }
-  [[nodiscard]] Index rows_in_batch() const { return batch_ ? batch_->total().rows : 0; }
+  [[nodiscard]] double weight_of_batch() const { return batch_ ? batch_->weight() : 0; }
 
   /// Adds rows to the batch, and writes y - f(x) to `residuals` unless that is empty.
   void observe(const Rows<Scalar>& rows, std::span<Scalar> residuals = {});

@@ -113,14 +113,16 @@ void MomentAccumulator<Scalar>::add(const Rows<Scalar>& rows, std::span<Scalar> 
   require_usable(rows, model_.dim());
   workers_.split(rows.count(), [&](int worker, Share share) {
     const std::span<Scalar> own_residuals =
-        residuals.empty() ? residuals
-                          : residuals.subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count));
+        residuals.empty()
+            ? residuals
+            : residuals.subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count));
     add_part(rows.slice(share.first, share.count), own_residuals, by_worker_[static_cast<std::size_t>(worker)]);
   });
 }
 
 template <typename Scalar>
-void MomentAccumulator<Scalar>::add_part(const Rows<Scalar>& rows, std::span<Scalar> residuals, OfOneWorker& own) const {
+void MomentAccumulator<Scalar>::add_part(const Rows<Scalar>& rows, std::span<Scalar> residuals,
+                                         OfOneWorker& own) const {
   MomentSums<Scalar>& sums = own.sums;
   const Index chunk = std::min(cached_rows(rows), rows.count());
   const Index rank = model_.rank();
@@ -172,6 +174,13 @@ void MomentAccumulator<Scalar>::add_part(const Rows<Scalar>& rows, std::span<Sca
     sums.p0 += p0;
     sums.residual_squares += squares;
   }
+}
+
+template <typename Scalar>
+double MomentAccumulator<Scalar>::weight() const {
+  double weight = 0;
+  for (const OfOneWorker& own : by_worker_) weight += own.sums.weight;
+  return weight;
 }
 
 template <typename Scalar>

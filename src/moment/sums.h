@@ -59,6 +59,7 @@ class MomentAccumulator {
   void grow(const Growth& growth);
   /// Continues from sums of an earlier run.
   void restore(const MomentSums<Scalar>& sums, const FeatureMoments& features);
+  [[nodiscard]] double weight() const;
   [[nodiscard]] MomentSums<Scalar> total() const;
   [[nodiscard]] FeatureMoments features() const;
 

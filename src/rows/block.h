@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <dyad/rows.h>
@@ -35,7 +36,8 @@ struct RowBlock {
   std::vector<Scalar> values;
   std::vector<Scalar> targets;      ///< empty where nobody needs them
   std::vector<Scalar> weights;      ///< empty: all 1
-  std::vector<std::int64_t> lines;  ///< where each row stands in its file; its length is the number of rows
+  std::string file;                 ///< all rows of a block come from one
+  std::vector<std::int64_t> lines;  ///< where each row stands in it; its length is the number of rows
   Index unknown_cells = 0;          ///< categories and indices that the model has never seen
   bool ends_stretch = false;        ///< a checkpoint belongs behind the last row
 
@@ -48,6 +50,7 @@ struct RowBlock {
     targets.clear();
     weights.clear();
     lines.clear();
+    file.clear();
   }
 
   [[nodiscard]] Index count() const { return static_cast<Index>(lines.size()); }

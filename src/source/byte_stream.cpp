@@ -25,7 +25,8 @@ namespace {
 class Descriptor {
  public:
   explicit Descriptor(const Input& input) : path_(input.path), stop_(input.stop) {
-    number_ = path_ == "-" ? STDIN_FILENO : open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    // A pipe that nobody writes to yet must not block the opening: waiting is for read_some, which can be stopped.
+    number_ = path_ == "-" ? STDIN_FILENO : open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (number_ < 0) throw std::runtime_error(path_ + " cannot be opened: " + std::strerror(errno));
     struct stat status {};
     if (fstat(number_, &status) == 0 && S_ISDIR(status.st_mode))
@@ -45,10 +46,11 @@ class Descriptor {
   /// What is there already, without waiting for a full buffer; 0 only at the end.
   std::size_t read_some(char* buffer, std::size_t size) {
     while (true) {
-      if (stop_ != nullptr && may_wait_) wait();
+      if (may_wait_) wait();
       const ssize_t got = ::read(number_, buffer, size);
       if (got >= 0) return static_cast<std::size_t>(got);
-      if (errno != EINTR) throw std::runtime_error(path_ + " cannot be read: " + std::strerror(errno));
+      if (errno != EINTR && errno != EAGAIN)
+        throw std::runtime_error(path_ + " cannot be read: " + std::strerror(errno));
     }
   }
 
@@ -58,8 +60,8 @@ class Descriptor {
   void wait() const {
     constexpr int look_around_ms = 50;
     pollfd waiting{number_, POLLIN, 0};
-    while (!*stop_)
-      if (poll(&waiting, 1, look_around_ms) != 0) return;
+    while (stop_ == nullptr || !*stop_)
+      if (poll(&waiting, 1, look_around_ms) > 0) return;
     throw ReadingStopped();
   }
 

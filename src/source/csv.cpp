@@ -51,6 +51,8 @@ class RowScanner {
     while (*end != separator_ && *end != '\n') ++end;
     std::string_view cell(begin, static_cast<std::size_t>(end - begin));
     if (*end == '\n' && cell.ends_with('\r')) cell.remove_suffix(1);
+    while (cell.starts_with(' ')) cell.remove_prefix(1);
+    while (cell.ends_with(' ')) cell.remove_suffix(1);
     rest_.remove_prefix(static_cast<std::size_t>(end - begin));
     return cell;
   }
@@ -85,8 +87,7 @@ class RowScanner {
 
 }  // namespace
 
-CsvReader::CsvReader(const Input& input, char separator)
-    : lines_(input, LineReader::Quotes::may_hold_newlines), separator_(separator) {
+CsvReader::CsvReader(const Input& input, char separator) : lines_(input, separator), separator_(separator) {
   if (!lines_.next(waiting_)) throw DataError(path(), 0, 0, "the file is empty, expected a header with column names");
   if (waiting_.text.starts_with(byte_order_mark)) waiting_.text.remove_prefix(byte_order_mark.size());
   RowScanner scanner(waiting_, separator_, lines_.path());
@@ -129,7 +130,7 @@ bool CsvReader::next(CsvBlock& block) {
 }
 
 bool is_missing(std::string_view cell) {
-  return cell.size() <= 3 && (cell.empty() || cell == "NA" || cell == "NaN" || cell == "nan");
+  return cell.size() <= 3 && (cell.empty() || cell == "NA" || cell == "NaN" || cell == "nan" || cell == "NAN");
 }
 
 }  // namespace dyad

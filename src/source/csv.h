@@ -25,8 +25,8 @@ struct CsvBlock {
 };
 
 /// Comma- or tab-separated text with a header: quoted cells ("" is a quote, newlines may stand inside), CR LF or LF,
-/// a byte order mark. Empty lines are skipped. Throws DataError for a row with more or fewer cells than the header, an
-/// empty file, a name that occurs twice, a quote that is never closed.
+/// a byte order mark. Blanks around a cell without quotes do not count. Empty lines are skipped. Throws DataError for a
+/// row with more or fewer cells than the header, an empty file, a name that occurs twice, a quote that is never closed.
 class CsvReader {
  public:
   CsvReader(const Input& input, char separator);

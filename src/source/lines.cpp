@@ -13,21 +13,34 @@ constexpr std::size_t longest_line = std::size_t{1} << 30;
 
 }  // namespace
 
-LineReader::LineReader(const Input& input, Quotes quotes) : bytes_(input), quotes_(quotes), buffer_(usual_block) {}
+LineReader::LineReader(const Input& input) : bytes_(input), buffer_(usual_block) {}
+
+LineReader::LineReader(const Input& input, char separator)
+    : bytes_(input), separator_(separator), buffer_(usual_block) {}
 
 /// Where the last line that is complete so far ends; 0: none is.
 std::size_t LineReader::end_of_whole_lines() {
   const std::string_view unsearched(buffer_.data() + searched_, end_ - searched_);
   const std::size_t from = searched_;
   searched_ = end_;
-  if (quotes_ == Quotes::are_text || (!inside_quotes_ && unsearched.find('"') == std::string_view::npos)) {
+  if (unsearched.empty()) return 0;
+  const auto opens_cell = [&](char c) { return c == separator_ || c == '\n'; };
+  if (separator_ == '\0' || (!inside_quotes_ && unsearched.find('"') == std::string_view::npos)) {
+    quote_may_open_ = opens_cell(unsearched.back());
     const std::size_t newline = unsearched.rfind('\n');
     return newline == std::string_view::npos ? 0 : from + newline + 1;
   }
   std::size_t whole = 0;
   for (std::size_t i = 0; i < unsearched.size(); ++i) {
-    if (unsearched[i] == '"') inside_quotes_ = !inside_quotes_;
-    if (unsearched[i] == '\n' && !inside_quotes_) whole = from + i + 1;
+    const char c = unsearched[i];
+    if (inside_quotes_) {
+      inside_quotes_ = c != '"';
+      quote_may_open_ = c == '"';  // two in a row are one quote of the text
+      continue;
+    }
+    if (c == '\n') whole = from + i + 1;
+    inside_quotes_ = c == '"' && quote_may_open_;
+    quote_may_open_ = opens_cell(c);
   }
   return whole;
 }
@@ -38,6 +51,7 @@ bool LineReader::next(LineBlock& block) {
   begin_ = 0;
   searched_ = 0;
   inside_quotes_ = false;
+  quote_may_open_ = true;
   while ((begin_ = end_of_whole_lines()) == 0) {
     if (ended_) {
       if (end_ == 0) return false;

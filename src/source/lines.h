@@ -18,10 +18,10 @@ struct LineBlock {
 /// Cuts a stream into blocks of whole lines. A line may be as long as it likes, up to a limit that no row needs.
 class LineReader {
  public:
-  /// Whether a newline between two quotes (") is part of its line.
-  enum class Quotes { are_text, may_hold_newlines };
+  explicit LineReader(const Input& input);
 
-  explicit LineReader(const Input& input, Quotes quotes = Quotes::are_text);
+  /// With cells, of which one that begins with a quote (") may hold newlines.
+  LineReader(const Input& input, char separator);
 
   /// False at the end.
   bool next(LineBlock& block);
@@ -32,12 +32,13 @@ class LineReader {
   [[nodiscard]] std::size_t end_of_whole_lines();
 
   ByteStream bytes_;
-  Quotes quotes_;
+  char separator_ = '\0';  ///< of cells; none: quotes are text like any other
   std::vector<char> buffer_;
   std::size_t begin_ = 0;  ///< of what has not been handed out
   std::size_t end_ = 0;
   std::size_t searched_ = 0;  ///< up to here there is no end of a line
   bool inside_quotes_ = false;
+  bool quote_may_open_ = true;  ///< at the beginning of a cell, or behind a quote that closed one
   std::int64_t next_line_ = 1;
   bool ended_ = false;
 };

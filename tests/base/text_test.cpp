@@ -10,9 +10,12 @@ TEST(Text, KeepsWhatIsUtf8) {
 }
 
 TEST(Text, ReplacesWhatIsNot) {
-  EXPECT_EQ(valid_utf8("Gr\xf6\xdf""e"), "Gr??e");                 // Latin-1
-  EXPECT_EQ(valid_utf8("cut \xe4\xbe"), "cut ??");                 // in the middle of a character
-  EXPECT_EQ(valid_utf8("\xc0\xaf \xed\xa0\x80 \xf5"), "?? ??? ?");  // overlong, surrogate, beyond
+  EXPECT_EQ(valid_utf8("Gr\xf6\xdf"
+                       "e"),
+            "Gr\\xF6\\xDFe");                               // Latin-1
+  EXPECT_EQ(valid_utf8("cut \xe4\xbe"), "cut \\xE4\\xBE");  // in the middle of a character
+  EXPECT_EQ(valid_utf8("\xc0\xaf \xed\xa0\x80 \xf5"),
+            "\\xC0\\xAF \\xED\\xA0\\x80 \\xF5");  // overlong, surrogate, beyond
 }
 
 TEST(Text, QuotesForPeople) {

@@ -71,8 +71,8 @@ TEST(FeatureMap, IndicesOfLibsvmAreTheirNames) {
 TEST(FeatureMap, HashesIntoABoundedNumberOfFeatures) {
   FeatureMap map;
   map.hash_bits = 4;
-  map.fix({column("size", Column::Role::number), column("a", Column::Role::category),
-           column("b", Column::Role::category)});
+  map.fix(
+      {column("size", Column::Role::number), column("a", Column::Role::category), column("b", Column::Role::category)});
   EXPECT_EQ(map.dim(), 17);
   std::set<Index> features;
   for (int i = 0; i < 1000; ++i) {
@@ -85,7 +85,8 @@ TEST(FeatureMap, HashesIntoABoundedNumberOfFeatures) {
   EXPECT_EQ(features.size(), 16U);
   EXPECT_EQ(map.dim(), 17);
   int same = 0;
-  for (int i = 0; i < 1000; ++i) same += map.category(1, std::to_string(i), true) == map.category(2, std::to_string(i), true);
+  for (int i = 0; i < 1000; ++i)
+    same += map.category(1, std::to_string(i), true) == map.category(2, std::to_string(i), true);
   EXPECT_LT(same, 200);
 }
 

@@ -67,8 +67,7 @@ TEST(Scaling, ShiftsAndStretchesWithTheColumn) {
   for (const double value : values) moved.push_back(100 - 7 * value);
   const Scaling scaling = robust_scaling(values);
   const Scaling of_moved = robust_scaling(moved);
-  for (std::size_t i = 0; i < 100; ++i)
-    EXPECT_NEAR(scaling.apply(values[i]), -of_moved.apply(moved[i]), 1e-9);
+  for (std::size_t i = 0; i < 100; ++i) EXPECT_NEAR(scaling.apply(values[i]), -of_moved.apply(moved[i]), 1e-9);
 }
 
 }  // namespace

@@ -52,7 +52,8 @@ double entry(const RowBlock<double>& block, Index row, Index feature) {
 
 TEST(Table, FindsOutWhatColumnsAre) {
   const std::vector<std::string> header{"price", "city", "zip", "empty", "note", "y"};
-  const Table rows{{"1.5", "Bonn", "53111", "", "x", "1"}, {"2", "Ulm", "89073", "NA", "y", "2"}, {"-3e2", "7", "1", "", "z", "4"}};
+  const Table rows{
+      {"1.5", "Bonn", "53111", "", "x", "1"}, {"2", "Ulm", "89073", "NA", "y", "2"}, {"-3e2", "7", "1", "", "z", "4"}};
   ColumnOptions options;
   options.target = "y";
   options.categorical = {"zip"};
@@ -154,10 +155,8 @@ TEST(Table, SaysWhereAndWhatWasExpected) {
   options.target = "y";
   options.weight = "w";
   const std::tuple<std::vector<std::string>, int, const char*> cases[] = {
-      {{"spam", "2", "3", "1"}, 1, "--categorical"},
-      {{"1", "inf", "3", "1"}, 2, "finite number"},
-      {{"1", "2", "NaN", "1"}, 3, "missing"},
-      {{"1", "2", "3", "-1"}, 4, "weight of at least 0"},
+      {{"spam", "2", "3", "1"}, 1, "--categorical"},    {{"1", "inf", "3", "1"}, 2, "finite number"},
+      {{"1", "2", "NaN", "1"}, 3, "missing"},           {{"1", "2", "3", "-1"}, 4, "weight of at least 0"},
       {{"1", "2", "3", ""}, 4, "weight of at least 0"},
   };
   for (const auto& [row, column, expected] : cases) {
@@ -196,7 +195,9 @@ TEST(Table, RefusesColumnsThatAreNotThere) {
   for (const ColumnOptions& options :
        {with([](auto& o) { o.target = "z"; }), with([](auto& o) { o.target = ""; }),
         with([](auto& o) { o.categorical = {"z"}; }), with([](auto& o) { o.ignored = {"z*"}; }),
-        with([](auto& o) { o.weight = "z"; }), with([](auto& o) { o.ignored = {"a", "b"}; }),
+        with([](auto& o) { o.weight = "z"; }), with([](auto& o) {
+          o.ignored = {"a", "b"};
+        }),
         with([](auto& o) { o.categorical = {"y"}; })})
     EXPECT_THROW((void)map_of(header, rows, options), std::invalid_argument);
   for (const std::vector<std::string>& right : {std::vector<std::string>{}, {"a", "b"}, {"z"}})

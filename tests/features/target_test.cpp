@@ -69,7 +69,7 @@ TEST(Target, RefusesWithThePlace) {
     EXPECT_NE(std::string(error.what()).find("against the rest"), std::string::npos);
   }
   Target number = fixed_by({"1", "2", "3"});
-  for (const char* text : {"", "NA", "nan", "inf", "-inf", "spam", "1e999"})
+  for (const char* text : {"", "NA", "nan", "inf", "-inf", "spam", "1e999", "1e200"})
     EXPECT_THROW((void)number.encode(text, {file, 7, 1}), DataError) << text;
 }
 

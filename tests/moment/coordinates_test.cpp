@@ -16,7 +16,8 @@ class CoordinatesTest : public testing::TestWithParam<std::tuple<Index, bool, bo
   bool with_squares = std::get<1>(GetParam());
   bool centred = std::get<2>(GetParam());
 
-  CoordinatesTest() : model(test::random_model<double>(dim, rank, 3, left_dim)), rows(test::random_rows<double>(300, dim, 1)) {
+  CoordinatesTest()
+      : model(test::random_model<double>(dim, rank, 3, left_dim)), rows(test::random_rows<double>(300, dim, 1)) {
     if (with_squares) model.squares = {1, -2, 0.5, 3, 0, -1, 0.1};
     Tall<double> X = rows.X;
     for (Index j = 0; j < dim; ++j) X.col(j) = (X.col(j).array() * (0.1 + double(j)) + 2.0 * double(j) - 3).matrix();
@@ -71,8 +72,9 @@ TEST_P(CoordinatesTest, SumsAreThoseOfTheStandardisedRows) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CoordinatesTest,
-                         testing::Values(std::tuple{0, false, true}, std::tuple{0, true, true}, std::tuple{3, false, true},
-                                         std::tuple{0, false, false}, std::tuple{3, false, false}));
+                         testing::Values(std::tuple{0, false, true}, std::tuple{0, true, true},
+                                         std::tuple{3, false, true}, std::tuple{0, false, false},
+                                         std::tuple{3, false, false}));
 
 TEST(Coordinates, LeaveFeaturesOutThatHaveNotVaried) {
   test::OwnedRows<double> rows = test::random_rows<double>(100, 5, 2);

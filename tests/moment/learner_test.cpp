@@ -101,7 +101,8 @@ TEST(MomentLearner, IsNeverWorseThanAConstantOnCorrelatedColumns) {
     MomentLearner<double> learner(options_for(8, 4), std::nullopt);
     feed(learner, correlated(10000, 1).dense());
     const test::OwnedRows<double> fresh = correlated(3000, 2);
-    const double deviation = std::sqrt((as_vector(fresh.targets).array() - as_vector(fresh.targets).mean()).square().mean());
+    const double deviation =
+        std::sqrt((as_vector(fresh.targets).array() - as_vector(fresh.targets).mean()).square().mean());
     EXPECT_LT(rms_error(learner.model(), fresh), 1.01 * deviation) << seed;
   }
 }
@@ -175,7 +176,8 @@ TEST(MomentLearner, AWeightIsSoManyRows) {
 TEST(MomentLearner, GoesOnFromAnArchiveToTheBit) {
   const test::OwnedRows<float> rows = [] {
     const test::OwnedRows<double> planted = planted_rows(3000, test::random_model<double>(6, 2, 5), 1, 0.1);
-    return test::OwnedRows<float>(planted.X.cast<float>(), std::vector<float>(planted.targets.begin(), planted.targets.end()));
+    return test::OwnedRows<float>(planted.X.cast<float>(),
+                                  std::vector<float>(planted.targets.begin(), planted.targets.end()));
   }();
   // In the middle of a batch, at its end, and in the middle of a trial.
   for (const Index stop : {Index(1), Index(50), Index(72), Index(100), Index(1000), Index(2999)}) {

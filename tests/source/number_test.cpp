@@ -46,7 +46,8 @@ TEST(Number, EndsWhereItEnds) {
 
 TEST(Number, KnowsWhatIsNone) {
   double value = 0;
-  for (const char* text : {"", "-", "+", ".", "+-1", "-+1", "--1", "e5", "1e", "1,5", "0x10", "1 ", " 1", "one", "1.2.3"})
+  for (const char* text :
+       {"", "-", "+", ".", "+-1", "-+1", "--1", "e5", "1e", "1,5", "0x10", "1 ", " 1", "one", "1.2.3"})
     EXPECT_FALSE(parse_number(text, value)) << text;
   for (const char* text : {"1.", ".5", "+3", "-0", "1e5", "1E-5", "+.5e+1"})
     EXPECT_TRUE(parse_number(text, value)) << text;
