@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -216,22 +215,26 @@ class Training {
   }
 
   /// One broken row must not undo what all others have taught: a row a thousand times as long as usual is predicted but
-  /// does not count, and a wild target counts as the end of what is usual.
+  /// does not count, and a wild target counts as the end of what is usual. Where many are wild, that is what is usual.
   void tame(RowBlock<Scalar>& block) {
     constexpr double wild = 1e6;  // of squared lengths
+    const auto are_many = [&](std::ptrdiff_t count) { return count > 3 && 100 * count > block.count(); };
     const std::vector<double> lengths = lengths_of(block);
+    const auto is_long = [&](double length) { return usual_length_ > 0 && length > wild * usual_length_; };
+    if (are_many(std::count_if(lengths.begin(), lengths.end(), is_long))) usual_length_ = median_length(block);
     for (std::size_t i = 0; i < lengths.size(); ++i) {
-      if (usual_length_ == 0 || lengths[i] <= wild * usual_length_) continue;
+      if (!is_long(lengths[i])) continue;
       block.weights.resize(lengths.size(), Scalar(1));
       block.weights[i] = 0;
       ++wild_rows_;
     }
-    const double reach = file_.features.target.reach;
-    if (file_.features.target.task == Task::classification ||
-        !(reach < static_cast<double>(std::numeric_limits<Scalar>::max())))
-      return;
-    for (Scalar& target : block.targets)
-      target = std::clamp(target, static_cast<Scalar>(-reach), static_cast<Scalar>(reach));
+
+    Target& target = file_.features.target;
+    if (target.task == Task::classification) return;
+    const auto is_far = [&](Scalar y) { return std::abs(static_cast<double>(y)) > target.reach; };
+    if (are_many(std::count_if(block.targets.begin(), block.targets.end(), is_far))) target.reach = Target().reach;
+    for (Scalar& y : block.targets)
+      if (is_far(y)) y = static_cast<Scalar>(std::copysign(target.reach, static_cast<double>(y)));
   }
 
   void learn(RowBlock<Scalar>& block) {

@@ -130,6 +130,17 @@ TEST(ModelFile, DamagedPartsAreRefused) {
   EXPECT_NE(error_of(file.to_bytes()).find("not finite"), std::string::npos);
 }
 
+TEST(ModelFile, MoreFeaturesThanNamesAreRefused) {
+  ModelFile file = example();
+  for (auto* numbers : {&file.model.weights, &file.model.squares}) numbers->resize(9);
+  file.model.factors.resize(18);
+  std::string bytes = file.to_bytes();
+  const std::string count = "\\\"left_count\\\":6";
+  ASSERT_NE(bytes.find(count), std::string::npos);
+  bytes.replace(bytes.find(count), count.size(), "\\\"left_count\\\":9");
+  EXPECT_NE(error_of(bytes), "");
+}
+
 TEST(ModelFile, NoChangedByteCrashesTheReader) {
   const std::string bytes = example().to_bytes();
   Random random(1, 0);
