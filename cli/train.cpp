@@ -59,7 +59,9 @@ void Train::add_to(CLI::App& verb) {
       ->type_name("FILE");
   verb.add_flag("--resume", options.resume, "Go on with the model in MODEL as if these rows had followed its own");
   add_number(verb, "--checkpoint-every", options.checkpoint_every, "ROWS", "Save the model every so many rows");
-  add_number(verb, "--batch", options.batch, "N", "Rows in one update; default 6 x rank x features");
+  add_number(
+      verb, "--batch", options.batch, "N",
+      "Rows in the first update; default 6 x rank x features, at most 4096; batches grow where steps fall short");
   add_choice(verb, "--precision", options.precision, optional_precisions,
              "Of the numbers in the model; default double");
   add_number(verb, "--threads", options.threads, "T", "Default: all cores");
@@ -88,7 +90,7 @@ void Train::print_start(const TrainStart& start) const {
                       ? ""
                       : fmt::format("; centred and scaled by the first {} rows", start.first_rows));
   if (!start.categories.empty()) print_message("names     {}\n", listed(start.categories));
-  print_message("learning  {}, rank {}{}, {} features so far, moment solver, a step every {} rows\n",
+  print_message("learning  {}, rank {}{}, {} features so far, moment solver, a first step after {} rows\n",
                 word_for(kinds, start.kind), start.rank,
                 start.kind == Kind::gfm ? ", diagonal " + word_for(diagonals, start.diagonal) : "", start.features,
                 start.batch);

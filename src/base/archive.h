@@ -66,7 +66,7 @@ class Archive {
   }
 
  private:
-  const std::vector<double>& saved(const std::string& name, Index size) const {
+  [[nodiscard]] const std::vector<double>& saved(const std::string& name, Index size) const {
     const auto found = arrays_.find(prefix_ + name);
     if (found == arrays_.end() || static_cast<Index>(found->second.size()) != size)
       throw std::runtime_error("the training state lacks '" + prefix_ + name + "', or it has another size");

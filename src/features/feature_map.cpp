@@ -19,7 +19,7 @@ void FeatureMap::fix(std::vector<Column> columns) {
   columns_ = std::move(columns);
   dictionaries_.resize(columns_.size());
   counts_[0] = counts_[1] = 0;
-  bool has_categories[2] = {format == Format::libsvm, format == Format::libsvm && is_bilinear()};
+  std::array<bool, 2> has_categories{format == Format::libsvm, format == Format::libsvm && is_bilinear()};
   for (Column& column : columns_) {
     if (column.role == Column::Role::number)
       column.number_feature = counts_[index_of(side_of(column))]++;

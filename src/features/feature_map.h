@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -107,10 +108,10 @@ class FeatureMap {
   bool fixed_ = false;
   std::vector<Column> columns_;
   std::vector<Dictionary> dictionaries_;  ///< one per column
-  Index counts_[2] = {0, 0};
-  bool grows_[2] = {false, false};
-  Index first_category_[2] = {0, 0};
-  std::vector<std::pair<std::size_t, const std::string*>> category_names_[2];
+  std::array<Index, 2> counts_{};
+  std::array<bool, 2> grows_{};
+  std::array<Index, 2> first_category_{};
+  std::array<std::vector<std::pair<std::size_t, const std::string*>>, 2> category_names_;
 };
 
 /// The same on every machine and in every version: models depend on it.

@@ -180,7 +180,7 @@ class Training {
     start.target = map.target.name;
     start.negative = map.target.negative;
     start.positive = map.target.positive;
-    start.batch = settings_.batch.value_or(6 * settings_.rank * block.dim);
+    start.batch = settings_.batch.value_or(usual_batch(settings_.rank, block.dim));
     start.first_rows = block.count();
     start.rows_before = settings_.rows;
     hooks_.start(start);

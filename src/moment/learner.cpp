@@ -40,13 +40,18 @@ Model<Scalar> on_the_way(const Model<Scalar>& before, const Model<Scalar>& after
 
 }  // namespace
 
+Index usual_batch(Index rank, Index dim) {
+  constexpr Index first = 4096;
+  return std::min(6 * rank * dim, first);
+}
+
 template <typename Scalar>
 MomentLearner<Scalar>::MomentLearner(const MomentOptions& options, std::optional<Index> batch)
     : options_(options), batch_(batch), one_scan_(options, random_start<Scalar>(options, options.rank)) {}
 
 template <typename Scalar>
 Index MomentLearner<Scalar>::batch_rows() const {
-  const Index usual = 6 * one_scan_.model().rank() * one_scan_.model().dim();
+  const Index usual = usual_batch(one_scan_.model().rank(), one_scan_.model().dim());
   return static_cast<Index>(static_cast<double>(batch_.value_or(usual)) * batch_growth_);
 }
 

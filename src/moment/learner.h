@@ -9,6 +9,10 @@
 
 namespace dyad {
 
+/// Rows in the first update: 6kd, or fewer where that is a long wait. A step from too few rows falls short of the whole
+/// way, and the batches grow from there.
+Index usual_batch(Index rank, Index dim);
+
 /// The one-scan solver for data that keeps no promises. Every step is tried on fresh rows before it is taken: along the
 /// way from the old model to the new one the prediction is linear, so those rows tell how far to go. Where features are
 /// independent that is all the way, which is the paper's algorithm; where they are not, less, or nowhere. Steps that
@@ -17,7 +21,7 @@ namespace dyad {
 template <typename Scalar>
 class MomentLearner {
  public:
-  /// Targets are expected to have mean 0 and variance 1, roughly. `batch`: rows in one update, 6kd unless given.
+  /// Targets are expected to have mean 0 and variance 1, roughly. `batch`: rows in the first update, unless the usual.
   MomentLearner(const MomentOptions& options, std::optional<Index> batch);
 
   /// Predicts each row before it is learned, and writes y - f(x).
