@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "words.h"
 
 namespace dyad::cli {
 
@@ -15,6 +16,19 @@ void add_data(CLI::App& verb, DataOptions& data, const std::string& description)
 /// A list of column names: a,b,c, or the option several times.
 void add_columns(CLI::App& verb, const std::string& name, std::vector<std::string>& columns,
                  const std::string& description);
+
+/// What every verb that goes through rows reports.
+template <typename Summary>
+nlohmann::ordered_json json_of_run(const Summary& summary) {
+  nlohmann::ordered_json fields;
+  fields["rows"] = summary.rows;
+  fields["row_reads"] = summary.rows;
+  fields["seconds"] = summary.seconds;
+  fields["rows_per_second"] = static_cast<double>(summary.rows) / summary.seconds;
+  fields["peak_rss_bytes"] = summary.peak_rss_bytes;
+  fields["outcome"] = word_for(outcomes, summary.outcome);
+  return fields;
+}
 
 /// {rmse, mae, r2} or {logloss, auc, accuracy}, and the loss of the best constant.
 nlohmann::ordered_json json_of(const Metrics& metrics);

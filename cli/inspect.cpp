@@ -27,7 +27,7 @@ struct Inspect {
     output.add_to(verb);
   }
 
-  int run() {
+  [[nodiscard]] int run() const {
     const Inspection inspection = inspect(model, top);
     if (!export_path.empty()) export_terms(inspection, export_path);
     print_result(output.json ? json(inspection).dump() : text(inspection));

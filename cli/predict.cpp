@@ -5,7 +5,6 @@
 #include "command.h"
 #include "data_arguments.h"
 #include "exit_code.h"
-#include "words.h"
 
 namespace dyad::cli {
 namespace {
@@ -23,13 +22,7 @@ struct Predict {
   }
 
   [[nodiscard]] static nlohmann::ordered_json json(const PredictSummary& summary) {
-    nlohmann::ordered_json fields;
-    fields["rows"] = summary.rows;
-    fields["row_reads"] = summary.rows;
-    fields["seconds"] = summary.seconds;
-    fields["rows_per_second"] = static_cast<double>(summary.rows) / summary.seconds;
-    fields["peak_rss_bytes"] = summary.peak_rss_bytes;
-    fields["outcome"] = word_for(outcomes, summary.outcome);
+    nlohmann::ordered_json fields = json_of_run(summary);
     fields["unknown_cells"] = summary.unknown_cells;
     return fields;
   }
@@ -43,7 +36,7 @@ struct Predict {
                     summary.unknown_cells);
   }
 
-  int run_predict() {
+  [[nodiscard]] int run_predict() const {
     if (output.json && options.output_path == "-")
       throw std::invalid_argument("with --json nothing else can go to standard output; give a file with -o");
     const PredictSummary summary = predict(options, {interrupted_by_user});
@@ -52,7 +45,7 @@ struct Predict {
     return summary.outcome == Outcome::interrupted ? interrupted : done;
   }
 
-  int run_evaluate() {
+  [[nodiscard]] int run_evaluate() const {
     const EvaluateSummary summary = evaluate(options, {interrupted_by_user});
     report(summary);
     if (output.json) {

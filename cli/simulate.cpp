@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "data_arguments.h"
 #include "exit_code.h"
 #include "planted_options.h"
 
@@ -86,14 +87,8 @@ int Simulate::run() {
   if (stopped && !output.quiet)
     print_message("interrupted{}\n", options.path == "-" ? "" : "; " + options.path + " is as it was before");
   if (output.json) {
-    nlohmann::ordered_json fields;
-    fields["rows"] = summary.rows;
-    fields["row_reads"] = summary.rows;
-    fields["seconds"] = summary.seconds;
-    fields["rows_per_second"] = static_cast<double>(summary.rows) / summary.seconds;
+    nlohmann::ordered_json fields = json_of_run(summary);
     fields["bytes"] = summary.bytes;
-    fields["peak_rss_bytes"] = summary.peak_rss_bytes;
-    fields["outcome"] = stopped ? "interrupted" : "budget";
     print_result(fields.dump());
   }
   return stopped ? interrupted : done;

@@ -122,14 +122,8 @@ void Train::print_summary(const TrainSummary& summary) const {
 }
 
 nlohmann::ordered_json Train::json(const TrainSummary& summary) const {
-  nlohmann::ordered_json fields;
-  fields["rows"] = summary.rows;
-  fields["row_reads"] = summary.row_reads;
+  nlohmann::ordered_json fields = json_of_run(summary);
   fields["all_rows"] = summary.all_rows;
-  fields["seconds"] = summary.seconds;
-  fields["rows_per_second"] = static_cast<double>(summary.rows) / summary.seconds;
-  fields["peak_rss_bytes"] = summary.peak_rss_bytes;
-  fields["outcome"] = word_for(outcomes, summary.outcome);
   fields["solver"] = "moment";
   fields["passes"] = 1;
   fields["features"] = summary.features;

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <random>
 #include <sstream>
 #include <string>
@@ -12,35 +10,18 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "in_folder.h"
 
 namespace dyad::test {
 
-/// A folder of the test's own, gone when it ends.
-class InFolderOfFiles : public testing::Test {
+/// Runs verbs on files that it makes.
+class InFolderOfFiles : public InFolder {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  [[nodiscard]] std::string path(const std::string& name) const { return folder_ + "/" + name; }
-  [[nodiscard]] std::string write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(path(name), std::ios::binary) << bytes;
-    return path(name);
-  }
-  [[nodiscard]] static std::string content(const std::string& file) {
-    std::ostringstream text;
-    text << std::ifstream(file, std::ios::binary).rdbuf();
-    return text.str();
-  }
   [[nodiscard]] static nlohmann::json run_json(const std::string& arguments) {
     const Result result = run_dyad(arguments + " --json --quiet");
     EXPECT_EQ(result.exit_code, 0) << arguments << "\n" << result.err;
     return nlohmann::json::parse(result.out, nullptr, false);
   }
-
- private:
-  const std::string folder_ = testing::TempDir() + "dyad_" +
-                              testing::UnitTest::GetInstance()->current_test_info()->test_suite_name() + "_" +
-                              testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
 /// A table: price = area (1 + rooms) and what the district is worth.

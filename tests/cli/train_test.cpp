@@ -13,7 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-/// Runs verbs on files that it makes.
 class TrainCommand : public InFolderOfFiles {};
 
 TEST_F(TrainCommand, LearnsATableAndPredictsIt) {

@@ -1,33 +1,13 @@
 #pragma once
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 
-#include <gtest/gtest.h>
 #include <zlib.h>
 #include <zstd.h>
 
+#include "in_folder.h"
+
 namespace dyad::test {
-
-/// A folder of the test's own, gone when it ends.
-class InFolder : public testing::Test {
- protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  [[nodiscard]] std::string write(const std::string& name, const std::string& bytes) const {
-    const std::string path = folder_ + "/" + name;
-    std::ofstream(path, std::ios::binary) << bytes;
-    return path;
-  }
-  [[nodiscard]] const std::string& folder() const { return folder_; }
-
- private:
-  const std::string folder_ = testing::TempDir() + "dyad_" +
-                              testing::UnitTest::GetInstance()->current_test_info()->test_suite_name() + "_" +
-                              testing::UnitTest::GetInstance()->current_test_info()->name();
-};
 
 inline std::string gzipped(const std::string& bytes) {
   z_stream stream{};
