@@ -6,8 +6,7 @@ namespace dyad::cli {
 
 void add_data(CLI::App& verb, DataOptions& data, const std::string& description) {
   verb.add_option("DATA", data.paths, description)->required()->type_name("FILE...");
-  static const Choices<std::optional<Format>> choices = optional_choices(formats);
-  add_choice(verb, "--format", data.format, choices,
+  add_choice(verb, "--format", data.format, optional_choices(formats),
              "Default: by the name (.svm .libsvm .csv .tsv .npy, with .gz or .zst behind it)");
   verb.add_option("--target-file", data.target_paths, "npy: the targets, an array for each file of rows")
       ->type_name("FILE")

@@ -32,9 +32,7 @@ struct Train {
 void Train::add_to(CLI::App& verb) {
   add_data(verb, options.data, "Rows to learn from: files, or - for standard input");
   verb.add_option("-m,--model", options.model_path, "The file for the model")->required()->type_name("MODEL");
-  static const auto optional_kinds = optional_choices(kinds);
-  static const auto optional_precisions = optional_choices(precisions);
-  add_choice(verb, "--kind", options.kind, optional_kinds,
+  add_choice(verb, "--kind", options.kind, optional_choices(kinds),
              "gfm: all of b + w'x + x'Mx; sensing: x'Mx alone; phase: (a'x)^2; bilinear: b + w'x + v'z + x'Mz; default "
              "gfm");
   verb.add_option("--target", options.columns.target, "csv, tsv: the column to predict")->type_name("NAME");
@@ -62,7 +60,7 @@ void Train::add_to(CLI::App& verb) {
   add_number(
       verb, "--batch", options.batch, "N",
       "Rows in the first update; default 6 x rank x features, at most 4096; batches grow where steps fall short");
-  add_choice(verb, "--precision", options.precision, optional_precisions,
+  add_choice(verb, "--precision", options.precision, optional_choices(precisions),
              "Of the numbers in the model; default double");
   add_number(verb, "--threads", options.threads, "T", "Default: all cores");
   add_number(verb, "--seed", options.seed, "S", "The same seed, rows and threads give the same model; default 1");
@@ -123,6 +121,7 @@ void Train::print_summary(const TrainSummary& summary) const {
 
 nlohmann::ordered_json Train::json(const TrainSummary& summary) const {
   nlohmann::ordered_json fields = json_of_run(summary);
+  fields["row_reads"] = summary.row_reads;
   fields["all_rows"] = summary.all_rows;
   fields["solver"] = "moment";
   fields["passes"] = 1;
