@@ -1,0 +1,431 @@
+#include "kalman/filter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "base/random.h"
+
+namespace dyad {
+namespace {
+
+constexpr Index vector_width = 4;
+constexpr Index linear_numbers = 4;  // weight, its variance, square, its variance
+
+template <typename Scalar>
+void zero(std::vector<Scalar>& numbers) {
+  std::fill(numbers.begin(), numbers.end(), Scalar(0));
+}
+
+}  // namespace
+
+double KalmanOptions::unknowns_of_row() const { return std::max(100.0, entries * static_cast<double>(rank + 1)); }
+
+/// What one row says, given the parameters. The slope along factor c of feature j is
+/// (slope[c] - curve[c] A_jc x_j) x_j, where curve is 0 for a tied diagonal and for two sides.
+template <typename Scalar>
+struct KalmanFilter<Scalar>::Row {
+  explicit Row(Index width, bool two_sides)
+      : size(static_cast<std::size_t>(two_sides ? 2 * width : width)),
+        projection(size),
+        spread(size),
+        spread_3(size),
+        spread_4(size),
+        own(size),
+        slope(size) {}
+
+  void clear() {
+    zero(projection);
+    zero(spread);
+    zero(spread_3);
+    zero(spread_4);
+    zero(own);
+    linear = linear_variance = 0;
+  }
+
+  std::size_t size;
+  std::vector<Scalar> projection;  ///< sum_j A_jc x_j, side by side
+  std::vector<Scalar> spread;      ///< sum_j P_jc x_j^2
+  std::vector<Scalar> spread_3;    ///< sum_j P_jc x_j^2 (A_jc x_j)
+  std::vector<Scalar> spread_4;    ///< sum_j P_jc x_j^2 (A_jc x_j)^2
+  std::vector<Scalar> own;         ///< sum_j (A_jc x_j)^2
+  std::vector<Scalar> slope;
+  Scalar linear = 0;
+  Scalar linear_variance = 0;
+  double prediction = 0;
+  double variance = 0;  ///< sum P g^2
+};
+
+template <typename Scalar>
+KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const SignedFactors<Scalar>& start, const Prior& prior,
+                                   double noise)
+    : options_(options),
+      prior_(prior),
+      width_((options.rank + vector_width - 1) / vector_width * vector_width),
+      stride_(2 * width_ + linear_numbers),
+      records_(static_cast<std::size_t>(options.dim * stride_)),
+      signs_(static_cast<std::size_t>(width_)),
+      intercept_variance_(options.intercept ? prior.intercept : 0),
+      noise_(noise, options.unknowns_of_row()) {
+  if (options.half_life > 0) last_seen_.resize(static_cast<std::size_t>(options.dim));
+  std::copy(start.signs.begin(), start.signs.end(), signs_.begin());
+  if (start.dim() == options.dim) set(start);
+  for (Index j = 0; j < options.dim; ++j) set_variances(j);
+}
+
+template <typename Scalar>
+KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, double noise)
+    : KalmanFilter(
+          options,
+          [&] {
+            SignedFactors<Scalar> nothing;
+            nothing.signs = options.left_dim > 0 || options.amplitude ? Vector<Scalar>::Ones(options.rank)
+                                                                      : alternating_signs<Scalar>(options.rank);
+            return nothing;
+          }(),
+          prior, noise) {
+  for (Index j = 0; j < options.dim; ++j) start_at_random(j);
+}
+
+template <typename Scalar>
+KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Model<Scalar>& model, double residual_variance,
+                                   const Rows<Scalar>& rows)
+    : KalmanFilter(options, SignedFactors<Scalar>::of(model, options.diagonal, Scalar(0.01)), Prior(),
+                   residual_variance / 2) {
+  std::vector<Scalar> predictions(static_cast<std::size_t>(rows.count()));
+  std::vector<Scalar> variances(predictions.size());
+  predict(rows, predictions, variances);
+  double unit = 0;
+  for (const Scalar variance : variances) unit += static_cast<double>(variance) / static_cast<double>(rows.count());
+  const double share = unit > 0 ? residual_variance / 2 / unit : 1;
+  prior_ = {share, share, share, share};
+  for (Index j = 0; j < options.dim; ++j) set_variances(j);
+  intercept_variance_ *= share;
+}
+
+template <typename Scalar>
+KalmanFilter<Scalar> KalmanFilter<Scalar>::after_fit(const KalmanOptions& options, const SignedFactors<Scalar>& fit,
+                                                     double noise, const Rows<Scalar>& rows) {
+  KalmanFilter filter(options, fit, Prior(), noise);
+  if (options.diagonal == Diagonal::tied)
+    filter.template narrow<false>(rows);
+  else
+    filter.template narrow<true>(rows);
+  return filter;
+}
+
+/// The variances that remain behind rows that were fitted: 1 / (1/P + sum g^2 / noise).
+template <typename Scalar>
+template <bool untied>
+void KalmanFilter<Scalar>::narrow(const Rows<Scalar>& rows) {
+  Row row(width_, options_.left_dim > 0);
+  std::vector<double> sums(records_.size());
+  double weight_of_all = 0;
+  for (Index i = 0; i < rows.count(); ++i) {
+    look<untied>(rows, i, row);
+    finish_look(row, std::nullopt);
+    const auto weight = static_cast<double>(rows.weight(i));
+    weight_of_all += weight;
+    rows.for_each_entry(i, [&](Index j, Scalar x) {
+      const Scalar* A = record(j);
+      double* sum = sums.data() + j * stride_;
+      const Scalar* slope = row.slope.data() + side_of(j) * width_;
+      for (Index c = 0; c < options_.rank; ++c) {
+        const auto g = static_cast<double>((slope[c] - (untied ? curve(c) * A[c] * x : Scalar(0))) * x);
+        sum[width_ + c] += weight * g * g;
+      }
+      const auto square = static_cast<double>(x) * static_cast<double>(x);
+      sum[weight_at() + 1] += weight * square;
+      sum[square_at() + 1] += weight * (square - options_.square_centre) * (square - options_.square_centre);
+    });
+  }
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    if (sums[i] > 0 && records_[i] > 0)
+      records_[i] = static_cast<Scalar>(1 / (1 / static_cast<double>(records_[i]) + sums[i] / noise_.value()));
+  if (intercept_variance_ > 0) intercept_variance_ = 1 / (1 / intercept_variance_ + weight_of_all / noise_.value());
+}
+
+template <typename Scalar>
+void KalmanFilter<Scalar>::set(const SignedFactors<Scalar>& start) {
+  intercept_ = static_cast<double>(start.intercept);
+  for (Index j = 0; j < options_.dim; ++j) {
+    Scalar* feature = record(j);
+    for (Index c = 0; c < options_.rank; ++c) feature[c] = start.A(j, c);
+    feature[weight_at()] = start.weights[j];
+    if (options_.diagonal != Diagonal::free) continue;
+    feature[square_at()] = start.squares[j];
+    intercept_ += static_cast<double>(start.squares[j]) * options_.square_centre;
+  }
+}
+
+template <typename Scalar>
+void KalmanFilter<Scalar>::set_variances(Index j) {
+  Scalar* feature = record(j);
+  std::fill(feature + width_, feature + width_ + options_.rank, static_cast<Scalar>(prior_.factors));
+  if (options_.linear) feature[weight_at() + 1] = static_cast<Scalar>(prior_.weights);
+  if (options_.diagonal == Diagonal::free) feature[square_at() + 1] = static_cast<Scalar>(prior_.squares);
+}
+
+/// The same numbers for the same feature, whenever it first appears.
+template <typename Scalar>
+void KalmanFilter<Scalar>::start_at_random(Index j) {
+  constexpr double part_of_prior = 0.5;
+  const bool right = side_of(j) == 1;
+  const Index own = right ? j - options_.left_dim : j;
+  Random random(options_.seed, start_stream - 2 - static_cast<std::uint64_t>(2 * own + (right ? 1 : 0)));
+  const double deviation = part_of_prior * std::sqrt(prior_.factors);
+  for (Index c = 0; c < options_.rank; ++c) record(j)[c] = static_cast<Scalar>(deviation * random.normal());
+}
+
+template <typename Scalar>
+void KalmanFilter<Scalar>::grow(Index dim, Index left_dim) {
+  const Index left_before = options_.left_dim > 0 ? options_.left_dim : options_.dim;
+  const Index left_after = options_.left_dim > 0 ? left_dim : dim;
+  const Index right_before = options_.dim - left_before;
+  const Index right_after = dim - left_after;
+  if (left_before == left_after && right_before == right_after) return;
+  const auto make_room = [&](auto& numbers, Index per_feature, auto value) {
+    const auto at = [&](Index feature) { return numbers.begin() + feature * per_feature; };
+    numbers.insert(numbers.end(), static_cast<std::size_t>((right_after - right_before) * per_feature), value);
+    numbers.insert(at(left_before), static_cast<std::size_t>((left_after - left_before) * per_feature), value);
+  };
+  make_room(records_, stride_, Scalar(0));
+  if (options_.half_life > 0) make_room(last_seen_, 1, rows_);
+  options_.dim = dim;
+  options_.left_dim = left_dim;
+  const auto begin = [&](Index first, Index last) {
+    for (Index j = first; j < last; ++j) {
+      start_at_random(j);
+      set_variances(j);
+    }
+  };
+  begin(left_before, left_after);
+  begin(left_after + right_before, dim);
+}
+
+template <typename Scalar>
+template <bool untied>
+void KalmanFilter<Scalar>::look(const Rows<Scalar>& rows, Index i, Row& row) const {
+  row.clear();
+  const bool has_squares = options_.diagonal == Diagonal::free;
+  const auto square_centre = static_cast<Scalar>(options_.square_centre);
+  Scalar linear = 0;
+  Scalar linear_variance = 0;
+  rows.for_each_entry(i, [&](Index j, Scalar x) {
+    const Scalar* __restrict A = record(j);
+    const Scalar* __restrict P = A + width_;
+    const Index side = side_of(j) * width_;
+    Scalar* __restrict projection = row.projection.data() + side;
+    Scalar* __restrict spread = row.spread.data() + side;
+    if constexpr (untied) {
+      Scalar* __restrict spread_3 = row.spread_3.data();
+      Scalar* __restrict spread_4 = row.spread_4.data();
+      Scalar* __restrict own = row.own.data();
+      for (Index c = 0; c < width_; ++c) {
+        const Scalar a = A[c] * x;
+        const Scalar p = P[c] * x * x;
+        projection[c] += a;
+        own[c] += a * a;
+        spread[c] += p;
+        spread_3[c] += p * a;
+        spread_4[c] += p * a * a;
+      }
+    } else {
+      for (Index c = 0; c < width_; ++c) {
+        projection[c] += A[c] * x;
+        spread[c] += P[c] * x * x;
+      }
+    }
+    const Scalar* w = A + weight_at();
+    linear += w[0] * x;
+    linear_variance += w[1] * x * x;
+    if (has_squares) {
+      const Scalar square = x * x - square_centre;
+      linear += w[2] * square;
+      linear_variance += w[3] * square * square;
+    }
+  });
+  row.linear = linear;
+  row.linear_variance = linear_variance;
+}
+
+/// Prediction, slopes and variance, from the sums over the row's entries.
+template <typename Scalar>
+void KalmanFilter<Scalar>::finish_look(Row& row, std::optional<Scalar> target) const {
+  const bool two_sides = options_.left_dim > 0;
+  double prediction = intercept_ + static_cast<double>(row.linear);
+  double variance = intercept_variance_ + static_cast<double>(row.linear_variance);
+  for (Index c = 0; c < options_.rank; ++c) {
+    const auto at = static_cast<std::size_t>(c);
+    const auto sign = static_cast<double>(signs_[at]);
+    const auto p = static_cast<double>(row.projection[at]);
+    if (two_sides) {
+      const auto other = static_cast<std::size_t>(width_ + c);
+      const auto q = static_cast<double>(row.projection[other]);
+      prediction += sign * p * q;
+      variance += q * q * static_cast<double>(row.spread[at]) + p * p * static_cast<double>(row.spread[other]);
+      row.slope[at] = static_cast<Scalar>(sign * q);
+      row.slope[other] = static_cast<Scalar>(sign * p);
+      continue;
+    }
+    double slope = 2 * sign * p;
+    // The secant to the nearer of the two answers: the step for sqrt(y) = |a'x|, whose slope never vanishes.
+    if (options_.amplitude && target)
+      slope = std::copysign(std::sqrt(std::max(0.0, static_cast<double>(*target))) + std::abs(p), p);
+    prediction += sign * (p * p - static_cast<double>(row.own[at]));
+    const double bend = options_.diagonal == Diagonal::tied ? 0 : 2 * sign;
+    variance += std::max(0.0, slope * slope * static_cast<double>(row.spread[at]) -
+                                  2 * slope * bend * static_cast<double>(row.spread_3[at]) +
+                                  bend * bend * static_cast<double>(row.spread_4[at]));
+    row.slope[at] = static_cast<Scalar>(slope);
+  }
+  row.prediction = prediction;
+  row.variance = variance;
+}
+
+/// theta += P g gain, P -= (P g)^2 shrink.
+template <typename Scalar>
+template <bool untied>
+void KalmanFilter<Scalar>::move(const Rows<Scalar>& rows, Index i, const Row& row, Scalar gain, Scalar shrink) {
+  intercept_ += intercept_variance_ * static_cast<double>(gain);
+  intercept_variance_ -= intercept_variance_ * intercept_variance_ * static_cast<double>(shrink);
+  const bool has_squares = options_.diagonal == Diagonal::free;
+  const auto square_centre = static_cast<Scalar>(options_.square_centre);
+  rows.for_each_entry(i, [&](Index j, Scalar x) {
+    Scalar* __restrict A = record(j);
+    Scalar* __restrict P = A + width_;
+    const Scalar* __restrict slope = row.slope.data() + side_of(j) * width_;
+    const Scalar* __restrict signs = signs_.data();
+    for (Index c = 0; c < width_; ++c) {
+      const Scalar g = untied ? (slope[c] - 2 * signs[c] * A[c] * x) * x : slope[c] * x;
+      const Scalar Pg = P[c] * g;
+      A[c] += Pg * gain;
+      P[c] -= Pg * Pg * shrink;
+    }
+    Scalar* w = A + weight_at();
+    const auto step = [&](Scalar* parameter, Scalar g) {
+      const Scalar Pg = parameter[1] * g;
+      parameter[0] += Pg * gain;
+      parameter[1] -= Pg * Pg * shrink;
+    };
+    step(w, x);
+    if (has_squares) step(w + 2, x * x - square_centre);
+  });
+}
+
+/// Variances double with every half-life since the feature was last seen, up to what they were before any data.
+template <typename Scalar>
+void KalmanFilter<Scalar>::forget(const Rows<Scalar>& rows, Index i) {
+  const auto faded = [](auto variance, double growth, double most) {
+    return static_cast<decltype(variance)>(std::min(static_cast<double>(variance) * growth, most));
+  };
+  if (intercept_variance_ > 0)
+    intercept_variance_ = faded(intercept_variance_, std::exp2(1 / options_.half_life), prior_.intercept);
+  rows.for_each_entry(i, [&](Index j, Scalar) {
+    double& last = last_seen_[static_cast<std::size_t>(j)];
+    const double growth = std::exp2((rows_ - last) / options_.half_life);
+    last = rows_;
+    Scalar* feature = record(j);
+    for (Index c = 0; c < options_.rank; ++c) feature[width_ + c] = faded(feature[width_ + c], growth, prior_.factors);
+    feature[weight_at() + 1] = faded(feature[weight_at() + 1], growth, prior_.weights);
+    feature[square_at() + 1] = faded(feature[square_at() + 1], growth, prior_.squares);
+  });
+}
+
+template <typename Scalar>
+template <bool untied>
+void KalmanFilter<Scalar>::learn_all(const Rows<Scalar>& rows, std::span<Scalar> predictions) {
+  Row row(width_, options_.left_dim > 0);
+  for (Index i = 0; i < rows.count(); ++i) {
+    rows_ += 1;
+    if (options_.half_life > 0) forget(rows, i);
+    const Scalar target = rows.targets()[static_cast<std::size_t>(i)];
+    look<untied>(rows, i, row);
+    finish_look(row, target);
+    predictions[static_cast<std::size_t>(i)] = static_cast<Scalar>(row.prediction);
+    const auto weight = static_cast<double>(rows.weight(i));
+    const auto y = static_cast<double>(target);
+    if (!(weight > 0) || !std::isfinite(row.prediction) || !std::isfinite(row.variance)) continue;
+    if (options_.task == Task::classification) {
+      const double p = 1 / (1 + std::exp(-row.prediction));
+      const double a = weight * p * (1 - p);
+      const double narrower = 1 / (1 + a * row.variance);
+      move<untied>(rows, i, row, static_cast<Scalar>(weight * ((y > 0 ? 1 : 0) - p) * narrower),
+                   static_cast<Scalar>(a * narrower));
+      continue;
+    }
+    const bool says_nothing = (y >= options_.high && row.prediction >= y) || (y <= options_.low && row.prediction <= y);
+    if (says_nothing) continue;
+    const double residual = y - row.prediction;
+    const double all = noise_.value() / weight + row.variance;
+    move<untied>(rows, i, row, static_cast<Scalar>(residual / all), static_cast<Scalar>(1 / all));
+    noise_.observe(weight * residual * residual, weight * row.variance);
+  }
+}
+
+template <typename Scalar>
+void KalmanFilter<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predictions) {
+  if (rows.dim() != options_.dim)
+    throw std::invalid_argument("the rows have another number of features than the filter");
+  if (options_.diagonal == Diagonal::tied)
+    learn_all<false>(rows, predictions);
+  else
+    learn_all<true>(rows, predictions);
+}
+
+template <typename Scalar>
+void KalmanFilter<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predictions,
+                                   std::span<Scalar> variances) const {
+  Row row(width_, options_.left_dim > 0);
+  for (Index i = 0; i < rows.count(); ++i) {
+    if (options_.diagonal == Diagonal::tied)
+      look<false>(rows, i, row);
+    else
+      look<true>(rows, i, row);
+    finish_look(row, std::nullopt);
+    predictions[static_cast<std::size_t>(i)] = static_cast<Scalar>(row.prediction);
+    variances[static_cast<std::size_t>(i)] = static_cast<Scalar>(row.variance);
+  }
+}
+
+template <typename Scalar>
+Model<Scalar> KalmanFilter<Scalar>::model() const {
+  SignedFactors<Scalar> parts;
+  parts.left_dim = options_.left_dim;
+  parts.diagonal = options_.diagonal;
+  parts.weights.resize(options_.dim);
+  parts.A.resize(options_.dim, options_.rank);
+  parts.signs = as_vector(signs_).head(options_.rank);
+  if (options_.diagonal == Diagonal::free) parts.squares.resize(options_.dim);
+  double intercept = intercept_;
+  for (Index j = 0; j < options_.dim; ++j) {
+    const Scalar* feature = record(j);
+    for (Index c = 0; c < options_.rank; ++c) parts.A(j, c) = feature[c];
+    parts.weights[j] = feature[weight_at()];
+    if (options_.diagonal != Diagonal::free) continue;
+    parts.squares[j] = feature[square_at()];
+    intercept -= static_cast<double>(feature[square_at()]) * options_.square_centre;
+  }
+  parts.intercept = static_cast<Scalar>(intercept);
+  return parts.model();
+}
+
+template <typename Scalar>
+void KalmanFilter<Scalar>::archive(Archive& archive) {
+  archive.number("intercept", intercept_);
+  archive.number("intercept_variance", intercept_variance_);
+  archive.number("rows", rows_);
+  archive.number("prior_intercept", prior_.intercept);
+  archive.number("prior_weights", prior_.weights);
+  archive.number("prior_squares", prior_.squares);
+  archive.number("prior_factors", prior_.factors);
+  archive.vector("signs", signs_, width_);
+  archive.vector("features", records_, options_.dim * stride_);
+  if (options_.half_life > 0) archive.vector("last_seen", last_seen_, options_.dim);
+  archive.group("noise", [&] { noise_.archive(archive); });
+}
+
+template class KalmanFilter<float>;
+template class KalmanFilter<double>;
+
+}  // namespace dyad

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <dyad/data.h>
+#include <dyad/model.h>
+#include <dyad/moment.h>
+
+#include "base/archive.h"
+#include "kalman/noise.h"
+#include "model/signed_factors.h"
+
+namespace dyad {
+
+struct KalmanOptions {
+  Index dim = 0;
+  Index left_dim = 0;  ///< as in Model
+  Index rank = 8;
+  bool linear = true;
+  bool intercept = true;
+  bool amplitude = false;  ///< rank 1, positive, measurements only: steps aim at sqrt(y) = |a'x|
+  Diagonal diagonal = Diagonal::tied;
+  Task task = Task::regression;
+  double square_centre = 0;                               ///< free diagonal: what x_j^2 is measured from
+  double low = -std::numeric_limits<double>::infinity();  ///< targets here may be anything below
+  double high = std::numeric_limits<double>::infinity();  ///< targets here may be anything above
+  double half_life = 0;                                   ///< rows after which data counts half; 0: it always counts
+  double entries = 1;                                     ///< non-zeros in a usual row
+  std::uint64_t seed = 1;
+
+  /// Numbers that a usual row moves.
+  [[nodiscard]] double unknowns_of_row() const;
+};
+
+/// Variances of the parameters before any data.
+struct Prior {
+  double intercept = 1;
+  double weights = 1;
+  double squares = 1;
+  double factors = 1;
+};
+
+/// One pass over rows, each seen once, with no step size: a mean and a variance for each parameter, and for each row
+/// the Kalman update of the linearised model (method, section "Kalman").
+template <typename Scalar>
+class KalmanFilter {
+ public:
+  /// From nothing: small random factors of both signs. `noise`: of the targets' variance.
+  KalmanFilter(const KalmanOptions& options, const Prior& prior, double noise);
+
+  /// From a model whose residuals on fresh rows, like `rows`, have this variance. Half of it is given to the
+  /// parameters.
+  KalmanFilter(const KalmanOptions& options, const Model<Scalar>& model, double residual_variance,
+               const Rows<Scalar>& rows);
+
+  /// From the best fit to `rows`, with what they leave open.
+  static KalmanFilter after_fit(const KalmanOptions& options, const SignedFactors<Scalar>& fit, double noise,
+                                const Rows<Scalar>& rows);
+
+  /// Learns the rows one after the other, and writes what each was predicted to be before it was learned.
+  void learn(const Rows<Scalar>& rows, std::span<Scalar> predictions);
+
+  /// Regression: the target and the variance around it without the noise. Classes: the log-odds likewise.
+  void predict(const Rows<Scalar>& rows, std::span<Scalar> predictions, std::span<Scalar> variances) const;
+
+  void grow(Index dim, Index left_dim);
+  [[nodiscard]] Model<Scalar> model() const;
+  [[nodiscard]] double noise_variance() const { return noise_.value(); }
+  [[nodiscard]] const KalmanOptions& options() const { return options_; }
+  void archive(Archive& archive);
+
+ private:
+  struct Row;
+
+  KalmanFilter(const KalmanOptions& options, const SignedFactors<Scalar>& start, const Prior& prior, double noise);
+
+  [[nodiscard]] Scalar* record(Index j) { return records_.data() + j * stride_; }
+  [[nodiscard]] const Scalar* record(Index j) const { return records_.data() + j * stride_; }
+  [[nodiscard]] Index weight_at() const { return 2 * width_; }
+  [[nodiscard]] Index square_at() const { return 2 * width_ + 2; }
+  [[nodiscard]] Index side_of(Index j) const { return options_.left_dim > 0 && j >= options_.left_dim ? 1 : 0; }
+  [[nodiscard]] Scalar curve(Index c) const { return 2 * signs_[static_cast<std::size_t>(c)]; }
+  void set(const SignedFactors<Scalar>& start);
+  void set_variances(Index j);
+  void start_at_random(Index j);
+  template <bool untied>
+  void narrow(const Rows<Scalar>& rows);
+  template <bool untied>
+  void look(const Rows<Scalar>& rows, Index i, Row& row) const;
+  void finish_look(Row& row, std::optional<Scalar> target) const;
+  template <bool untied>
+  void move(const Rows<Scalar>& rows, Index i, const Row& row, Scalar gain, Scalar shrink);
+  template <bool untied>
+  void learn_all(const Rows<Scalar>& rows, std::span<Scalar> predictions);
+  void forget(const Rows<Scalar>& rows, Index i);
+
+  KalmanOptions options_;
+  Prior prior_;
+  Index width_;                  ///< the rank, rounded up to full vectors
+  Index stride_;                 ///< numbers per feature
+  std::vector<Scalar> records_;  ///< per feature: factors, their variances, weight and variance, square and variance
+  std::vector<Scalar> signs_;    ///< 0 beyond the rank
+  double intercept_ = 0;
+  double intercept_variance_ = 0;
+  double rows_ = 0;
+  std::vector<double> last_seen_;  ///< with a half-life: the row at which each feature was last brought up to date
+  NoiseTracker noise_;
+};
+
+}  // namespace dyad

@@ -1,0 +1,76 @@
+#include "model/signed_factors.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/low_rank.h"
+#include "model/sides.h"
+
+namespace dyad {
+
+template <typename Scalar>
+Vector<Scalar> alternating_signs(Index rank) {
+  Vector<Scalar> signs(rank);
+  for (Index c = 0; c < rank; ++c) signs[c] = c % 2 == 0 ? Scalar(1) : Scalar(-1);
+  return signs;
+}
+
+template <typename Scalar>
+SignedFactors<Scalar> SignedFactors<Scalar>::of(const Model<Scalar>& model, Diagonal diagonal, Scalar least) {
+  SignedFactors parts;
+  parts.left_dim = model.left_dim;
+  parts.diagonal = diagonal;
+  parts.intercept = model.intercept;
+  parts.weights = as_vector(model.weights);
+  const Vector<Scalar> strengths = as_vector(model.spectrum).cwiseAbs();
+  const Scalar floor = least * (strengths.size() > 0 ? strengths.maxCoeff() : Scalar(0));
+  parts.signs = as_vector(model.spectrum).unaryExpr([](Scalar s) { return s < 0 ? Scalar(-1) : Scalar(1); });
+  parts.A = as_tall(model.factors, model.dim(), model.rank()) * strengths.cwiseMax(floor).cwiseSqrt().asDiagonal();
+  if (diagonal == Diagonal::free) {
+    parts.squares = diagonal_of_interactions(model);
+    if (!model.squares.empty()) parts.squares += as_vector(model.squares);
+  }
+  return parts;
+}
+
+template <typename Scalar>
+Model<Scalar> SignedFactors<Scalar>::model() const {
+  Model<Scalar> model(dim(), rank(), left_dim);
+  model.intercept = intercept;
+  as_vector(model.weights) = weights;
+  set_interactions(model, best_rank_k<Scalar>(Sides(model), A, signs.asDiagonal(), rank(), Keep::largest));
+  if (diagonal == Diagonal::tied) return model;
+  model.squares.resize(model.weights.size());
+  as_vector(model.squares) = -diagonal_of_interactions(model);
+  if (diagonal == Diagonal::free) as_vector(model.squares) += squares;
+  return model;
+}
+
+template <typename Scalar>
+void undo_scaling(Model<Scalar>& model, const Vector<Scalar>& centre, const Vector<Scalar>& scale) {
+  const Sides sides(model);
+  const Index k = model.rank();
+  const Vector<Scalar> inverse = scale.cwiseInverse();
+  const Small<Scalar> C = inverse.asDiagonal() * as_tall(model.factors, model.dim(), k);
+  const Small<Scalar> core = as_vector(model.spectrum).asDiagonal();
+  const Vector<Scalar> diagonal = model.squares.empty()
+                                      ? Vector<Scalar>()
+                                      : Vector<Scalar>(diagonal_of_interactions(model) + as_vector(model.squares));
+  as_vector(model.weights).array() *= inverse.array();
+  set_interactions(model, best_rank_k<Scalar>(sides, C, core, k, Keep::largest));
+  if (!model.squares.empty())
+    as_vector(model.squares) = (diagonal.array() * inverse.array().square()).matrix() - diagonal_of_interactions(model);
+  const Vector<Scalar> slope = interaction_slope(model, centre);
+  // The second-order terms at the centre are half of their slope there, for they are homogeneous.
+  model.intercept += slope.dot(centre) / 2 - as_vector(model.weights).dot(centre);
+  as_vector(model.weights) -= slope;
+}
+
+template struct SignedFactors<float>;
+template struct SignedFactors<double>;
+template Vector<float> alternating_signs(Index);
+template Vector<double> alternating_signs(Index);
+template void undo_scaling(Model<float>&, const Vector<float>&, const Vector<float>&);
+template void undo_scaling(Model<double>&, const Vector<double>&, const Vector<double>&);
+
+}  // namespace dyad

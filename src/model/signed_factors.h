@@ -1,0 +1,39 @@
+#pragma once
+
+#include <dyad/model.h>
+#include <dyad/moment.h>
+
+#include "base/archive.h"
+#include "base/linear_algebra.h"
+
+namespace dyad {
+
+/// The same model in the form in which single rows and Gauss-Newton steps move it: M = A diag(signs) A', or
+/// M = A_left diag(signs) A_right' with the two one above the other. Every number in it is free.
+template <typename Scalar>
+struct SignedFactors {
+  Index left_dim = 0;  ///< as in Model
+  Diagonal diagonal = Diagonal::tied;
+  Scalar intercept = 0;
+  Vector<Scalar> weights;
+  Vector<Scalar> squares;  ///< the coefficient of x_j^2 where the diagonal is free; else empty
+  Tall<Scalar> A;
+  Vector<Scalar> signs;
+
+  [[nodiscard]] Index dim() const { return weights.size(); }
+  [[nodiscard]] Index rank() const { return signs.size(); }
+
+  /// Factors of strength 0 have no slope to move along, so each is given `least` of the strongest one's.
+  static SignedFactors of(const Model<Scalar>& model, Diagonal diagonal, Scalar least);
+  [[nodiscard]] Model<Scalar> model() const;
+};
+
+/// +1, -1, +1, ...
+template <typename Scalar>
+Vector<Scalar> alternating_signs(Index rank);
+
+/// What x -> (x - centre) / scale did to the features is undone: the same function of the features as they were.
+template <typename Scalar>
+void undo_scaling(Model<Scalar>& model, const Vector<Scalar>& centre, const Vector<Scalar>& scale);
+
+}  // namespace dyad

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <dyad/rows.h>
+
+namespace dyad {
+
+/// Rows that are worth a second look, copied in the layout in which they came.
+template <typename Scalar>
+class KeptRows {
+ public:
+  void append(const Rows<Scalar>& rows) {
+    if (count_ == 0) sparse_ = rows.is_sparse();
+    for (Index i = 0; i < rows.count(); ++i) {
+      rows.for_each_entry(i, [&](Index j, Scalar x) {
+        if (sparse_) columns_.push_back(static_cast<std::int32_t>(j));
+        values_.push_back(x);
+      });
+      if (sparse_) offsets_.push_back(static_cast<Index>(values_.size()));
+      weights_.push_back(rows.weight(i));
+    }
+    targets_.insert(targets_.end(), rows.targets().begin(), rows.targets().end());
+    count_ += rows.count();
+  }
+
+  [[nodiscard]] Index count() const { return count_; }
+
+  /// What so many rows like these take.
+  [[nodiscard]] static double bytes_for(double rows, double entries_of_row, bool sparse) {
+    const double entry = sizeof(Scalar) + (sparse ? sizeof(std::int32_t) : 0);
+    return rows * (entries_of_row * entry + 2 * sizeof(Scalar) + (sparse ? sizeof(Index) : 0));
+  }
+
+  [[nodiscard]] Rows<Scalar> view(Index dim) const {
+    const Rows<Scalar> rows = sparse_ ? Rows<Scalar>::sparse(offsets_, columns_, values_, dim, targets_)
+                                      : Rows<Scalar>::dense(values_, dim, targets_);
+    return rows.weighted(weights_);
+  }
+
+ private:
+  Index count_ = 0;
+  bool sparse_ = false;
+  std::vector<Index> offsets_{0};
+  std::vector<std::int32_t> columns_;
+  std::vector<Scalar> values_;
+  std::vector<Scalar> targets_;
+  std::vector<Scalar> weights_;
+};
+
+}  // namespace dyad
