@@ -1,5 +1,9 @@
 #include "data_arguments.h"
 
+#include <cctype>
+#include <cmath>
+#include <string_view>
+
 #include "words.h"
 
 namespace dyad::cli {
@@ -17,6 +21,25 @@ void add_data(CLI::App& verb, DataOptions& data, const std::string& description)
 void add_columns(CLI::App& verb, const std::string& name, std::vector<std::string>& columns,
                  const std::string& description) {
   verb.add_option(name, columns, description)->type_name("COLS")->delimiter(',')->allow_extra_args(false);
+}
+
+void add_size(CLI::App& verb, const std::string& name, double& bytes, const std::string& description) {
+  const auto read = [&bytes, name](const std::string& given) {
+    std::string number = given;
+    if (number.size() > 1 && (number.back() == 'B' || number.back() == 'b')) number.pop_back();
+    double unit = 1;
+    constexpr std::string_view letters = "KMGT";
+    const char last = number.empty() ? ' ' : static_cast<char>(std::toupper(static_cast<unsigned char>(number.back())));
+    if (const auto place = letters.find(last); place != std::string_view::npos) {
+      unit = std::pow(1000.0, static_cast<double>(place + 1));
+      number.pop_back();
+    }
+    const auto value = parse_number<double>(number);
+    if (!value || !(*value >= 0))
+      throw CLI::ValidationError(name, fmt::format("expected a size such as 0, 200M or 1.5G, got '{}'", given));
+    bytes = *value * unit;
+  };
+  verb.add_option_function<std::string>(name, read, description)->type_name("SIZE");
 }
 
 nlohmann::ordered_json json_of(const Metrics& metrics) {

@@ -30,6 +30,9 @@ nlohmann::ordered_json json_of_run(const Summary& summary) {
   return fields;
 }
 
+/// A number of bytes, with K, M, G or T behind it for thousands, millions and so on.
+void add_size(CLI::App& verb, const std::string& name, double& bytes, const std::string& description);
+
 /// {rmse, mae, r2} or {logloss, auc, accuracy}, and the loss of the best constant.
 nlohmann::ordered_json json_of(const Metrics& metrics);
 

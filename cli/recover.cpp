@@ -15,7 +15,10 @@
 namespace dyad::cli {
 namespace {
 
-const Choices<Solver> solvers{{"moment", Solver::moment}, {"auto", Solver::moment}};
+const Choices<Solver> solvers{{"auto", Solver::automatic},
+                              {"moment", Solver::moment},
+                              {"kalman", Solver::kalman},
+                              {"newton", Solver::newton}};
 const Choices<Update> updates{{"one-scan", Update::one_scan}, {"paper", Update::paper}};
 const Choices<Moments> all_moments{
     {"auto", Moments::automatic}, {"gaussian", Moments::gaussian}, {"estimated", Moments::estimated}};
@@ -29,6 +32,7 @@ struct Recover {
   int run();
 
  private:
+  [[nodiscard]] std::string how() const;
   void print_banner() const;
   void print_line(const RecoveryPoint& point);
   void print_theory_line(const RecoveryPoint& point) const;
@@ -47,8 +51,13 @@ void Recover::add_to(CLI::App& verb) {
       add_number(verb, "--tolerance", options.tolerance, "E",
                  "Stop when |w - w*| + |M - M*|_2 is down to this, default 1e-6; exit 1 if given and not reached");
   add_number(verb, "--batch", options.batch, "N", "Rows in one update; default 6kd (bilinear: d = D1 + D2)");
-  add_choice(verb, "--solver", options.solver, solvers, "Who learns; auto is moment");
-  add_choice(verb, "--update", options.update, updates, "The moment solver's update; default one-scan");
+  add_choice(verb, "--solver", options.solver, solvers,
+             "Who learns: moment is the paper; kalman goes row by row and keeps nothing; newton keeps all rows; auto keeps "
+             "a few at the start if --memory allows it, then is kalman; --batch, --update, --moments and --theory mean "
+             "moment");
+  add_choice(verb, "--update", options.update, optional_choices(updates),
+             "The moment solver's update; default one-scan");
+  add_size(verb, "--memory", options.memory, "For rows that are kept, such as 200M; 0: none; default 1G");
   add_choice(verb, "--moments", options.moments, all_moments,
              "Third and fourth moments of the features: as for Gaussian ones, or estimated; default auto");
   verb.add_flag("--theory", options.theory, "Show the proof's constants and bounds beside what is measured");
@@ -56,9 +65,28 @@ void Recover::add_to(CLI::App& verb) {
   output.add_to(verb);
 }
 
+/// Who learns, and why.
+std::string Recover::how() const {
+  const std::string asked = options.solver == Solver::automatic ? "auto: " : "";
+  switch (options.chosen_solver()) {
+    case Solver::moment:
+      return fmt::format("{}moment solver{}, {} update, batches of {} rows ({:.3g} kd)", asked,
+                         asked.empty() ? "" : ", for what is asked is its own",
+                         word_for(updates, options.update.value_or(Update::one_scan)), options.batch_rows(),
+                         static_cast<double>(options.batch_rows()) / static_cast<double>(options.problem.kd()));
+    case Solver::newton:
+      return "newton: all rows are kept";
+    case Solver::kalman:
+      return "kalman: row by row, from what the moments find, nothing kept";
+    case Solver::automatic:
+      break;
+  }
+  return options.memory > 0 ? "auto: the first rows are kept for Gauss-Newton as memory allows, then kalman"
+                            : "auto: kalman from what the moments find, for no row may be kept";
+}
+
 void Recover::print_banner() const {
   const PlantedOptions& problem = options.problem;
-  const auto kd = static_cast<double>(problem.kd());
   std::string extras;
   if (!problem.is_bilinear()) extras += fmt::format(", {} signs", word_for(all_signs, problem.signs));
   if (problem.features != Features::gaussian)
@@ -69,9 +97,7 @@ void Recover::print_banner() const {
   if (problem.residual > 0) extras += fmt::format(", residual {:g}", problem.residual);
   print_message("planted   {}: d = {}, k = {}, condition {:g}{}, seed {}\n", word_for(kinds, problem.kind),
                 dims(problem), problem.rank, problem.condition, extras, problem.seed);
-  print_message("learning  {} solver, {} update, {} unknowns, batches of {} rows ({:.3g} kd), {} threads\n",
-                word_for(solvers, options.solver), word_for(updates, options.update), options.unknowns(),
-                options.batch_rows(), static_cast<double>(options.batch_rows()) / kd,
+  print_message("learning  {}, {} unknowns, {} threads\n", how(), options.unknowns(),
                 options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency()));
   if (const std::string warning = options.warning(); !warning.empty()) print_message("warning   {}\n", warning);
   if (options.theory)
@@ -96,7 +122,8 @@ void Recover::print_line(const RecoveryPoint& point) {
   print_message("{:>10} {:>8.1f} {:>9.2e} {:>9.2e} {:>9.2e} {:>7} {:>8}  {}\n", point.rows,
                 static_cast<double>(point.rows) / kd, point.error_w, point.error_M, point.tan_theta,
                 std::isnan(error_before_) ? "" : fmt::format("{:.2f}", error_before_ / error),
-                short_count(static_cast<double>(point.rows - rows_before_) / (point.seconds - seconds_before_)),
+                short_count(static_cast<double>(point.rows - rows_before_) /
+                            std::max(point.seconds - seconds_before_, 1e-9)),
                 bar(error));
   error_before_ = error;
   rows_before_ = point.rows;
@@ -169,8 +196,10 @@ nlohmann::ordered_json Recover::json(const RecoverySummary& summary) const {
   fields["peak_rss_bytes"] = summary.peak_rss_bytes;
   fields["outcome"] = word_for(outcomes, summary.outcome);
   fields["verdict"] = summary.verdict;
+  fields["solver"] = word_for(solvers, options.chosen_solver());
+  fields["story"] = summary.story;
   fields["noise"] = summary.noise;
-  fields["moments"] = word_for(all_moments, summary.moments);
+  if (options.chosen_solver() == Solver::moment) fields["moments"] = word_for(all_moments, summary.moments);
   fields["trace"] = nlohmann::ordered_json::array();
   for (const RecoveryPoint& point : summary.trace) fields["trace"].push_back(describe(point));
   return fields;

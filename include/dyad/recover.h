@@ -12,22 +12,33 @@
 
 namespace dyad {
 
-enum class Solver { moment };
+/// Who learns.
+enum class Solver {
+  automatic,  ///< by the data and the memory that it may use
+  moment,     ///< the paper: batches, each seen once
+  kalman,     ///< row by row, nothing kept
+  newton,     ///< Gauss-Newton on rows that are kept
+};
 enum class Update { one_scan, paper };
 
 struct RecoverOptions {
   PlantedOptions problem;
-  Solver solver = Solver::moment;
-  Update update = Update::one_scan;
+  Solver solver = Solver::automatic;
+  std::optional<Update> update;  ///< of the moment solver; one-scan unless given
   Moments moments = Moments::automatic;
   bool theory = false;         ///< measure the proof's constants too, which reads every batch several times more
   std::optional<Index> batch;  ///< rows in one update; 6 x rank x dim unless given
   std::optional<Index> rows;   ///< distinct rows that may be used; 1000 x rank x dim or 60 batches unless given
   double tolerance = 1e-6;     ///< on |w - w*| + |M - M*|_2
+  double memory = 1e9;         ///< bytes for rows that are kept; 0: none
   int threads = 0;             ///< 0: all cores
 
+  /// What `automatic` stands for: the moment solver where something is asked that only it has.
+  [[nodiscard]] Solver chosen_solver() const;
   [[nodiscard]] Index batch_rows() const;
   [[nodiscard]] Index row_budget() const;
+  /// Newton: rows kept at each attempt, `rows` alone where that is given.
+  [[nodiscard]] std::vector<Index> kept_sizes() const;
   /// Of M: kd - k(k-1)/2, or k(d1 + d2 - k); and w, b and the squares where they are learned.
   [[nodiscard]] Index unknowns() const;
 
@@ -79,10 +90,11 @@ struct RecoverySummary {
   double seconds = 0;
   std::int64_t peak_rss_bytes = 0;
   double noise =
-      0;  ///< estimated: the residual's root mean square on the last batch (that was finite), before learning from it
-  Moments moments = Moments::automatic;  ///< what the solver used
+      0;  ///< estimated standard deviation; moments: of the residual on the last batch (that was finite)
+  Moments moments = Moments::automatic;  ///< what the moment solver used
+  std::string story;                     ///< one line: where the model comes from
   RecoveryPoint start;                   ///< before the first batch
-  std::vector<RecoveryPoint> trace;      ///< one point per batch
+  std::vector<RecoveryPoint> trace;      ///< one point per batch, or at row counts that grow by a sixteenth
   Model<double> model{0, 0};
 
   [[nodiscard]] double rows_per_second() const { return seconds > 0 ? static_cast<double>(rows) / seconds : 0; }
@@ -93,7 +105,7 @@ struct RecoveryHooks {
   std::function<bool()> interrupted;                   ///< asked between blocks; true ends the run
 };
 
-/// Makes the planted problem as a stream, never stored, and learns it with the moment solver.
+/// Makes the planted problem as a stream and learns it.
 RecoverySummary recover(const RecoverOptions& options, const RecoveryHooks& hooks = {});
 
 }  // namespace dyad

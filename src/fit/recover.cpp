@@ -1,19 +1,26 @@
 #include <dyad/recover.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <stdexcept>
+
+#include <fmt/format.h>
 
 #include <dyad/moment.h>
 
 #include "base/workers.h"
 #include "fit/peak_memory.h"
 #include "fit/recovery_error.h"
+#include "fit/stream_learner.h"
 #include "fit/theory.h"
 #include "fit/verdict.h"
+#include "newton/gauss_newton.h"
 #include "rows/block.h"
+#include "rows/kept_rows.h"
 #include "source/planted.h"
 
 namespace dyad {
@@ -36,30 +43,34 @@ MomentOptions moment_options(const RecoverOptions& options) {
 
 class Interrupted {};
 
-/// The planted rows, one batch after the other; each batch can be read again.
-class BatchReader {
+/// The planted rows, in order. Any of them can be read again.
+class PlantedReader {
  public:
-  BatchReader(const RecoverOptions& options, const RecoveryHooks& hooks)
-      : problem_(options.problem), hooks_(hooks), workers_(options.threads), batch_rows_(options.batch_rows()) {}
+  PlantedReader(const RecoverOptions& options, const RecoveryHooks& hooks)
+      : problem_(options.problem), hooks_(hooks), workers_(options.threads) {}
 
   [[nodiscard]] const Model<double>& truth() const { return problem_.truth(); }
   [[nodiscard]] Index rows() const { return rows_; }
   [[nodiscard]] Index row_reads() const { return row_reads_; }
   [[nodiscard]] Workers& workers() { return workers_; }
 
-  Batch<double> next() {
+  void visit(Index first, Index total, const std::function<void(const Rows<double>&)>& visitor) {
+    const Index most = block_rows(truth().dim(), sizeof(double));
+    for (Index done = 0; done < total; done += most) {
+      if (hooks_.interrupted && hooks_.interrupted()) throw Interrupted();
+      const Index count = std::min(most, total - done);
+      problem_.read(first + done, count, workers_, block_);
+      row_reads_ += count;
+      rows_ = std::max(rows_, first + done + count);
+      visitor(block_.view());
+    }
+  }
+
+  /// So many new rows, to be read as often as one likes.
+  Batch<double> next(Index count) {
     const Index first = rows_;
-    rows_ += batch_rows_;
-    return [this, first](const std::function<void(const Rows<double>&)>& visitor) {
-      const Index most = block_rows(truth().dim(), sizeof(double));
-      for (Index done = 0; done < batch_rows_; done += most) {
-        if (hooks_.interrupted && hooks_.interrupted()) throw Interrupted();
-        const Index count = std::min(most, batch_rows_ - done);
-        problem_.read(first + done, count, workers_, block_);
-        row_reads_ += count;
-        visitor(block_.view());
-      }
-    };
+    rows_ += count;
+    return [this, first, count](const std::function<void(const Rows<double>&)>& visitor) { visit(first, count, visitor); };
   }
 
  private:
@@ -67,7 +78,6 @@ class BatchReader {
   const RecoveryHooks& hooks_;
   Workers workers_;
   DenseBlock<double> block_;
-  Index batch_rows_;
   Index rows_ = 0;
   Index row_reads_ = 0;
 };
@@ -90,10 +100,10 @@ bool lost(const RecoveryPoint& point, const Model<double>& truth) {
 }
 
 /// One face for both updates.
-class Learner {
+class MomentSolver {
  public:
-  explicit Learner(const RecoverOptions& options) {
-    if (options.update == Update::one_scan)
+  explicit MomentSolver(const RecoverOptions& options) {
+    if (options.update.value_or(Update::one_scan) == Update::one_scan)
       one_scan_.emplace(moment_options(options));
     else
       paper_.emplace(moment_options(options));
@@ -116,54 +126,181 @@ class Learner {
   std::optional<PaperSolver<double>> paper_;
 };
 
-/// Learns batch after batch until the error, the rows, the numbers or the user's patience end.
-void run(const RecoverOptions& options, const RecoveryHooks& hooks, RecoverySummary& summary) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-  BatchReader reader(options, hooks);
-  Learner learner(options);
-  const Kind kind = options.problem.kind;
-  summary.start = measure(learner.full_model(), learner.model(), reader.truth(), kind);
-  try {
-    while (reader.rows() + options.batch_rows() <= options.row_budget()) {
-      const Batch<double> batch = reader.next();
-      std::optional<TheoryPoint> theory;
-      if (options.theory && !learner.only_starts())
-        theory = measure_theory(learner.full_model(), reader.truth(),
-                                measure(learner.full_model(), learner.model(), reader.truth(), kind), batch,
-                                reader.workers());
-      const BatchReport report = learner.learn(batch);
-      summary.rows = reader.rows();
-      // The proof speaks of all of M, everything else of the rank-k part that is exported.
-      const Model<double>& measured = options.theory ? learner.full_model() : learner.model();
-      RecoveryPoint point = measure(measured, learner.model(), reader.truth(), kind);
-      point.rows = summary.rows;
-      point.residual_rms = report.residual_rms;
-      point.seconds = elapsed();
-      point.theory = theory;
-      summary.trace.push_back(point);
-      if (hooks.progress) hooks.progress(point);
-      if (!report.accepted) {
-        summary.outcome = Outcome::diverged;
-        break;
+/// Learns until the error, the rows, the numbers or the user's patience end.
+class Recovery {
+ public:
+  Recovery(const RecoverOptions& options, const RecoveryHooks& hooks, RecoverySummary& summary)
+      : options_(options), hooks_(hooks), summary_(summary), reader_(options, hooks) {}
+
+  void run() {
+    try {
+      switch (options_.chosen_solver()) {
+        case Solver::moment:
+          run_moment();
+          break;
+        case Solver::newton:
+          run_newton();
+          break;
+        default:
+          run_stream();
       }
-      if (point.error() <= options.tolerance) {
-        summary.outcome = Outcome::converged;
-        break;
-      }
+      if (summary_.outcome == Outcome::budget && !summary_.trace.empty() && lost(summary_.trace.back(), reader_.truth()))
+        summary_.outcome = Outcome::diverged;
+    } catch (const Interrupted&) {
+      summary_.outcome = Outcome::interrupted;
     }
-    if (summary.outcome == Outcome::budget && lost(summary.trace.back(), reader.truth()))
-      summary.outcome = Outcome::diverged;
-  } catch (const Interrupted&) {
-    summary.outcome = Outcome::interrupted;
+    summary_.row_reads += reader_.row_reads();
+    summary_.seconds = elapsed();
   }
-  summary.row_reads = reader.row_reads();
-  summary.seconds = elapsed();
-  summary.moments = learner.moments();
-  summary.model = learner.model();
-}
+
+ private:
+  [[nodiscard]] double elapsed() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  [[nodiscard]] RecoveryPoint measured(const Model<double>& model, const Model<double>& leading) const {
+    return measure(model, leading, reader_.truth(), options_.problem.kind);
+  }
+  [[nodiscard]] bool is_over() const { return summary_.outcome != Outcome::budget; }
+
+  void note(RecoveryPoint point, double residual_rms) {
+    summary_.rows = reader_.rows();
+    point.rows = summary_.rows;
+    point.residual_rms = residual_rms;
+    point.seconds = elapsed();
+    summary_.trace.push_back(point);
+    if (hooks_.progress) hooks_.progress(point);
+    if (point.error() <= options_.tolerance) summary_.outcome = Outcome::converged;
+  }
+
+  void run_moment() {
+    MomentSolver solver(options_);
+    summary_.start = measured(solver.full_model(), solver.model());
+    summary_.model = solver.model();
+    summary_.story = "by the moments of batches";
+    while (!is_over() && reader_.rows() + options_.batch_rows() <= options_.row_budget()) {
+      const Batch<double> batch = reader_.next(options_.batch_rows());
+      std::optional<TheoryPoint> theory;
+      if (options_.theory && !solver.only_starts())
+        theory = measure_theory(solver.full_model(), reader_.truth(), measured(solver.full_model(), solver.model()), batch,
+                                reader_.workers());
+      const BatchReport report = solver.learn(batch);
+      // The proof speaks of all of M, everything else of the rank-k part that is exported.
+      RecoveryPoint point = measured(options_.theory ? solver.full_model() : solver.model(), solver.model());
+      point.theory = theory;
+      summary_.model = solver.model();
+      note(point, report.residual_rms);
+      if (!report.accepted) summary_.outcome = Outcome::diverged;
+      if (std::isfinite(report.residual_rms)) summary_.noise = report.residual_rms;
+    }
+    summary_.moments = solver.moments();
+  }
+
+  void run_stream() {
+    StreamLearner<double> learner(stream_options());
+    const MomentOptions shape = moment_options(options_);
+    summary_.model = Model<double>(shape.dim, shape.rank, shape.left_dim);
+    summary_.start = measured(summary_.model, summary_.model);
+    std::vector<double> predictions;
+    while (!is_over() && reader_.rows() < options_.row_budget()) {
+      const Index step = std::max<Index>({1, options_.problem.kd() / 4, reader_.rows() / 16});
+      const Batch<double> batch = reader_.next(std::min(step, options_.row_budget() - reader_.rows()));
+      double squares = 0;
+      Index count = 0;
+      batch([&](const Rows<double>& rows) {
+        predictions.resize(static_cast<std::size_t>(rows.count()));
+        learner.learn(rows, predictions);
+        for (std::size_t i = 0; i < predictions.size(); ++i) squares += std::pow(rows.targets()[i] - predictions[i], 2);
+        count += rows.count();
+      });
+      summary_.model = learner.model();
+      summary_.noise = std::sqrt(learner.noise_variance());
+      note(measured(summary_.model, summary_.model), std::sqrt(squares / static_cast<double>(count)));
+      if (!summary_.model.is_finite()) summary_.outcome = Outcome::diverged;
+    }
+    summary_.row_reads += learner.extra_row_reads();
+    summary_.story = learner.story();
+  }
+
+  void run_newton() {
+    const MomentOptions shape = moment_options(options_);
+    summary_.model = Model<double>(shape.dim, shape.rank, shape.left_dim);
+    summary_.start = measured(summary_.model, summary_.model);
+    NewtonOptions newton;
+    newton.left_dim = shape.left_dim;
+    newton.rank = shape.rank;
+    newton.linear = shape.linear;
+    newton.intercept = shape.intercept;
+    newton.positive = shape.positive;
+    newton.diagonal = shape.diagonal;
+    newton.seed = shape.seed;
+    newton.interrupted = hooks_.interrupted;
+    KeptRows<double> kept;
+    for (const Index size : options_.kept_sizes()) {
+      reader_.next(size - kept.count())([&](const Rows<double>& rows) { kept.append(rows); });
+      const NewtonFit<double> fit = gauss_newton(kept.view(shape.dim), newton, reader_.workers());
+      if (hooks_.interrupted && hooks_.interrupted()) throw Interrupted();
+      summary_.row_reads += fit.products * kept.count();
+      summary_.model = fit.parameters.model();
+      const auto spare = static_cast<double>(kept.count() - options_.unknowns());
+      summary_.noise = std::sqrt(fit.residual_squares * static_cast<double>(kept.count()) / std::max(1.0, spare));
+      summary_.story = fmt::format("from {} kept rows, {:.2f} times the unknowns, {}", kept.count(),
+                                   static_cast<double>(kept.count()) / static_cast<double>(options_.unknowns()),
+                                   fit.exact ? "which it fits exactly" : "which it does not fit exactly");
+      note(measured(summary_.model, summary_.model), std::sqrt(fit.residual_squares));
+      if (is_over()) break;
+    }
+  }
+
+  [[nodiscard]] StreamOptions stream_options() const {
+    const MomentOptions moment = moment_options(options_);
+    StreamOptions stream;
+    stream.kalman.dim = moment.dim;
+    stream.kalman.left_dim = moment.left_dim;
+    stream.kalman.rank = moment.rank;
+    stream.kalman.linear = moment.linear;
+    stream.kalman.intercept = moment.intercept;
+    stream.kalman.positive = moment.positive;
+    stream.kalman.amplitude = options_.problem.kind == Kind::phase;
+    stream.kalman.diagonal = moment.diagonal;
+    stream.kalman.square_centre = 1;
+    stream.kalman.seed = moment.seed;
+    stream.moment = moment;
+    stream.batch = options_.batch_rows();
+    stream.features_are_independent = true;
+    stream.several_priors = false;
+    stream.memory = options_.chosen_solver() == Solver::kalman ? 0 : options_.memory;
+    stream.most_work = std::numeric_limits<double>::infinity();
+    stream.threads = options_.threads;
+    stream.interrupted = hooks_.interrupted;
+    return stream;
+  }
+
+  const RecoverOptions& options_;
+  const RecoveryHooks& hooks_;
+  RecoverySummary& summary_;
+  PlantedReader reader_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
 
 }  // namespace
+
+Solver RecoverOptions::chosen_solver() const {
+  const bool of_moments = update || theory || batch || moments != Moments::automatic;
+  return solver == Solver::automatic && of_moments ? Solver::moment : solver;
+}
+
+std::vector<Index> RecoverOptions::kept_sizes() const {
+  if (rows) return {*rows};
+  constexpr std::array multiples{1.3, 1.5, 2.0, 3.0, 4.5, 7.0, 10.0};
+  std::vector<Index> sizes;
+  for (const double multiple : multiples) {
+    const auto size = static_cast<Index>(std::ceil(multiple * static_cast<double>(unknowns())));
+    if (sizes.empty() || KeptRows<double>::bytes_for(static_cast<double>(size), static_cast<double>(problem.total_dim()),
+                                                     false) <= memory)
+      sizes.push_back(size);
+  }
+  return sizes;
+}
 
 Index RecoverOptions::batch_rows() const {
   const Index usual = 6 * problem.kd();
@@ -173,11 +310,8 @@ Index RecoverOptions::batch_rows() const {
 Index RecoverOptions::row_budget() const { return rows.value_or(std::max(1000 * problem.kd(), 60 * batch_rows())); }
 
 Index RecoverOptions::unknowns() const {
-  const Index k = problem.rank;
-  const Index d = problem.total_dim();
-  const Index of_M = problem.is_bilinear() ? k * (d - k) : k * d - k * (k - 1) / 2;
-  return of_M + (problem.has_weights() ? d : 0) + (problem.diagonal == Diagonal::free ? d : 0) +
-         (problem.intercept ? 1 : 0);
+  return count_unknowns(problem.total_dim(), problem.left_dim(), problem.rank, problem.has_weights(), problem.diagonal,
+                        problem.intercept.has_value());
 }
 
 void RecoverOptions::validate() const {
@@ -188,6 +322,17 @@ void RecoverOptions::validate() const {
   if (batch && *batch > most_rows)
     throw std::invalid_argument("a batch must have at most 2^50 rows, got " + std::to_string(*batch));
   if (!(tolerance > 0)) throw std::invalid_argument("tolerance must be above 0, got " + std::to_string(tolerance));
+  if (!(memory >= 0)) throw std::invalid_argument("memory must be at least 0 bytes, got " + std::to_string(memory));
+  const bool of_moments = update || theory || batch || moments != Moments::automatic;
+  if (of_moments && solver != Solver::automatic && solver != Solver::moment)
+    throw std::invalid_argument("batch, update, moments and theory go with the moment solver");
+  if (chosen_solver() == Solver::newton) {
+    const double needed = KeptRows<double>::bytes_for(static_cast<double>(kept_sizes().front()),
+                                                      static_cast<double>(problem.total_dim()), false);
+    if (needed > memory)
+      throw std::invalid_argument(fmt::format("newton keeps {} rows, which take {:.0f} bytes, but memory allows {:.0f}",
+                                              kept_sizes().front(), needed, memory));
+  }
   if (batch_rows() < problem.rank)
     throw std::invalid_argument("a batch must have at least as many rows as the rank, " + std::to_string(problem.rank) +
                                 ", got " + std::to_string(batch_rows()));
@@ -205,9 +350,7 @@ void RecoverOptions::validate() const {
 RecoverySummary recover(const RecoverOptions& options, const RecoveryHooks& hooks) {
   options.validate();
   RecoverySummary summary;
-  run(options, hooks, summary);
-  for (const RecoveryPoint& point : summary.trace)
-    if (std::isfinite(point.residual_rms)) summary.noise = point.residual_rms;
+  Recovery(options, hooks, summary).run();
   summary.peak_rss_bytes = peak_rss_bytes();
   summary.verdict = verdict(options, summary);
   return summary;

@@ -54,6 +54,12 @@ std::string reason_for_stopping_short(const RecoverOptions& options, const Recov
     return possible > 0 ? fmt::format("rank too high: {}; they could determine rank {} at the most", facts, possible)
                         : "too few rows: " + facts;
   }
+  if (options.chosen_solver() != Solver::moment) {
+    if (options.problem.noise > 0 || options.problem.residual > 0)
+      return "with noise the error falls like 1/sqrt(rows): 4 times the rows halve it";
+    return options.chosen_solver() == Solver::newton ? "no start led to a fit of the kept rows; more rows may"
+                                                     : "out of rows while learning; more may do";
+  }
   if (options.batch_rows() < smallest_batch(options.problem)) return too_small(options);
   const double expected = noise_floor(options);
   if (expected > 0 && error < 3 * expected && summary.trace.size() > 2)
@@ -73,14 +79,16 @@ std::string reason_for_stopping_short(const RecoverOptions& options, const Recov
 
 }  // namespace
 
-std::string RecoverOptions::warning() const { return batch_rows() < smallest_batch(problem) ? too_small(*this) : ""; }
+std::string RecoverOptions::warning() const {
+  return chosen_solver() == Solver::moment && batch_rows() < smallest_batch(problem) ? too_small(*this) : "";
+}
 
 std::string verdict(const RecoverOptions& options, const RecoverySummary& summary) {
   if (summary.trace.empty()) return "interrupted before the first batch was complete";
   const auto kd = static_cast<double>(options.problem.kd());
   const std::string where =
-      fmt::format("error {:.2g} after {} rows ({:.4g} kd) in {:.2f} s", summary.trace.back().error(), summary.rows,
-                  static_cast<double>(summary.rows) / kd, summary.seconds);
+      fmt::format("error {:.2g} after {} rows ({:.4g} kd) in {:.2f} s, {}", summary.trace.back().error(), summary.rows,
+                  static_cast<double>(summary.rows) / kd, summary.seconds, summary.story);
   switch (summary.outcome) {
     case Outcome::converged:
       return "converged: " + where;
@@ -88,7 +96,7 @@ std::string verdict(const RecoverOptions& options, const RecoverySummary& summar
       return "interrupted: " + where;
     case Outcome::diverged:
       return fmt::format("diverged: {}; {}", where,
-                         options.warning().empty() ? "more rows in a batch may help" : options.warning());
+                         options.warning().empty() ? "more rows may help" : options.warning());
     case Outcome::budget:
       break;
   }

@@ -10,7 +10,7 @@ namespace dyad {
 namespace {
 
 constexpr Index vector_width = 4;
-constexpr Index linear_numbers = 4;  // weight, its variance, square, its variance
+constexpr Index linear_numbers = 6;  // weight, its variance, square, its variance, scale, and one to be even
 
 template <typename Scalar>
 void zero(std::vector<Scalar>& numbers) {
@@ -57,8 +57,7 @@ struct KalmanFilter<Scalar>::Row {
 };
 
 template <typename Scalar>
-KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const SignedFactors<Scalar>& start, const Prior& prior,
-                                   double noise)
+KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, double noise)
     : options_(options),
       prior_(prior),
       width_((options.rank + vector_width - 1) / vector_width * vector_width),
@@ -68,50 +67,39 @@ KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const SignedFac
       intercept_variance_(options.intercept ? prior.intercept : 0),
       noise_(noise, options.unknowns_of_row()) {
   if (options.half_life > 0) last_seen_.resize(static_cast<std::size_t>(options.dim));
-  std::copy(start.signs.begin(), start.signs.end(), signs_.begin());
-  if (start.dim() == options.dim) set(start);
-  for (Index j = 0; j < options.dim; ++j) set_variances(j);
+  const bool one_sign = options.left_dim > 0 || options.positive;
+  const Vector<Scalar> signs = one_sign ? Vector<Scalar>::Ones(options.rank) : alternating_signs<Scalar>(options.rank);
+  std::copy(signs.begin(), signs.end(), signs_.begin());
 }
 
 template <typename Scalar>
-KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, double noise)
-    : KalmanFilter(
-          options,
-          [&] {
-            SignedFactors<Scalar> nothing;
-            nothing.signs = options.left_dim > 0 || options.amplitude ? Vector<Scalar>::Ones(options.rank)
-                                                                      : alternating_signs<Scalar>(options.rank);
-            return nothing;
-          }(),
-          prior, noise) {
-  for (Index j = 0; j < options.dim; ++j) start_at_random(j);
-}
-
-template <typename Scalar>
-KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Model<Scalar>& model, double residual_variance,
-                                   const Rows<Scalar>& rows)
-    : KalmanFilter(options, SignedFactors<Scalar>::of(model, options.diagonal, Scalar(0.01)), Prior(),
-                   residual_variance / 2) {
+KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, const Model<Scalar>& model,
+                                   std::span<const double> scales, double residual_variance, const Rows<Scalar>& rows)
+    : KalmanFilter(options, prior, residual_variance / 2) {
+  set(SignedFactors<Scalar>::of(model, options.diagonal, Scalar(0.01)), scales);
+  const auto give = [&](double variance) {
+    for (Index j = 0; j < options_.dim; ++j) set_variances(j, {variance, variance, variance, variance});
+    intercept_variance_ = options_.intercept ? variance : 0;
+  };
+  give(1);
   std::vector<Scalar> predictions(static_cast<std::size_t>(rows.count()));
   std::vector<Scalar> variances(predictions.size());
   predict(rows, predictions, variances);
   double unit = 0;
   for (const Scalar variance : variances) unit += static_cast<double>(variance) / static_cast<double>(rows.count());
-  const double share = unit > 0 ? residual_variance / 2 / unit : 1;
-  prior_ = {share, share, share, share};
-  for (Index j = 0; j < options.dim; ++j) set_variances(j);
-  intercept_variance_ *= share;
+  if (unit > 0) give(residual_variance / 2 / unit);
 }
 
 template <typename Scalar>
-KalmanFilter<Scalar> KalmanFilter<Scalar>::after_fit(const KalmanOptions& options, const SignedFactors<Scalar>& fit,
-                                                     double noise, const Rows<Scalar>& rows) {
-  KalmanFilter filter(options, fit, Prior(), noise);
+KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, const SignedFactors<Scalar>& fit,
+                                   std::span<const double> scales, double noise, const Rows<Scalar>& rows)
+    : KalmanFilter(options, prior, noise) {
+  set(fit, scales);
+  for (Index j = 0; j < options_.dim; ++j) set_variances(j, prior_);
   if (options.diagonal == Diagonal::tied)
-    filter.template narrow<false>(rows);
+    narrow<false>(rows);
   else
-    filter.template narrow<true>(rows);
-  return filter;
+    narrow<true>(rows);
 }
 
 /// The variances that remain behind rows that were fitted: 1 / (1/P + sum g^2 / noise).
@@ -146,10 +134,12 @@ void KalmanFilter<Scalar>::narrow(const Rows<Scalar>& rows) {
 }
 
 template <typename Scalar>
-void KalmanFilter<Scalar>::set(const SignedFactors<Scalar>& start) {
+void KalmanFilter<Scalar>::set(const SignedFactors<Scalar>& start, std::span<const double> scales) {
   intercept_ = static_cast<double>(start.intercept);
+  std::copy(start.signs.begin(), start.signs.end(), signs_.begin());
   for (Index j = 0; j < options_.dim; ++j) {
     Scalar* feature = record(j);
+    feature[scale_at()] = static_cast<Scalar>(scales[static_cast<std::size_t>(j)]);
     for (Index c = 0; c < options_.rank; ++c) feature[c] = start.A(j, c);
     feature[weight_at()] = start.weights[j];
     if (options_.diagonal != Diagonal::free) continue;
@@ -159,22 +149,35 @@ void KalmanFilter<Scalar>::set(const SignedFactors<Scalar>& start) {
 }
 
 template <typename Scalar>
-void KalmanFilter<Scalar>::set_variances(Index j) {
-  Scalar* feature = record(j);
-  std::fill(feature + width_, feature + width_ + options_.rank, static_cast<Scalar>(prior_.factors));
-  if (options_.linear) feature[weight_at() + 1] = static_cast<Scalar>(prior_.weights);
-  if (options_.diagonal == Diagonal::free) feature[square_at() + 1] = static_cast<Scalar>(prior_.squares);
+void KalmanFilter<Scalar>::begin(Index j, double scale) {
+  record(j)[scale_at()] = static_cast<Scalar>(scale);
+  for (Index c = 0; c < options_.rank; ++c) start_at_random(j, c);
+  set_variances(j, prior_);
 }
 
-/// The same numbers for the same feature, whenever it first appears.
 template <typename Scalar>
-void KalmanFilter<Scalar>::start_at_random(Index j) {
+void KalmanFilter<Scalar>::set_variances(Index j, const Prior& prior) {
+  Scalar* feature = record(j);
+  const auto scale = static_cast<double>(feature[scale_at()]);
+  if (!(scale > 0)) return;
+  const double per_square = 1 / (scale * scale);
+  std::fill(feature + width_, feature + width_ + options_.rank, static_cast<Scalar>(prior.factors * per_square));
+  if (options_.linear) feature[weight_at() + 1] = static_cast<Scalar>(prior.weights * per_square);
+  if (options_.diagonal == Diagonal::free)
+    feature[square_at() + 1] = static_cast<Scalar>(prior.squares * per_square * per_square);
+}
+
+/// The same number for the same feature, whenever it first appears.
+template <typename Scalar>
+void KalmanFilter<Scalar>::start_at_random(Index j, Index factor) {
   constexpr double part_of_prior = 0.5;
   const bool right = side_of(j) == 1;
   const Index own = right ? j - options_.left_dim : j;
-  Random random(options_.seed, start_stream - 2 - static_cast<std::uint64_t>(2 * own + (right ? 1 : 0)));
-  const double deviation = part_of_prior * std::sqrt(prior_.factors);
-  for (Index c = 0; c < options_.rank; ++c) record(j)[c] = static_cast<Scalar>(deviation * random.normal());
+  const Index place = (2 * own + (right ? 1 : 0)) * options_.rank + factor;
+  Random random(options_.seed + static_cast<std::uint64_t>(turns_), start_stream - 2 - static_cast<std::uint64_t>(place));
+  const auto scale = static_cast<double>(record(j)[scale_at()]);
+  record(j)[factor] =
+      scale > 0 ? static_cast<Scalar>(part_of_prior * std::sqrt(prior_.factors) / scale * random.normal()) : Scalar(0);
 }
 
 template <typename Scalar>
@@ -183,24 +186,42 @@ void KalmanFilter<Scalar>::grow(Index dim, Index left_dim) {
   const Index left_after = options_.left_dim > 0 ? left_dim : dim;
   const Index right_before = options_.dim - left_before;
   const Index right_after = dim - left_after;
-  if (left_before == left_after && right_before == right_after) return;
   const auto make_room = [&](auto& numbers, Index per_feature, auto value) {
-    const auto at = [&](Index feature) { return numbers.begin() + feature * per_feature; };
     numbers.insert(numbers.end(), static_cast<std::size_t>((right_after - right_before) * per_feature), value);
-    numbers.insert(at(left_before), static_cast<std::size_t>((left_after - left_before) * per_feature), value);
+    numbers.insert(numbers.begin() + left_before * per_feature,
+                   static_cast<std::size_t>((left_after - left_before) * per_feature), value);
   };
   make_room(records_, stride_, Scalar(0));
   if (options_.half_life > 0) make_room(last_seen_, 1, rows_);
   options_.dim = dim;
   options_.left_dim = left_dim;
-  const auto begin = [&](Index first, Index last) {
-    for (Index j = first; j < last; ++j) {
-      start_at_random(j);
-      set_variances(j);
+}
+
+template <typename Scalar>
+bool KalmanFilter<Scalar>::turn_weak_factors() {
+  constexpr double weak = 0.05;
+  if (options_.left_dim > 0 || options_.positive) return false;
+  Vector<double> strengths = Vector<double>::Zero(options_.rank);
+  for (Index j = 0; j < options_.dim; ++j) {
+    const auto scale = static_cast<double>(record(j)[scale_at()]);
+    for (Index c = 0; c < options_.rank; ++c)
+      strengths[c] += std::pow(scale * static_cast<double>(record(j)[c]), 2);
+  }
+  const double least = weak * strengths.maxCoeff();
+  if (!(strengths.minCoeff() < least)) return false;
+  turns_ += 1;
+  for (Index c = 0; c < options_.rank; ++c) {
+    if (!(strengths[c] < least)) continue;
+    signs_[static_cast<std::size_t>(c)] *= -1;
+    for (Index j = 0; j < options_.dim; ++j) {
+      Scalar* feature = record(j);
+      const auto scale = static_cast<double>(feature[scale_at()]);
+      if (!(scale > 0)) continue;
+      start_at_random(j, c);
+      feature[width_ + c] = static_cast<Scalar>(prior_.factors / (scale * scale));
     }
-  };
-  begin(left_before, left_after);
-  begin(left_after + right_before, dim);
+  }
+  return true;
 }
 
 template <typename Scalar>
@@ -326,9 +347,11 @@ void KalmanFilter<Scalar>::forget(const Rows<Scalar>& rows, Index i) {
     const double growth = std::exp2((rows_ - last) / options_.half_life);
     last = rows_;
     Scalar* feature = record(j);
-    for (Index c = 0; c < options_.rank; ++c) feature[width_ + c] = faded(feature[width_ + c], growth, prior_.factors);
-    feature[weight_at() + 1] = faded(feature[weight_at() + 1], growth, prior_.weights);
-    feature[square_at() + 1] = faded(feature[square_at() + 1], growth, prior_.squares);
+    const double per_square = 1 / std::pow(static_cast<double>(feature[scale_at()]), 2);
+    for (Index c = 0; c < options_.rank; ++c)
+      feature[width_ + c] = faded(feature[width_ + c], growth, prior_.factors * per_square);
+    feature[weight_at() + 1] = faded(feature[weight_at() + 1], growth, prior_.weights * per_square);
+    feature[square_at() + 1] = faded(feature[square_at() + 1], growth, prior_.squares * per_square * per_square);
   });
 }
 
@@ -415,6 +438,7 @@ void KalmanFilter<Scalar>::archive(Archive& archive) {
   archive.number("intercept", intercept_);
   archive.number("intercept_variance", intercept_variance_);
   archive.number("rows", rows_);
+  archive.number("turns", turns_);
   archive.number("prior_intercept", prior_.intercept);
   archive.number("prior_weights", prior_.weights);
   archive.number("prior_squares", prior_.squares);

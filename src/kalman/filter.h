@@ -22,6 +22,7 @@ struct KalmanOptions {
   Index rank = 8;
   bool linear = true;
   bool intercept = true;
+  bool positive = false;   ///< all signs are +
   bool amplitude = false;  ///< rank 1, positive, measurements only: steps aim at sqrt(y) = |a'x|
   Diagonal diagonal = Diagonal::tied;
   Task task = Task::regression;
@@ -44,22 +45,25 @@ struct Prior {
   double factors = 1;
 };
 
-/// One pass over rows, each seen once, with no step size: a mean and a variance for each parameter, and for each row
-/// the Kalman update of the linearised model (method, section "Kalman").
+/// One pass over rows, each seen once, with no step size: a mean and a variance for each parameter, and for each row the
+/// Kalman update of the linearised model (docs/method.md). Features have a scale, by which the prior is measured; one
+/// without is not there yet.
 template <typename Scalar>
 class KalmanFilter {
  public:
-  /// From nothing: small random factors of both signs. `noise`: of the targets' variance.
+  /// From nothing: every feature begins with small random factors. `noise`: the variance to expect around predictions.
   KalmanFilter(const KalmanOptions& options, const Prior& prior, double noise);
 
-  /// From a model whose residuals on fresh rows, like `rows`, have this variance. Half of it is given to the
-  /// parameters.
-  KalmanFilter(const KalmanOptions& options, const Model<Scalar>& model, double residual_variance,
-               const Rows<Scalar>& rows);
+  /// From a model whose residuals on rows like these have this variance, half of which is given to the parameters.
+  KalmanFilter(const KalmanOptions& options, const Prior& prior, const Model<Scalar>& model,
+               std::span<const double> scales, double residual_variance, const Rows<Scalar>& rows);
 
-  /// From the best fit to `rows`, with what they leave open.
-  static KalmanFilter after_fit(const KalmanOptions& options, const SignedFactors<Scalar>& fit, double noise,
-                                const Rows<Scalar>& rows);
+  /// From the best fit to these rows, with what they leave open.
+  KalmanFilter(const KalmanOptions& options, const Prior& prior, const SignedFactors<Scalar>& fit,
+               std::span<const double> scales, double noise, const Rows<Scalar>& rows);
+
+  /// Feature j is there from now on.
+  void begin(Index j, double scale);
 
   /// Learns the rows one after the other, and writes what each was predicted to be before it was learned.
   void learn(const Rows<Scalar>& rows, std::span<Scalar> predictions);
@@ -67,7 +71,13 @@ class KalmanFilter {
   /// Regression: the target and the variance around it without the noise. Classes: the log-odds likewise.
   void predict(const Rows<Scalar>& rows, std::span<Scalar> predictions, std::span<Scalar> variances) const;
 
+  /// Room for more features at the end of their side.
   void grow(Index dim, Index left_dim);
+
+  /// Turns the signs of factors far weaker than the strongest, which then begin again: a factor with the wrong sign
+  /// shrinks to nothing and cannot turn by itself. False if there are none.
+  bool turn_weak_factors();
+
   [[nodiscard]] Model<Scalar> model() const;
   [[nodiscard]] double noise_variance() const { return noise_.value(); }
   [[nodiscard]] const KalmanOptions& options() const { return options_; }
@@ -76,17 +86,16 @@ class KalmanFilter {
  private:
   struct Row;
 
-  KalmanFilter(const KalmanOptions& options, const SignedFactors<Scalar>& start, const Prior& prior, double noise);
-
   [[nodiscard]] Scalar* record(Index j) { return records_.data() + j * stride_; }
   [[nodiscard]] const Scalar* record(Index j) const { return records_.data() + j * stride_; }
   [[nodiscard]] Index weight_at() const { return 2 * width_; }
   [[nodiscard]] Index square_at() const { return 2 * width_ + 2; }
+  [[nodiscard]] Index scale_at() const { return 2 * width_ + 4; }
   [[nodiscard]] Index side_of(Index j) const { return options_.left_dim > 0 && j >= options_.left_dim ? 1 : 0; }
   [[nodiscard]] Scalar curve(Index c) const { return 2 * signs_[static_cast<std::size_t>(c)]; }
-  void set(const SignedFactors<Scalar>& start);
-  void set_variances(Index j);
-  void start_at_random(Index j);
+  void set(const SignedFactors<Scalar>& start, std::span<const double> scales);
+  void set_variances(Index j, const Prior& prior);
+  void start_at_random(Index j, Index factor);
   template <bool untied>
   void narrow(const Rows<Scalar>& rows);
   template <bool untied>
@@ -102,11 +111,13 @@ class KalmanFilter {
   Prior prior_;
   Index width_;                  ///< the rank, rounded up to full vectors
   Index stride_;                 ///< numbers per feature
-  std::vector<Scalar> records_;  ///< per feature: factors, their variances, weight and variance, square and variance
+  std::vector<Scalar> records_;  ///< per feature: factors, their variances, weight and its variance, square and its
+                                 ///< variance, scale
   std::vector<Scalar> signs_;    ///< 0 beyond the rank
   double intercept_ = 0;
   double intercept_variance_ = 0;
   double rows_ = 0;
+  double turns_ = 0;
   std::vector<double> last_seen_;  ///< with a half-life: the row at which each feature was last brought up to date
   NoiseTracker noise_;
 };

@@ -47,30 +47,18 @@ Model<Scalar> SignedFactors<Scalar>::model() const {
 }
 
 template <typename Scalar>
-void undo_scaling(Model<Scalar>& model, const Vector<Scalar>& centre, const Vector<Scalar>& scale) {
-  const Sides sides(model);
-  const Index k = model.rank();
-  const Vector<Scalar> inverse = scale.cwiseInverse();
-  const Small<Scalar> C = inverse.asDiagonal() * as_tall(model.factors, model.dim(), k);
-  const Small<Scalar> core = as_vector(model.spectrum).asDiagonal();
-  const Vector<Scalar> diagonal = model.squares.empty()
-                                      ? Vector<Scalar>()
-                                      : Vector<Scalar>(diagonal_of_interactions(model) + as_vector(model.squares));
-  as_vector(model.weights).array() *= inverse.array();
-  set_interactions(model, best_rank_k<Scalar>(sides, C, core, k, Keep::largest));
-  if (!model.squares.empty())
-    as_vector(model.squares) = (diagonal.array() * inverse.array().square()).matrix() - diagonal_of_interactions(model);
-  const Vector<Scalar> slope = interaction_slope(model, centre);
-  // The second-order terms at the centre are half of their slope there, for they are homogeneous.
-  model.intercept += slope.dot(centre) / 2 - as_vector(model.weights).dot(centre);
-  as_vector(model.weights) -= slope;
+void SignedFactors<Scalar>::scale_features(std::span<const double> factors) {
+  for (Index j = 0; j < dim(); ++j) {
+    const auto factor = static_cast<Scalar>(factors[static_cast<std::size_t>(j)]);
+    weights[j] *= factor;
+    A.row(j) *= factor;
+    if (squares.size() > 0) squares[j] *= factor * factor;
+  }
 }
 
 template struct SignedFactors<float>;
 template struct SignedFactors<double>;
 template Vector<float> alternating_signs(Index);
 template Vector<double> alternating_signs(Index);
-template void undo_scaling(Model<float>&, const Vector<float>&, const Vector<float>&);
-template void undo_scaling(Model<double>&, const Vector<double>&, const Vector<double>&);
 
 }  // namespace dyad

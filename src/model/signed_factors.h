@@ -1,9 +1,10 @@
 #pragma once
 
+#include <span>
+
 #include <dyad/model.h>
 #include <dyad/moment.h>
 
-#include "base/archive.h"
 #include "base/linear_algebra.h"
 
 namespace dyad {
@@ -26,14 +27,13 @@ struct SignedFactors {
   /// Factors of strength 0 have no slope to move along, so each is given `least` of the strongest one's.
   static SignedFactors of(const Model<Scalar>& model, Diagonal diagonal, Scalar least);
   [[nodiscard]] Model<Scalar> model() const;
+
+  /// The same function of features that are `factors` times as large.
+  void scale_features(std::span<const double> factors);
 };
 
 /// +1, -1, +1, ...
 template <typename Scalar>
 Vector<Scalar> alternating_signs(Index rank);
-
-/// What x -> (x - centre) / scale did to the features is undone: the same function of the features as they were.
-template <typename Scalar>
-void undo_scaling(Model<Scalar>& model, const Vector<Scalar>& centre, const Vector<Scalar>& scale);
 
 }  // namespace dyad

@@ -46,8 +46,9 @@ Index usual_batch(Index rank, Index dim) {
 }
 
 template <typename Scalar>
-MomentLearner<Scalar>::MomentLearner(const MomentOptions& options, std::optional<Index> batch)
-    : options_(options), batch_(batch), one_scan_(options, random_start<Scalar>(options, options.rank)) {}
+MomentLearner<Scalar>::MomentLearner(const MomentOptions& options, std::optional<Index> batch,
+                                     bool features_are_independent)
+    : options_(options), batch_(batch), features_are_independent_(features_are_independent), one_scan_(options, random_start<Scalar>(options, options.rank)) {}
 
 template <typename Scalar>
 Index MomentLearner<Scalar>::batch_rows() const {
@@ -138,6 +139,10 @@ void MomentLearner<Scalar>::propose() {
   if (!one_scan_.end_batch(next).accepted) {
     ++steps_tried_;
     return;
+  }
+  if (features_are_independent_) {
+    ++steps_tried_;
+    return take(next);
   }
   proposed_ = std::move(next);
   trial_ = {};

@@ -22,7 +22,8 @@ template <typename Scalar>
 class MomentLearner {
  public:
   /// Targets are expected to have mean 0 and variance 1, roughly. `batch`: rows in the first update, unless the usual.
-  MomentLearner(const MomentOptions& options, std::optional<Index> batch);
+  /// Where features are known to be independent, every step is taken whole, with no rows to try it on.
+  MomentLearner(const MomentOptions& options, std::optional<Index> batch, bool features_are_independent = false);
 
   /// Predicts each row before it is learned, and writes y - f(x).
   void learn(const Rows<Scalar>& rows, std::span<Scalar> residuals);
@@ -67,6 +68,7 @@ class MomentLearner {
 
   MomentOptions options_;
   std::optional<Index> batch_;
+  bool features_are_independent_;
   double batch_growth_ = 1;
   OneScan<Scalar> one_scan_;
   Index rows_in_batch_ = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <dyad/rows.h>
@@ -23,6 +24,13 @@ class KeptRows {
     }
     targets_.insert(targets_.end(), rows.targets().begin(), rows.targets().end());
     count_ += rows.count();
+  }
+
+  /// Multiplies each feature by its factor.
+  void scale(std::span<const double> factors) {
+    const std::size_t dim = factors.size();
+    for (std::size_t e = 0; e < values_.size(); ++e)
+      values_[e] *= static_cast<Scalar>(factors[sparse_ ? static_cast<std::size_t>(columns_[e]) : e % dim]);
   }
 
   [[nodiscard]] Index count() const { return count_; }

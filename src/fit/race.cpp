@@ -1,0 +1,161 @@
+#include "fit/race.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+
+namespace dyad {
+
+template <typename Scalar>
+void Race<Scalar>::Lead::add(double difference) {
+  rows += 1;
+  const double rate = 2 / (rows + 1);  // weights rise along the rows
+  mean += (difference - mean) * rate;
+  square += (difference * difference - square) * rate;
+}
+
+template <typename Scalar>
+double Race<Scalar>::Lead::significance() const {
+  constexpr double fewest = 50;
+  if (rows < fewest) return 0;
+  const double variance = std::max(square - mean * mean, std::numeric_limits<double>::min());
+  return mean / std::sqrt(variance * 4 / (3 * rows));  // the sum of squared weights is 4 / (3 rows)
+}
+
+template <typename Scalar>
+void Race<Scalar>::enter(KalmanFilter<Scalar> filter, Origin origin) {
+  contenders_.push_back({std::move(filter), origin});
+}
+
+template <typename Scalar>
+void Race<Scalar>::crown(KalmanFilter<Scalar> filter, Origin origin) {
+  contenders_.clear();
+  enter(std::move(filter), origin);
+}
+
+template <typename Scalar>
+Index Race<Scalar>::count(Origin origin) const {
+  return std::count_if(contenders_.begin(), contenders_.end(), [&](const auto& c) { return c.origin == origin; });
+}
+
+template <typename Scalar>
+double Race<Scalar>::loss(const KalmanFilter<Scalar>& filter, Scalar target, Scalar prediction) const {
+  const auto y = static_cast<double>(target);
+  const auto f = static_cast<double>(prediction);
+  if (!std::isfinite(f)) return std::numeric_limits<float>::max();
+  const KalmanOptions& options = filter.options();
+  if (options.task == Task::regression) {
+    const double inside = std::clamp(f, options.low, options.high);
+    return (y - inside) * (y - inside);
+  }
+  const double margin = y > 0 ? f : -f;
+  return margin > 0 ? std::log1p(std::exp(-margin)) : std::log1p(std::exp(margin)) - margin;
+}
+
+template <typename Scalar>
+void Race<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predictions) {
+  std::vector<Contender*> all;
+  for (Contender& contender : contenders_) {
+    contender.predictions.resize(static_cast<std::size_t>(rows.count()));
+    all.push_back(&contender);
+  }
+  const auto learn_one = [&](std::size_t i) { all[i]->filter.learn(rows, all[i]->predictions); };
+  if (all.size() == 1)
+    learn_one(0);
+  else
+    workers_.run([&](int worker) {
+      for (auto i = static_cast<std::size_t>(worker); i < all.size(); i += static_cast<std::size_t>(workers_.count()))
+        learn_one(i);
+    });
+  rows_ += static_cast<double>(rows.count());
+  const std::vector<Scalar>& best = contenders_.front().predictions;
+  std::copy(best.begin(), best.end(), predictions.begin());
+  if (all.size() == 1) return;
+  for (Index i = 0; i < rows.count(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const auto weight = static_cast<double>(rows.weight(i));
+    if (!(weight > 0)) continue;
+    const double loss_of_best = loss(champion(), rows.targets()[at], best[at]);
+    for (auto c = std::next(contenders_.begin()); c != contenders_.end(); ++c)
+      c->lead.add(weight * (loss_of_best - loss(c->filter, rows.targets()[at], c->predictions[at])));
+  }
+}
+
+template <typename Scalar>
+Index Race<Scalar>::most_contenders() const {
+  if (rows_ < 8192) return 12;
+  if (rows_ < 32768) return 5;
+  if (rows_ < 131072) return 3;
+  return 2;
+}
+
+template <typename Scalar>
+bool Race<Scalar>::decide() {
+  constexpr double better = 2;
+  constexpr double behind = -4;
+  constexpr double given_time = 1000;  // rows
+  bool changed = false;
+  auto best = contenders_.begin();
+  for (auto c = std::next(contenders_.begin()); c != contenders_.end(); ++c)
+    if (c->lead.significance() > better && (best == contenders_.begin() || c->lead.mean > best->lead.mean)) best = c;
+  if (best != contenders_.begin()) {
+    contenders_.splice(contenders_.begin(), contenders_, best);
+    // Those who were behind the old champion are behind the new one; all others begin to be compared anew.
+    for (Contender& contender : contenders_) contender.lead = {};
+    changed = true;
+  }
+  for (auto c = std::next(contenders_.begin()); c != contenders_.end();) {
+    const bool lost = c->lead.rows > given_time && c->lead.significance() < behind;
+    c = lost ? contenders_.erase(c) : std::next(c);
+  }
+  while (count() > most_contenders()) {
+    auto worst = std::next(contenders_.begin());
+    for (auto c = worst; c != contenders_.end(); ++c)
+      if (c->lead.mean < worst->lead.mean) worst = c;
+    contenders_.erase(worst);
+  }
+  return changed;
+}
+
+template <typename Scalar>
+void Race<Scalar>::drop_worst(Origin origin) {
+  auto worst = contenders_.end();
+  for (auto c = std::next(contenders_.begin()); c != contenders_.end(); ++c)
+    if (c->origin == origin && (worst == contenders_.end() || c->lead.mean < worst->lead.mean)) worst = c;
+  if (worst != contenders_.end()) contenders_.erase(worst);
+}
+
+template <typename Scalar>
+void Race<Scalar>::for_each(const std::function<void(KalmanFilter<Scalar>&)>& visit) {
+  for (Contender& contender : contenders_) visit(contender.filter);
+}
+
+template <typename Scalar>
+void Race<Scalar>::archive(Archive& archive, const std::function<KalmanFilter<Scalar>()>& make) {
+  archive.number("rows", rows_);
+  Index contenders = count();
+  archive.number("contenders", contenders);
+  if (archive.is_loading()) {
+    constexpr Index most = 100;
+    if (contenders < 1 || contenders > most) throw std::runtime_error("the training state has no sensible filters");
+    contenders_.clear();
+    for (Index i = 0; i < contenders; ++i) enter(make(), Origin::nothing);
+  }
+  Index place = 0;
+  for (Contender& contender : contenders_)
+    archive.group(std::to_string(place++), [&] {
+      auto origin = static_cast<Index>(contender.origin);
+      archive.number("origin", origin);
+      contender.origin = static_cast<Origin>(std::clamp<Index>(origin, 0, static_cast<Index>(Origin::turned)));
+      archive.number("lead_rows", contender.lead.rows);
+      archive.number("lead_mean", contender.lead.mean);
+      archive.number("lead_square", contender.lead.square);
+      contender.filter.archive(archive);
+    });
+}
+
+template class Race<float>;
+template class Race<double>;
+
+}  // namespace dyad

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <functional>
+#include <list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/workers.h"
+#include "kalman/filter.h"
+
+namespace dyad {
+
+/// Filters that learn the same rows from different starts. Each predicts every row before it learns it, so the better
+/// one shows; the best so far is the champion, whose predictions count.
+template <typename Scalar>
+class Race {
+ public:
+  /// Where a contender comes from.
+  enum class Origin { nothing, moments, kept_rows, search, turned };
+
+  explicit Race(Workers& workers) : workers_(workers) {}
+
+  void enter(KalmanFilter<Scalar> filter, Origin origin);
+  /// The same, as the champion: nothing can be better.
+  void crown(KalmanFilter<Scalar> filter, Origin origin);
+
+  /// Writes the champion's predictions.
+  void learn(const Rows<Scalar>& rows, std::span<Scalar> predictions);
+
+  /// Lets the best challenger take over if it is better beyond doubt, drops those who are clearly behind, and more of
+  /// them the longer the race has lasted. True if there is a new champion.
+  bool decide();
+
+  [[nodiscard]] bool is_empty() const { return contenders_.empty(); }
+  [[nodiscard]] Index count() const { return static_cast<Index>(contenders_.size()); }
+  [[nodiscard]] Index count(Origin origin) const;
+  [[nodiscard]] const KalmanFilter<Scalar>& champion() const { return contenders_.front().filter; }
+  [[nodiscard]] Origin champion_origin() const { return contenders_.front().origin; }
+  /// The worst challenger of this origin leaves.
+  void drop_worst(Origin origin);
+
+  void for_each(const std::function<void(KalmanFilter<Scalar>&)>& visit);
+
+  /// `make`: a filter of the right shape to load into.
+  void archive(Archive& archive, const std::function<KalmanFilter<Scalar>()>& make);
+
+ private:
+  /// The champion's loss less the challenger's, row by row; recent rows count more.
+  struct Lead {
+    double rows = 0;
+    double mean = 0;
+    double square = 0;
+
+    void add(double difference);
+    /// In units of its own uncertainty.
+    [[nodiscard]] double significance() const;
+  };
+  struct Contender {
+    KalmanFilter<Scalar> filter;
+    Origin origin;
+    Lead lead{};
+    std::vector<Scalar> predictions{};
+  };
+
+  [[nodiscard]] double loss(const KalmanFilter<Scalar>& filter, Scalar target, Scalar prediction) const;
+  [[nodiscard]] Index most_contenders() const;
+
+  Workers& workers_;
+  std::list<Contender> contenders_;  ///< the champion first
+  double rows_ = 0;
+};
+
+}  // namespace dyad

@@ -1,0 +1,359 @@
+#include "fit/stream_learner.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace dyad {
+namespace {
+
+/// Shares of the targets' variance that the weights and the interactions may explain before any data: what several
+/// priors are tried from, the middle one first.
+constexpr std::array weight_shares{0.5, 1.5, 5.0, 0.15};
+constexpr std::array factor_shares{0.03, 0.5};
+
+/// Sizes of the kept block at which it is solved, in numbers of unknowns. Without noise the first ones are enough.
+constexpr std::array attempts{1.5, 2.0, 3.0, 4.5};
+constexpr double enough_with_noise = 3;
+
+/// A robust size of the values that a feature has where it is not zero.
+double scale_of(std::vector<double>& sizes) {
+  const auto middle = sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2);
+  std::nth_element(sizes.begin(), middle, sizes.end());
+  const double most = 10 * *middle;
+  double squares = 0;
+  for (const double size : sizes) squares += std::pow(std::min(size, most), 2);
+  return std::sqrt(squares / static_cast<double>(sizes.size()));
+}
+
+}  // namespace
+
+Index count_unknowns(Index dim, Index left_dim, Index rank, bool linear, Diagonal diagonal, bool intercept) {
+  const Index of_M = left_dim > 0 ? rank * (dim - rank) : rank * dim - rank * (rank - 1) / 2;
+  return of_M + (linear ? dim : 0) + (diagonal == Diagonal::free ? dim : 0) + (intercept ? 1 : 0);
+}
+
+template <typename Scalar>
+StreamLearner<Scalar>::StreamLearner(StreamOptions options)
+    : options_(std::move(options)),
+      workers_(options_.threads),
+      race_(workers_),
+      scales_(static_cast<std::size_t>(options_.kalman.dim), options_.standardised ? 1.0 : 0.0) {
+  if (options_.moment) moments_.emplace(*options_.moment, options_.batch, options_.features_are_independent);
+}
+
+template <typename Scalar>
+Index StreamLearner<Scalar>::unknowns() const {
+  const KalmanOptions& kalman = options_.kalman;
+  return count_unknowns(kalman.dim, kalman.left_dim, kalman.rank, kalman.linear, kalman.diagonal, kalman.intercept);
+}
+
+template <typename Scalar>
+Index StreamLearner<Scalar>::rows_to_keep(double attempt) const {
+  return static_cast<Index>(std::ceil(attempt * static_cast<double>(unknowns())));
+}
+
+template <typename Scalar>
+void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
+  started_ = true;
+  sparse_ = rows.is_sparse();
+  KalmanOptions& kalman = options_.kalman;
+  const auto count = static_cast<double>(rows.count());
+  double entries = 0;
+  double left = 0;
+  double right = 0;
+  for (Index i = 0; i < rows.count(); ++i)
+    rows.for_each_entry(i, [&](Index j, Scalar x) {
+      const double scale = scales_[static_cast<std::size_t>(j)];
+      if (!(scale > 0)) return;
+      entries += 1 / count;
+      const double square = std::pow(static_cast<double>(x) / scale, 2) / count;
+      (kalman.left_dim > 0 && j >= kalman.left_dim ? right : left) += square;
+    });
+  kalman.entries = std::max(1.0, entries);
+  double mean = 0;
+  for (const Scalar y : rows.targets()) mean += static_cast<double>(y) / count;
+  double variance = 0;
+  for (const Scalar y : rows.targets()) variance += std::pow(static_cast<double>(y) - mean, 2) / count;
+  target_variance_ = kalman.task == Task::classification ? 1 : std::max(variance, 1e-12);
+
+  const double length = std::max(left + right, 1e-12);
+  const double pair = kalman.left_dim > 0 ? std::sqrt(std::max(left * right, 1e-12)) : std::sqrt(2.0) * length;
+  const auto prior = [&](double weights, double factors) {
+    const double of_weights = weights * target_variance_ / length;
+    const double of_factors = std::sqrt(factors * target_variance_ / static_cast<double>(kalman.rank)) / pair;
+    return Prior{target_variance_ + mean * mean, of_weights, of_weights, of_factors};
+  };
+  const bool bare = !kalman.linear;  // all of the variance is the interactions' to explain
+  prior_ = prior(weight_shares.front(), bare ? 1 : factor_shares.front());
+  for (const double weights : weight_shares)
+    for (const double factors : factor_shares) {
+      if (!race_.is_empty() && (!options_.several_priors || (bare && weights != weight_shares.front()))) continue;
+      race_.enter(KalmanFilter<Scalar>(kalman, prior(weights, bare ? 2 * factors : factors), target_variance_ / 2),
+                  Origin::nothing);
+    }
+  if (kalman.amplitude) search_.emplace(kalman.dim, kalman.seed);
+  race_.for_each([&](KalmanFilter<Scalar>& filter) {
+    for (Index j = 0; j < kalman.dim; ++j)
+      if (scales_[static_cast<std::size_t>(j)] > 0) filter.begin(j, scales_[static_cast<std::size_t>(j)]);
+  });
+
+  const auto fits = [&](double attempt) {
+    const auto wanted = static_cast<double>(rows_to_keep(attempt));
+    return KeptRows<Scalar>::bytes_for(wanted, kalman.entries, sparse_) <= options_.memory &&
+           wanted * kalman.entries * static_cast<double>(kalman.rank + 1) <= options_.most_work;
+  };
+  if (moments_ && fits(attempts.front())) kept_ = std::make_unique<KeptRows<Scalar>>();
+  next_turn_ = std::max<Index>(1024, 8 * static_cast<Index>(kalman.unknowns_of_row()));
+}
+
+/// Features that show themselves for the first time are given the scale of what they show.
+template <typename Scalar>
+void StreamLearner<Scalar>::meet(const Rows<Scalar>& rows) {
+  std::vector<Index> found;
+  std::vector<std::vector<double>> sizes;
+  std::vector<Index> place;
+  for (Index i = 0; i < rows.count(); ++i)
+    rows.for_each_entry(i, [&](Index j, Scalar x) {
+      if (scales_[static_cast<std::size_t>(j)] > 0 || x == 0 || !(rows.weight(i) > 0)) return;
+      if (place.empty()) place.assign(scales_.size(), -1);
+      Index& at = place[static_cast<std::size_t>(j)];
+      if (at < 0) {
+        at = static_cast<Index>(found.size());
+        found.push_back(j);
+        sizes.emplace_back();
+      }
+      sizes[static_cast<std::size_t>(at)].push_back(std::abs(static_cast<double>(x)));
+    });
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double scale = scale_of(sizes[i]);
+    scales_[static_cast<std::size_t>(found[i])] = scale;
+    race_.for_each([&](KalmanFilter<Scalar>& filter) { filter.begin(found[i], scale); });
+  }
+}
+
+template <typename Scalar>
+void StreamLearner<Scalar>::grow(Index dim, Index left_dim) {
+  KalmanOptions& kalman = options_.kalman;
+  if (dim == kalman.dim && left_dim == kalman.left_dim) return;
+  const Index left_before = kalman.left_dim > 0 ? kalman.left_dim : kalman.dim;
+  const Index left_after = kalman.left_dim > 0 ? left_dim : dim;
+  const Index right_before = kalman.dim - left_before;
+  const double scale = options_.standardised ? 1 : 0;
+  scales_.insert(scales_.end(), static_cast<std::size_t>(dim - left_after - right_before), scale);
+  scales_.insert(scales_.begin() + left_before, static_cast<std::size_t>(left_after - left_before), scale);
+  kalman.dim = dim;
+  kalman.left_dim = left_dim;
+  if (moments_) moments_->grow(dim, left_dim);
+  race_.for_each([&](KalmanFilter<Scalar>& filter) {
+    filter.grow(dim, left_dim);
+    if (!options_.standardised) return;
+    for (Index j = left_before; j < left_after; ++j) filter.begin(j, 1);
+    for (Index j = left_after + right_before; j < dim; ++j) filter.begin(j, 1);
+  });
+  kept_.reset();  // its rows have another shape
+}
+
+template <typename Scalar>
+Index StreamLearner<Scalar>::rows_until_decision() const {
+  return std::max<Index>(1, next_decision_ - rows_);
+}
+
+template <typename Scalar>
+void StreamLearner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predictions) {
+  if (rows.count() == 0) return;
+  if (!options_.standardised) meet(rows);
+  if (!started_) start(rows);
+  for (Index first = 0; first < rows.count();) {
+    Index count = std::min(rows.count() - first, rows_until_decision());
+    if (kept_) count = std::min(count, std::max<Index>(1, rows_to_keep(attempts[attempt_]) - kept_->count()));
+    const Rows<Scalar> part = rows.slice(first, count);
+    const auto own = predictions.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+    race_.learn(part, own);
+    if (search_) {
+      search_->learn(part);
+      if (search_->is_done()) {
+        race_.enter(KalmanFilter<Scalar>(options_.kalman, prior_, search_->best(), scales_,
+                                         search_->residual_variance(), part),
+                    Origin::search);
+        search_.reset();
+      }
+    }
+    if (moments_) follow_moments(part, own);
+    if (kept_) keep(part);
+    rows_ += count;
+    first += count;
+    if (rows_ >= next_decision_) decide();
+  }
+}
+
+template <typename Scalar>
+void StreamLearner<Scalar>::follow_moments(const Rows<Scalar>& rows, std::span<const Scalar> predictions) {
+  std::vector<Scalar> residuals(static_cast<std::size_t>(rows.count()));
+  moments_->learn(rows, residuals);
+  for (std::size_t i = 0; i < residuals.size(); ++i) {
+    const auto weight = static_cast<double>(rows.weight(static_cast<Index>(i)));
+    moment_squares_ += weight * std::pow(static_cast<double>(residuals[i]), 2);
+    champion_squares_ += weight * std::pow(static_cast<double>(rows.targets()[i] - predictions[i]), 2);
+    compared_rows_ += weight;
+  }
+  if (moments_->steps_taken() == moment_steps_) return;
+  moment_steps_ = moments_->steps_taken();
+  // The step has made them better than these squares say, by half or so.
+  constexpr double worth_a_try = 2;
+  constexpr Index most = 3;
+  if (moment_steps_ > 0 && compared_rows_ > 0 && moment_squares_ < worth_a_try * champion_squares_) {
+    if (race_.count(Origin::moments) >= most) race_.drop_worst(Origin::moments);
+    race_.enter(KalmanFilter<Scalar>(options_.kalman, prior_, moments_->model(), scales_,
+                                     moment_squares_ / compared_rows_ / 2, rows),
+                Origin::moments);
+  }
+  moment_squares_ = champion_squares_ = compared_rows_ = 0;
+}
+
+template <typename Scalar>
+void StreamLearner<Scalar>::keep(const Rows<Scalar>& rows) {
+  kept_->append(rows);
+  if (kept_->count() >= rows_to_keep(attempts[attempt_])) solve_kept_rows();
+}
+
+template <typename Scalar>
+void StreamLearner<Scalar>::solve_kept_rows() {
+  const KalmanOptions& kalman = options_.kalman;
+  NewtonOptions newton;
+  newton.left_dim = kalman.left_dim;
+  newton.rank = kalman.rank;
+  newton.linear = kalman.linear;
+  newton.intercept = kalman.intercept;
+  newton.positive = kalman.positive;
+  newton.diagonal = kalman.diagonal;
+  newton.seed = kalman.seed;
+  newton.interrupted = options_.interrupted;
+  if (!options_.standardised) kept_->scale(inverse_scales());
+  const Rows<Scalar> rows = kept_->view(kalman.dim);
+  const double work = static_cast<double>(rows.count()) * kalman.entries * static_cast<double>(kalman.rank + 1);
+  newton.restarts = work <= options_.most_work / 10;
+  NewtonFit<Scalar> fit = gauss_newton(rows, newton, workers_);
+  if (!options_.standardised) {
+    kept_->scale(scales_);
+    fit.parameters.scale_features(inverse_scales());
+  }
+  extra_row_reads_ += fit.products * rows.count();
+  const auto spare = static_cast<double>(rows.count() - unknowns());
+  const double noise =
+      std::max(fit.residual_squares * static_cast<double>(rows.count()) / std::max(1.0, spare), 1e-30);
+  const bool worth_it = static_cast<double>(rows.count()) >= enough_with_noise * static_cast<double>(unknowns());
+  if (fit.exact || worth_it) {
+    KalmanFilter<Scalar> filter(kalman, prior_, fit.parameters, scales_, noise, rows);
+    if (fit.exact) {
+      race_.crown(std::move(filter), Origin::kept_rows);
+      exact_rows_ = rows.count();
+    } else {
+      race_.drop_worst(Origin::kept_rows);
+      race_.enter(std::move(filter), Origin::kept_rows);
+    }
+  }
+  ++attempt_;
+  const bool fits =
+      attempt_ < attempts.size() && KeptRows<Scalar>::bytes_for(static_cast<double>(rows_to_keep(attempts[attempt_])),
+                                                                kalman.entries, sparse_) <= options_.memory;
+  if (fit.exact || !fits) kept_.reset();
+}
+
+template <typename Scalar>
+std::vector<double> StreamLearner<Scalar>::inverse_scales() const {
+  std::vector<double> inverse(scales_);
+  for (double& scale : inverse) scale = scale > 0 ? 1 / scale : 0;
+  return inverse;
+}
+
+template <typename Scalar>
+void StreamLearner<Scalar>::stop_keeping() {
+  if (kept_ && kept_->count() >= rows_to_keep(attempts.front())) solve_kept_rows();
+  kept_.reset();
+}
+
+template <typename Scalar>
+void StreamLearner<Scalar>::decide() {
+  race_.decide();
+  if (rows_ >= next_turn_) {
+    enter_copy_with_turned_factors();
+    next_turn_ *= 2;
+  }
+  const auto most = static_cast<Index>(std::max(512.0, options_.kalman.unknowns_of_row() / 2));
+  next_decision_ = rows_ + std::clamp<Index>(rows_ / 8, 64, most);
+}
+
+template <typename Scalar>
+void StreamLearner<Scalar>::enter_copy_with_turned_factors() {
+  KalmanFilter<Scalar> copy = race_.champion();
+  if (!copy.turn_weak_factors()) return;
+  race_.drop_worst(Origin::turned);
+  race_.enter(std::move(copy), Origin::turned);
+}
+
+template <typename Scalar>
+std::string StreamLearner<Scalar>::plan() const {
+  std::string text = race_.count() > 1 ? fmt::format("{} priors race on the first rows", race_.count())
+                                       : std::string("from a small random start");
+  if (kept_)
+    text += fmt::format("; the first {} rows are kept and solved by Gauss-Newton", rows_to_keep(attempts.front()));
+  if (search_) text += "; a search for the phases";
+  if (moments_) text += "; moments of the dense rows offer starts, and watch for what is missed";
+  return text;
+}
+
+template <typename Scalar>
+std::string StreamLearner<Scalar>::story() const {
+  switch (race_.champion_origin()) {
+    case Origin::nothing:
+      return "from a small random start";
+    case Origin::moments:
+      return "from the moments of the rows";
+    case Origin::kept_rows:
+      return exact_rows_ ? fmt::format("from {} kept rows, which it fits exactly", *exact_rows_) : "from the kept rows";
+    case Origin::search:
+      return "from the search for the phases";
+    case Origin::turned:
+      return "with factors whose sign was turned on the way";
+  }
+  return {};
+}
+
+template <typename Scalar>
+void StreamLearner<Scalar>::archive(Archive& archive) {
+  archive.number("rows", rows_);
+  archive.number("next_decision", next_decision_);
+  archive.number("next_turn", next_turn_);
+  archive.number("sparse", sparse_);
+  archive.number("entries", options_.kalman.entries);
+  archive.number("target_variance", target_variance_);
+  archive.number("prior_intercept", prior_.intercept);
+  archive.number("prior_weights", prior_.weights);
+  archive.number("prior_squares", prior_.squares);
+  archive.number("prior_factors", prior_.factors);
+  archive.vector("scales", scales_, options_.kalman.dim);
+  archive.number("moment_steps", moment_steps_);
+  archive.number("moment_squares", moment_squares_);
+  archive.number("champion_squares", champion_squares_);
+  archive.number("compared_rows", compared_rows_);
+  if (moments_) archive.group("moments", [&] { moments_->archive(archive); });
+  bool searching = search_.has_value();
+  archive.number("searching", searching);
+  if (archive.is_loading()) {
+    started_ = true;
+    search_.reset();
+    if (searching) search_.emplace(options_.kalman.dim, options_.kalman.seed);
+  }
+  if (search_) archive.group("search", [&] { search_->archive(archive); });
+  archive.group("race", [&] {
+    race_.archive(archive, [&] { return KalmanFilter<Scalar>(options_.kalman, prior_, target_variance_); });
+  });
+}
+
+template class StreamLearner<float>;
+template class StreamLearner<double>;
+
+}  // namespace dyad

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/workers.h"
+#include "fit/race.h"
+#include "kalman/filter.h"
+#include "kalman/phase_search.h"
+#include "moment/learner.h"
+#include "newton/gauss_newton.h"
+#include "rows/kept_rows.h"
+
+namespace dyad {
+
+struct StreamOptions {
+  KalmanOptions kalman;
+  std::optional<MomentOptions> moment;  ///< where features are dense and targets are numbers: a start, and a watch
+  std::optional<Index> batch;           ///< of the moments, unless the usual
+  bool features_are_independent = false;  ///< so that every step of the moments can be taken whole
+  bool several_priors = true;             ///< race several from nothing
+  bool standardised = true;               ///< features have the scale 1; else it is found from the rows that show them
+  double memory = 0;                      ///< bytes for rows that are kept at the start, to be solved by Gauss-Newton
+  double most_work = 1e8;                 ///< numbers that one look at the kept rows may touch
+  int threads = 0;                        ///< 0: all cores
+  std::function<bool()> interrupted;
+};
+
+/// One pass that tunes itself: Kalman filters from several starts race each other. Starts are nothing but small random
+/// factors, with several priors; the moments of the rows; the first rows, where they may be kept. The moments go on
+/// beside the champion, and take over where they predict better: a direction that it missed shows there.
+template <typename Scalar>
+class StreamLearner {
+ public:
+  explicit StreamLearner(StreamOptions options);
+
+  /// Predicts each row before it is learned.
+  void learn(const Rows<Scalar>& rows, std::span<Scalar> predictions);
+
+  void grow(Index dim, Index left_dim);
+
+  /// Solves what was kept so far, and keeps no more.
+  void stop_keeping();
+
+  [[nodiscard]] bool has_started() const { return started_; }
+  [[nodiscard]] Model<Scalar> model() const { return race_.champion().model(); }
+  [[nodiscard]] const KalmanFilter<Scalar>& filter() const { return race_.champion(); }
+  [[nodiscard]] double noise_variance() const { return race_.champion().noise_variance(); }
+  /// Rows of the kept block, where they gave the present model exactly.
+  [[nodiscard]] std::optional<Index> exact_rows() const { return exact_rows_; }
+  [[nodiscard]] Index extra_row_reads() const { return extra_row_reads_; }
+
+  [[nodiscard]] std::string plan() const;   ///< one line: what it will do with such data, and why
+  [[nodiscard]] std::string story() const;  ///< one line: where the present model comes from
+
+  void archive(Archive& archive);
+
+ private:
+  using Origin = typename Race<Scalar>::Origin;
+
+  void start(const Rows<Scalar>& rows);
+  void meet(const Rows<Scalar>& rows);
+  [[nodiscard]] Index rows_until_decision() const;
+  void follow_moments(const Rows<Scalar>& rows, std::span<const Scalar> predictions);
+  void keep(const Rows<Scalar>& rows);
+  void solve_kept_rows();
+  void decide();
+  void enter_copy_with_turned_factors();
+
+  [[nodiscard]] Index unknowns() const;
+  [[nodiscard]] Index rows_to_keep(double attempt) const;
+  [[nodiscard]] std::vector<double> inverse_scales() const;
+
+  StreamOptions options_;
+  Workers workers_;
+  Race<Scalar> race_;
+  std::optional<MomentLearner<Scalar>> moments_;
+  std::optional<PhaseSearch<Scalar>> search_;
+  std::unique_ptr<KeptRows<Scalar>> kept_;
+  Prior prior_;                 ///< the middle of the race
+  std::vector<double> scales_;  ///< of features that have shown themselves; else 0
+  bool started_ = false;
+  bool sparse_ = false;
+  Index rows_ = 0;
+  Index next_decision_ = 0;
+  Index next_turn_ = 0;
+  std::size_t attempt_ = 0;
+  std::optional<Index> exact_rows_;
+  Index extra_row_reads_ = 0;
+  double target_variance_ = 1;
+  Index moment_steps_ = 0;
+  double moment_squares_ = 0;    ///< of the moments' residuals since their last step
+  double champion_squares_ = 0;  ///< of the champion's on the same rows
+  double compared_rows_ = 0;
+};
+
+/// Numbers that a model has to learn: of M, kd - k(k-1)/2 or k(d1 + d2 - k), and w, the squares and b.
+Index count_unknowns(Index dim, Index left_dim, Index rank, bool linear, Diagonal diagonal, bool intercept);
+
+}  // namespace dyad
