@@ -66,6 +66,9 @@ void add_predict(CLI::App& app, Action& action) {
   auto command = std::make_shared<Predict>();
   command->add_to(*verb, "Rows to predict: files, or - for standard input; csv, tsv and npy need no target");
   verb->add_option("-o,--output", command->options.output_path, "Default: standard output")->type_name("FILE");
+  verb->add_flag("--std", command->options.deviations,
+                 "Add a comma and the standard deviation of the target, noise included; classes: that of the "
+                 "probability");
   verb->add_flag("--labels", command->options.labels,
                  "Classes: the label instead of the probability of the positive class");
   verb->callback([&action, command] { action = [command] { return command->run_predict(); }; });

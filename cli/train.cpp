@@ -12,11 +12,10 @@ namespace {
 
 const Choices<Task> tasks{{"regression", Task::regression}, {"classification", Task::classification}};
 const Choices<Precision> precisions{{"double", Precision::double_precision}, {"single", Precision::single_precision}};
-const Choices<Solver> solvers{{"auto", Solver::moment}, {"moment", Solver::moment}};
+const Choices<Solver> solvers{{"auto", Solver::automatic}, {"kalman", Solver::kalman}, {"moment", Solver::moment}};
 
 struct Train {
   TrainOptions options;
-  Solver solver = Solver::moment;
   Output output;
 
   void add_to(CLI::App& verb);
@@ -39,7 +38,18 @@ void Train::add_to(CLI::App& verb) {
   add_choice(verb, "--task", options.columns.task, or_automatic(tasks),
              "auto: classification for 0 and 1, -1 and +1, or text");
   add_number(verb, "--rank", options.rank, "K", "Rank of M; default 8 (phase: 1)");
-  add_choice(verb, "--solver", solver, solvers, "Who learns; auto is moment");
+  add_choice(verb, "--solver", options.solver, optional_choices(solvers),
+             "Who learns: kalman goes row by row with a variance for every number; moment is the paper's; auto is kalman "
+             "and keeps a few rows at the start to solve them, if --memory allows it");
+  verb.add_option_function<std::vector<double>>(
+          "--range", [this](const std::vector<double>& ends) { options.range = std::pair(ends[0], ends[1]); },
+          "Targets cannot leave this range, and those at its ends may stand for more; default: found in the first rows")
+      ->type_name("LO,HI")
+      ->delimiter(',')
+      ->expected(2);
+  add_number(verb, "--forget", options.half_life, "H",
+             "Halve the weight of old data every H rows, for streams that drift; default: never");
+  add_size(verb, "--memory", options.memory, "For rows that are kept at the start, such as 200M; 0: none; default 1G");
   add_choice(verb, "--diagonal", options.diagonal, or_automatic(diagonals),
              "gfm: squares x_j^2 tied to M, left out (zero), or with weights of their own (free); auto: free where "
              "there are columns of numbers, zero for categories alone and for sparse rows");
@@ -88,10 +98,14 @@ void Train::print_start(const TrainStart& start) const {
                       ? ""
                       : fmt::format("; centred and scaled by the first {} rows", start.first_rows));
   if (!start.categories.empty()) print_message("names     {}\n", listed(start.categories));
-  print_message("learning  {}, rank {}{}, {} features so far, moment solver, a first step after {} rows\n",
-                word_for(kinds, start.kind), start.rank,
-                start.kind == Kind::gfm ? ", diagonal " + word_for(diagonals, start.diagonal) : "", start.features,
-                start.batch);
+  if (start.has_low || start.has_high)
+    print_message("range     {}: targets at the end may stand for more, predictions stay within\n",
+                  start.has_low && start.has_high ? fmt::format("{:g} to {:g}", start.low, start.high)
+                  : start.has_low                 ? fmt::format("from {:g}", start.low)
+                                                  : fmt::format("up to {:g}", start.high));
+  print_message("learning  {}, rank {}{}, {} features so far\n", word_for(kinds, start.kind), start.rank,
+                start.kind == Kind::gfm ? ", diagonal " + word_for(diagonals, start.diagonal) : "", start.features);
+  print_message("solver    {}\n", start.plan);
   if (start.rows_before > 0) print_message("resuming  after {} rows\n", start.rows_before);
   const char* loss = start.task == Task::regression ? "rmse" : "logloss";
   print_message("\n{:>12} {:>12} {:>12} {:>12} {:>9} {:>9}\n{:>12} {:>12} {:>12} {:>12} {:>9} {:>9}\n", "", loss, loss,
@@ -111,6 +125,8 @@ void Train::print_summary(const TrainSummary& summary) const {
   print_message("  all rows     {}\n", sentence_of(summary.progressive));
   print_message("  latest rows  {}\n", sentence_of(summary.metrics));
   if (summary.validation) print_message("  validation   {}\n", sentence_of(*summary.validation));
+  print_message("learned {}{}\n", summary.story,
+                summary.noise > 0 ? fmt::format("; noise {:.4g}", summary.noise) : "");
   if (summary.outcome == Outcome::interrupted)
     print_message("\ninterrupted; {} holds what was learned from {} rows, go on with --resume from row {}\n",
                   options.model_path, summary.all_rows, summary.rows + 1);
@@ -123,7 +139,9 @@ nlohmann::ordered_json Train::json(const TrainSummary& summary) const {
   nlohmann::ordered_json fields = json_of_run(summary);
   fields["row_reads"] = summary.row_reads;
   fields["all_rows"] = summary.all_rows;
-  fields["solver"] = "moment";
+  fields["solver"] = summary.solver == Solver::moment ? "moment" : "kalman";
+  fields["story"] = summary.story;
+  if (summary.noise > 0) fields["noise"] = summary.noise;
   fields["passes"] = 1;
   fields["features"] = summary.features;
   fields["checkpoints"] = summary.checkpoints;

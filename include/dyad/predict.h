@@ -14,6 +14,7 @@ struct PredictOptions {
   DataOptions data;
   std::string model_path;
   std::string output_path = "-";  ///< "-": standard output
+  bool deviations = false;        ///< add the standard deviation of the target, noise included; of the probability
   bool labels = false;            ///< classes: the label instead of the probability of the positive class
   int threads = 0;                ///< 0: all cores
 

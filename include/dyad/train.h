@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dyad/data.h>
@@ -19,6 +20,7 @@ struct TrainOptions {
   DataOptions data;
   ColumnOptions columns;
   std::string model_path;
+  std::optional<Solver> solver;  ///< automatic unless given: kalman, with rows kept at the start; moment
   std::optional<Kind> kind;   ///< gfm unless given
   std::optional<Index> rank;  ///< 8 unless given; phase: 1
   std::optional<Diagonal>
@@ -26,6 +28,9 @@ struct TrainOptions {
   std::optional<Index> batch;  ///< rows in the first update; 6 x rank x dim, at most 4096, unless given
   std::optional<Precision> precision;  ///< double unless given
   std::optional<std::uint64_t> seed;   ///< 1 unless given
+  std::optional<std::pair<double, double>> range;  ///< that targets cannot leave; found in the first rows unless given
+  std::optional<Index> half_life;  ///< rows after which data counts half, for streams that drift; never unless given
+  double memory = 1e9;             ///< bytes for rows that are kept at the start; 0: none
   bool resume = false;
   Index checkpoint_every = 0;   ///< rows; 0: only at the end
   std::string validation_path;  ///< a file to measure the finished model on
@@ -59,7 +64,11 @@ struct TrainStart {
   std::string target;
   std::string negative;  ///< classes
   std::string positive;
-  Index batch = 0;
+  std::string plan;       ///< one line: which solver does what with such data
+  double low = 0;         ///< of the target's range
+  double high = 0;
+  bool has_low = false;
+  bool has_high = false;
   Index first_rows = 0;   ///< the rows that decided on columns and scales
   Index rows_before = 0;  ///< of the runs that this one resumes
 };
@@ -78,6 +87,9 @@ struct TrainSummary {
   Index features = 0;
   Index checkpoints = 0;
   bool is_constant = false;  ///< the data carried no signal that this solver can see
+  Solver solver = Solver::automatic;
+  std::string story;  ///< one line: where the model comes from
+  double noise = 0;   ///< standard deviation of what the model cannot explain; 0: not known
   std::vector<std::string> warnings;
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <stdexcept>
 
 #include <dyad/data_error.h>
 
@@ -86,6 +87,7 @@ void Target::fix(const std::vector<Sample>& samples, std::optional<Task> given, 
       sorted == std::vector<std::string>{"0", "1"} || sorted == std::vector<std::string>{"-1", "1"};
   task = given.value_or(!numeric || two_usual_numbers ? Task::classification : Task::regression);
   if (task == Task::classification) {
+    if (range_is_given) throw std::invalid_argument("--range is for numbers, but the target is a class");
     if (labels.size() > 2) refuse_third_class(third, labels[2], labels[0], labels[1]);
     if (labels.size() == 2) {
       negative = sorted[0];
@@ -95,6 +97,7 @@ void Target::fix(const std::vector<Sample>& samples, std::optional<Task> given, 
     }
     return;
   }
+  if (centred && !range_is_given) find_range(numbers);
   scaling = robust_scaling(numbers);
   constexpr double usual_reach = 30;
   if (centred && scaling.high < Scaling().high)
@@ -111,8 +114,30 @@ void Target::fix(const std::vector<Sample>& samples, std::optional<Task> given, 
   }
 }
 
+/// A rating scale or a capped price: a good share of the targets lies exactly at an end.
+void Target::find_range(const std::vector<double>& numbers) {
+  if (numbers.empty()) return;
+  const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
+  if (!(*least < *most)) return;
+  const auto is_common = [&](double value) {
+    constexpr std::ptrdiff_t fewest = 10;
+    const std::ptrdiff_t count = std::count(numbers.begin(), numbers.end(), value);
+    return count >= fewest && 50 * count >= static_cast<std::ptrdiff_t>(numbers.size());
+  };
+  if (is_common(*least)) low = *least;
+  if (is_common(*most)) high = *most;
+}
+
+double Target::encode_number(double value, const Place& place) const {
+  if (range_is_given && (value < low || value > high))
+    throw DataError(place.file, place.line, place.column,
+                    "the target " + shortest(value) + " lies outside of the range that was given, " + shortest(low) +
+                        " to " + shortest(high));
+  return scaling.apply(value);
+}
+
 double Target::encode(std::string_view text, const Place& place) {
-  if (task == Task::regression) return scaling.apply(finite_number(text, place, name));
+  if (task == Task::regression) return encode_number(finite_number(text, place, name), place);
   if (is_missing(text))
     throw DataError(place.file, place.line, place.column, "expected a class as the target, got a missing value");
   if (text == negative) return -1;
@@ -124,7 +149,7 @@ double Target::encode(double value, const Place& place) {
   if (task == Task::regression) {
     if (std::abs(value) > largest_target)
       throw DataError(place.file, place.line, place.column, "expected a target up to 1e150 in size");
-    return scaling.apply(value);
+    return encode_number(value, place);
   }
   if (value != last_value_) {
     last_code_ = encode_label(shortest(value), place);

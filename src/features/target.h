@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -28,11 +29,20 @@ class Target {
   Scaling scaling;
   double reach =
       std::numeric_limits<double>::max();  ///< scaled targets beyond it are too wild to learn from as they are
+  double low = -std::numeric_limits<double>::max();  ///< in the user's units: no target lies below, and a target here
+                                                     ///< may stand for anything below; predictions stay above it
+  double high = std::numeric_limits<double>::max();  ///< likewise
+  bool range_is_given = false;             ///< by the user; else found in the first rows, and given up when it is broken
   std::string negative;                    ///< the labels; empty: not seen yet
   std::string positive;
 
   /// What a solver's number means to the user.
-  [[nodiscard]] double in_units(double scaled) const { return scaling.centre + scaling.scale * scaled; }
+  [[nodiscard]] double in_units(double scaled) const {
+    return std::clamp(scaling.centre + scaling.scale * scaled, low, high);
+  }
+
+  [[nodiscard]] bool has_low() const { return low > -std::numeric_limits<double>::max(); }
+  [[nodiscard]] bool has_high() const { return high < std::numeric_limits<double>::max(); }
 
   /// One label or target of the first rows, as text.
   struct Sample {
@@ -50,6 +60,8 @@ class Target {
   double encode(double value, const Place& place);
 
  private:
+  void find_range(const std::vector<double>& numbers);
+  [[nodiscard]] double encode_number(double value, const Place& place) const;
   double encode_label(std::string_view label, const Place& place);
 
   double last_value_ = std::numeric_limits<double>::quiet_NaN();  ///< a class as a number, and its code

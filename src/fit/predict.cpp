@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include "fit/metrics.h"
 #include "fit/peak_memory.h"
 #include "fit/row_reader.h"
+#include "fit/train_solver.h"
 #include "model/model_file.h"
 
 namespace dyad {
@@ -30,7 +32,9 @@ class Prediction {
                                  .columns = {},
                                  .targets = targets,
                                  .unknown = TableEncoder::Unknown::is_left_out,
-                                 .interrupted = hooks.interrupted}) {}
+                                 .interrupted = hooks.interrupted}) {
+    if (options.deviations) posterior_.emplace(posterior_of(file_, options.model_path));
+  }
 
   [[nodiscard]] const Target& target() const { return file_.features.target; }
 
@@ -47,6 +51,7 @@ class Prediction {
       file_.model.predict(rows.slice(share.first, share.count), own);
       for (double& value : own) value = in_units_of_target(value);
     });
+    if (posterior_) find_deviations(rows);
     const auto bad = std::find_if(values_.begin(), values_.end(), [](double value) { return !std::isfinite(value); });
     if (bad != values_.end())
       throw DataError(block_.file, block_.lines[static_cast<std::size_t>(bad - values_.begin())], 0,
@@ -57,6 +62,7 @@ class Prediction {
   }
 
   [[nodiscard]] const std::vector<double>& values() const { return values_; }
+  [[nodiscard]] const std::vector<double>& deviations() const { return deviations_; }
   [[nodiscard]] const RowBlock<double>& block() const { return block_; }
 
   void finish(PredictSummary& summary) const {
@@ -67,6 +73,22 @@ class Prediction {
   }
 
  private:
+  void find_deviations(const Rows<double>& rows) {
+    deviations_.resize(values_.size());
+    std::vector<double> means(values_.size());
+    workers_.split(rows.count(), [&](int, Share share) {
+      const auto first = static_cast<std::size_t>(share.first);
+      const auto count = static_cast<std::size_t>(share.count);
+      posterior_->predict(rows.slice(share.first, share.count), std::span(means).subspan(first, count),
+                          std::span(deviations_).subspan(first, count));
+    });
+    const bool classes = target().task == Task::classification;
+    for (std::size_t i = 0; i < deviations_.size(); ++i) {
+      const double variance = deviations_[i] + (classes ? 0 : posterior_->noise_variance());
+      deviations_[i] = std::sqrt(variance) * (classes ? values_[i] * (1 - values_[i]) : target().scaling.scale);
+    }
+  }
+
   [[nodiscard]] double in_units_of_target(double value) const {
     return target().task == Task::regression ? target().in_units(value) : logistic(value);
   }
@@ -76,6 +98,8 @@ class Prediction {
   RowReader<double> reader_;
   RowBlock<double> block_;
   std::vector<double> values_;
+  std::optional<KalmanFilter<double>> posterior_;
+  std::vector<double> deviations_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
@@ -103,11 +127,14 @@ PredictSummary predict(const PredictOptions& options, const PredictHooks& hooks)
   fmt::memory_buffer text;
   while (prediction.next(summary)) {
     text.clear();
-    for (const double value : prediction.values()) {
+    for (std::size_t i = 0; i < prediction.values().size(); ++i) {
+      const double value = prediction.values()[i];
       if (options.labels)
-        fmt::format_to(std::back_inserter(text), "{}\n", value > 0.5 ? target.positive : target.negative);
+        fmt::format_to(std::back_inserter(text), "{}", value > 0.5 ? target.positive : target.negative);
       else
-        fmt::format_to(std::back_inserter(text), "{}\n", value);
+        fmt::format_to(std::back_inserter(text), "{}", value);
+      if (options.deviations) fmt::format_to(std::back_inserter(text), ",{}", prediction.deviations()[i]);
+      text.push_back('\n');
     }
     output.write({text.data(), text.size()});
   }

@@ -269,6 +269,7 @@ class Recovery {
     stream.features_are_independent = true;
     stream.several_priors = false;
     stream.memory = options_.chosen_solver() == Solver::kalman ? 0 : options_.memory;
+    stream.sign_restarts = true;
     stream.most_work = std::numeric_limits<double>::infinity();
     stream.threads = options_.threads;
     stream.interrupted = hooks_.interrupted;

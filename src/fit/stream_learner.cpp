@@ -57,6 +57,7 @@ Index StreamLearner<Scalar>::rows_to_keep(double attempt) const {
 
 template <typename Scalar>
 void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
+  if (!options_.standardised) meet(rows);
   started_ = true;
   sparse_ = rows.is_sparse();
   KalmanOptions& kalman = options_.kalman;
@@ -157,6 +158,13 @@ void StreamLearner<Scalar>::grow(Index dim, Index left_dim) {
 }
 
 template <typename Scalar>
+void StreamLearner<Scalar>::set_range(double low, double high) {
+  options_.kalman.low = low;
+  options_.kalman.high = high;
+  race_.for_each([&](KalmanFilter<Scalar>& filter) { filter.set_range(low, high); });
+}
+
+template <typename Scalar>
 Index StreamLearner<Scalar>::rows_until_decision() const {
   return std::max<Index>(1, next_decision_ - rows_);
 }
@@ -164,8 +172,8 @@ Index StreamLearner<Scalar>::rows_until_decision() const {
 template <typename Scalar>
 void StreamLearner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predictions) {
   if (rows.count() == 0) return;
-  if (!options_.standardised) meet(rows);
   if (!started_) start(rows);
+  if (!options_.standardised) meet(rows);
   for (Index first = 0; first < rows.count();) {
     Index count = std::min(rows.count() - first, rows_until_decision());
     if (kept_) count = std::min(count, std::max<Index>(1, rows_to_keep(attempts[attempt_]) - kept_->count()));
@@ -233,8 +241,7 @@ void StreamLearner<Scalar>::solve_kept_rows() {
   newton.interrupted = options_.interrupted;
   if (!options_.standardised) kept_->scale(inverse_scales());
   const Rows<Scalar> rows = kept_->view(kalman.dim);
-  const double work = static_cast<double>(rows.count()) * kalman.entries * static_cast<double>(kalman.rank + 1);
-  newton.restarts = work <= options_.most_work / 10;
+  newton.restarts = options_.sign_restarts;
   NewtonFit<Scalar> fit = gauss_newton(rows, newton, workers_);
   if (!options_.standardised) {
     kept_->scale(scales_);

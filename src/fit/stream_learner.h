@@ -24,6 +24,7 @@ struct StreamOptions {
   bool standardised = true;               ///< features have the scale 1; else it is found from the rows that show them
   double memory = 0;                      ///< bytes for rows that are kept at the start, to be solved by Gauss-Newton
   double most_work = 1e8;                 ///< numbers that one look at the kept rows may touch
+  bool sign_restarts = false;             ///< solve them from other numbers of positive factors, too
   int threads = 0;                        ///< 0: all cores
   std::function<bool()> interrupted;
 };
@@ -36,10 +37,16 @@ class StreamLearner {
  public:
   explicit StreamLearner(StreamOptions options);
 
+  /// Looks at the first rows and enters the starts for such data. The first learn() does it otherwise.
+  void start(const Rows<Scalar>& rows);
+
   /// Predicts each row before it is learned.
   void learn(const Rows<Scalar>& rows, std::span<Scalar> predictions);
 
   void grow(Index dim, Index left_dim);
+
+  /// As in KalmanOptions.
+  void set_range(double low, double high);
 
   /// Solves what was kept so far, and keeps no more.
   void stop_keeping();
@@ -60,7 +67,6 @@ class StreamLearner {
  private:
   using Origin = typename Race<Scalar>::Origin;
 
-  void start(const Rows<Scalar>& rows);
   void meet(const Rows<Scalar>& rows);
   [[nodiscard]] Index rows_until_decision() const;
   void follow_moments(const Rows<Scalar>& rows, std::span<const Scalar> predictions);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -14,13 +15,14 @@
 #include <dyad/predict.h>
 
 #include "base/output_file.h"
+#include "base/workers.h"
 #include "fit/calibration.h"
 #include "fit/metrics.h"
 #include "fit/peak_memory.h"
 #include "fit/row_reader.h"
 #include "fit/train_settings.h"
+#include "fit/train_solver.h"
 #include "model/model_file.h"
-#include "moment/learner.h"
 
 namespace dyad {
 namespace {
@@ -133,28 +135,12 @@ class Training {
 
   [[nodiscard]] double rate() const { return static_cast<double>(rows_of_this_run_) / elapsed(); }
 
-  [[nodiscard]] MomentOptions moment_options(Index dim, Index left_dim) const {
-    const FeatureMap& map = file_.features;
-    MomentOptions moment;
-    moment.dim = dim;
-    moment.left_dim = left_dim;
-    moment.rank = settings_.rank;
-    moment.linear = !map.is_measurement();
-    moment.intercept = !map.is_measurement();
-    moment.positive = map.kind == Kind::phase;
-    moment.diagonal = settings_.diagonal.value_or(Diagonal::tied);
-    moment.standardise = map.is_measurement() ? Standardise::scale : Standardise::centre;
-    moment.threads = options_.threads;
-    moment.seed = settings_.seed;
-    return moment;
-  }
-
   /// The first block has fixed the columns: now everything else can be.
   void begin(const RowBlock<Scalar>& block) {
     const FeatureMap& map = file_.features;
     lines_.emplace(map.target.task, hooks_);
     summary_.task = map.target.task;
-    if (!learner_) {
+    if (!solver_) {
       usual_length_ = median_length(block);
       const Index most_rank = block.left_dim > 0 ? std::min(block.left_dim, block.dim - block.left_dim) : block.dim;
       if (settings_.rank > most_rank) {
@@ -166,7 +152,8 @@ class Training {
       }
       if (!settings_.diagonal) settings_.diagonal = usual_diagonal(block);
       require_memory(block.dim, settings_.rank, threads_, sizeof(Scalar));
-      learner_.emplace(moment_options(block.dim, block.left_dim), settings_.batch);
+      settings_.watches_moments = moments_carry_signal(block, map.target.task);
+      solver_ = make_train_solver<Scalar>(options_, settings_, map, &block, hooks_.interrupted);
     }
     if (!hooks_.start) return;
     TrainStart start;
@@ -180,7 +167,11 @@ class Training {
     start.target = map.target.name;
     start.negative = map.target.negative;
     start.positive = map.target.positive;
-    start.batch = settings_.batch.value_or(usual_batch(settings_.rank, block.dim));
+    start.plan = solver_->plan();
+    start.low = map.target.low;
+    start.high = map.target.high;
+    start.has_low = map.target.has_low();
+    start.has_high = map.target.has_high();
     start.first_rows = block.count();
     start.rows_before = settings_.rows;
     hooks_.start(start);
@@ -191,9 +182,16 @@ class Training {
     const FeatureMap& map = file_.features;
     if (map.kind != Kind::gfm) return Diagonal::tied;
     const bool has_numbers =
-        block.dense || std::any_of(map.columns().begin(), map.columns().end(),
+        block.dense || has_full_numbers(block) || std::any_of(map.columns().begin(), map.columns().end(),
                                    [](const Column& column) { return column.role == Column::Role::number; });
     return has_numbers ? Diagonal::free : Diagonal::zero;
+  }
+
+  /// Whether sparse rows are those of a table of numbers.
+  [[nodiscard]] static bool has_full_numbers(const RowBlock<Scalar>& block) {
+    const auto numbers = std::count_if(block.values.begin(), block.values.end(),
+                                       [](Scalar x) { return x != Scalar(0) && x != Scalar(1); });
+    return 2 * static_cast<double>(numbers) > static_cast<double>(block.dim) * static_cast<double>(block.count());
   }
 
   /// Squared lengths of the rows.
@@ -237,63 +235,57 @@ class Training {
       if (is_far(y)) y = static_cast<Scalar>(std::copysign(target.reach, static_cast<double>(y)));
   }
 
+  /// A range that the first rows seemed to have, but that is none.
+  void check_range(const RowBlock<Scalar>& block) {
+    Target& target = file_.features.target;
+    if (target.task != Task::regression || target.range_is_given || !(target.has_low() || target.has_high())) return;
+    const auto low = static_cast<Scalar>(target.has_low() ? target.scaling.apply(target.low) : 0);
+    const auto high = static_cast<Scalar>(target.has_high() ? target.scaling.apply(target.high) : 0);
+    if (std::none_of(block.targets.begin(), block.targets.end(), [&](Scalar y) {
+          return (target.has_low() && y < low) || (target.has_high() && y > high);
+        }))
+      return;
+    target.low = Target().low;
+    target.high = Target().high;
+    solver_->give_up_range();
+  }
+
   void learn(RowBlock<Scalar>& block) {
     if (block.dim > dim_) {
       require_memory(block.dim, settings_.rank, threads_, sizeof(Scalar));
       dim_ = block.dim;
     }
-    learner_->grow(block.dim, block.left_dim);
-    const Index steps = learner_->steps_taken();
+    solver_->grow(block.dim, block.left_dim);
+    check_range(block);
     const std::vector<Scalar> targets = block.targets;
     const std::vector<Scalar> weights = block.weights;
     tame(block);
-    residuals_.resize(static_cast<std::size_t>(block.count()));
-    learner_->learn(block.view(), residuals_);
+    predictions_.resize(static_cast<std::size_t>(block.count()));
+    solver_->learn(block.view(), predictions_);
     rows_of_this_run_ += block.count();
     const double rows_per_second = rate();
     const Target& target = file_.features.target;
-    for (std::size_t i = 0; i < residuals_.size(); ++i) {
-      const double f = static_cast<double>(block.targets[i]) - static_cast<double>(residuals_[i]);
+    for (std::size_t i = 0; i < predictions_.size(); ++i) {
+      const double f = predictions_[i];
       const double weight = weights.empty() ? 1 : static_cast<double>(weights[i]);
       const auto y = static_cast<double>(targets[i]);
-      if (target.task == Task::regression) {
+      if (target.task == Task::regression)
         lines_->add(target.in_units(y), target.in_units(f), weight, rows_per_second);
-        continue;
-      }
-      const double positive = y > 0 ? 1 : 0;
-      lines_->add(positive, logistic(calibration_.log_odds(f)), weight, rows_per_second);
-      calibration_.learn(f, positive, block.weights.empty() ? 1 : static_cast<double>(block.weights[i]));
+      else
+        lines_->add(y > 0 ? 1 : 0, logistic(f), weight, rows_per_second);
     }
-    if (learner_->steps_taken() != steps) calibration_.loosen();
     settings_.rows += block.count();
   }
 
   void archive(Archive& archive) {
-    archive.group("moment", [&] { learner_->archive(archive); });
-    archive.group("calibration", [&] { calibration_.archive(archive); });
+    solver_->archive(archive);
     archive.number("usual_length", usual_length_);
   }
 
   void save() {
     const FeatureMap& map = file_.features;
-    learner_->grow(map.dim(), map.left_dim());
-    const Model<Scalar> model = learner_->model();
-    const bool classes = map.target.task == Task::classification;
-    const double stretch = classes ? calibration_.stretch() : 1;
-    file_.model = Model<double>(model.dim(), model.rank(), model.left_dim);
-    const auto scaled = [&](const std::vector<Scalar>& numbers) {
-      std::vector<double> result(numbers.begin(), numbers.end());
-      for (double& number : result) number *= stretch;
-      return result;
-    };
-    file_.model.intercept = static_cast<double>(model.intercept);
-    if (classes)
-      file_.model.intercept =
-          learner_->is_constant() ? log_odds_of_share() : calibration_.log_odds(file_.model.intercept);
-    file_.model.weights = scaled(model.weights);
-    file_.model.spectrum = scaled(model.spectrum);
-    file_.model.squares = scaled(model.squares);
-    file_.model.factors.assign(model.factors.begin(), model.factors.end());
+    solver_->grow(map.dim(), map.left_dim());
+    file_.model = solver_->model();
     if (!file_.model.is_finite())
       throw std::runtime_error("the model is not finite any more and was not saved; " + options_.model_path +
                                " is as it was before");
@@ -304,15 +296,8 @@ class Training {
     file_.save(options_.model_path);
   }
 
-  /// Of the positive class among all rows so far, neither of which is taken for impossible.
-  [[nodiscard]] double log_odds_of_share() const {
-    const double least = 0.5 / (static_cast<double>(settings_.rows) + 1);
-    const double share = std::clamp((1 + learner_->target_mean()) / 2, least, 1 - least);
-    return std::log(share / (1 - share));
-  }
-
   void restore() {
-    learner_.emplace(moment_options(file_.features.dim(), file_.features.left_dim()), settings_.batch);
+    solver_ = make_train_solver<Scalar>(options_, settings_, file_.features, nullptr, hooks_.interrupted);
     Archive saved(std::move(file_.state));
     try {
       archive(saved);
@@ -365,19 +350,12 @@ class Training {
         (map.count_of_seen(FeatureMap::Side::left) == 0 || map.count_of_seen(FeatureMap::Side::right) == 0))
       summary_.warnings.emplace_back(
           "one of the two factors has no column that ever occurred, so there were no pairs to learn; look at --right");
-    summary_.is_constant = learner_->is_constant();
-    if (!summary_.is_constant || constant_target || summary_.outcome == Outcome::interrupted) return;
-    if (learner_->steps_tried() == 0)
-      summary_.warnings.push_back(
-          fmt::format("the moments carry no signal yet: a first step needs about {} more rows, so the model is the "
-                      "best constant; a "
-                      "lower --rank or --batch needs fewer",
-                      learner_->rows_until_step() + 1));
-    else
-      summary_.warnings.push_back(fmt::format(
-          "the moments carry no signal: none of {} steps made predictions of fresh rows better than the best constant, "
-          "which is the model now",
-          learner_->steps_tried()));
+    summary_.solver = settings_.solver;
+    summary_.story = solver_->story();
+    summary_.noise = solver_->noise() * (map.target.task == Task::regression ? map.target.scaling.scale : 0);
+    summary_.is_constant = solver_->is_constant();
+    if (summary_.is_constant && !constant_target && summary_.outcome != Outcome::interrupted)
+      summary_.warnings.push_back(solver_->why_constant());
   }
 
   const TrainOptions& options_;
@@ -386,10 +364,9 @@ class Training {
   TrainSettings& settings_;
   int threads_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::optional<MomentLearner<Scalar>> learner_;
-  Calibration calibration_;
+  std::unique_ptr<TrainSolver<Scalar>> solver_;
   std::optional<ProgressLines> lines_;
-  std::vector<Scalar> residuals_;
+  std::vector<double> predictions_;
   Index dim_ = 0;
   Index rows_of_this_run_ = 0;
   Index wild_rows_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 
@@ -20,6 +21,15 @@ namespace {
 
 constexpr std::array<std::pair<const char*, Diagonal>, 3> diagonals{
     {{"tied", Diagonal::tied}, {"zero", Diagonal::zero}, {"free", Diagonal::free}}};
+constexpr std::array<std::pair<const char*, Solver>, 3> solvers{
+    {{"auto", Solver::automatic}, {"moment", Solver::moment}, {"kalman", Solver::kalman}}};
+
+template <typename Choice, std::size_t count>
+std::string word_for(const std::array<std::pair<const char*, Choice>, count>& words, Choice choice) {
+  for (const auto& [word, value] : words)
+    if (value == choice) return word;
+  return {};
+}
 
 /// Reads the settings that a model file keeps as text.
 class SavedText {
@@ -39,6 +49,14 @@ class SavedText {
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
     if (error != std::errc() || end != value.data() + value.size()) fail(name);
     return result;
+  }
+
+  template <typename Choice, std::size_t count>
+  [[nodiscard]] Choice choice(const std::array<std::pair<const char*, Choice>, count>& words, const char* name) const {
+    const std::string value = text(name);
+    for (const auto& [word, meaning] : words)
+      if (value == word) return meaning;
+    fail(name);
   }
 
   [[noreturn]] void fail(const char* name) const {
@@ -94,7 +112,14 @@ void require_same_columns(const ColumnOptions& given, const FeatureMap& map) {
 TrainSettings TrainSettings::fresh(const TrainOptions& options, ModelFile& file) {
   file.features.kind = options.kind.value_or(Kind::gfm);
   file.precision = options.precision.value_or(Precision::double_precision);
+  if (options.range) {
+    file.features.target.low = options.range->first;
+    file.features.target.high = options.range->second;
+    file.features.target.range_is_given = true;
+  }
   TrainSettings settings;
+  settings.solver = options.solver.value_or(Solver::automatic);
+  settings.half_life = options.half_life.value_or(0);
   settings.rank = options.rank.value_or(file.features.kind == Kind::phase ? 1 : 8);
   settings.diagonal = options.diagonal;
   settings.batch = options.batch;
@@ -103,25 +128,38 @@ TrainSettings TrainSettings::fresh(const TrainOptions& options, ModelFile& file)
   return settings;
 }
 
-TrainSettings TrainSettings::resumed(const TrainOptions& options, const ModelFile& file) {
-  const SavedText saved(file, options.model_path);
+TrainSettings TrainSettings::saved(const ModelFile& file, const std::string& path) {
+  const SavedText saved(file, path);
   TrainSettings settings;
+  settings.solver = saved.choice(solvers, "solver");
   settings.rank = saved.number<Index>("rank");
   settings.seed = saved.number<std::uint64_t>("seed");
   settings.rows = saved.number<Index>("rows");
   settings.precision = file.precision;
   if (saved.text("batch") != "auto") settings.batch = saved.number<Index>("batch");
-  const std::string word = saved.text("diagonal");
-  const auto known = std::find_if(diagonals.begin(), diagonals.end(), [&](const auto& d) { return word == d.first; });
-  if (known == diagonals.end()) saved.fail("diagonal");
-  settings.diagonal = known->second;
+  settings.diagonal = saved.choice(diagonals, "diagonal");
+  if (settings.solver != Solver::moment) {
+    settings.half_life = saved.number<Index>("half_life");
+    settings.watches_moments = saved.number<int>("watches_moments") != 0;
+  }
   const FeatureMap& map = file.features;
   const Index most_rank = map.is_bilinear() ? std::min(map.left_dim(), map.dim() - map.left_dim()) : map.dim();
   if (settings.rank < 1 || settings.rank > most_rank || settings.rank != file.model.rank()) saved.fail("rank");
   if (settings.rows < 1) saved.fail("rows");
   if (settings.batch && *settings.batch < 1) saved.fail("batch");
+  if (settings.half_life < 0) saved.fail("half_life");
   if (map.kind != Kind::gfm && settings.diagonal != Diagonal::tied) saved.fail("diagonal");
+  return settings;
+}
 
+TrainSettings TrainSettings::resumed(const TrainOptions& options, const ModelFile& file) {
+  const TrainSettings settings = saved(file, options.model_path);
+  const FeatureMap& map = file.features;
+  if (options.range && (!map.target.range_is_given || options.range->first != map.target.low ||
+                        options.range->second != map.target.high))
+    throw std::invalid_argument("--range does not agree with the model that is resumed; leave it out");
+  require_same(options.solver, settings.solver, "--solver");
+  require_same(options.half_life, settings.half_life, "--forget");
   require_same(options.kind, map.kind, "--kind");
   require_same(options.rank, settings.rank, "--rank");
   require_same(options.diagonal, *settings.diagonal, "--diagonal");
@@ -133,15 +171,16 @@ TrainSettings TrainSettings::resumed(const TrainOptions& options, const ModelFil
 }
 
 std::map<std::string, std::string> TrainSettings::to_text() const {
-  std::string word;
-  for (const auto& [name, value] : diagonals)
-    if (value == diagonal) word = name;
-  return {{"solver", "moment"},
-          {"rank", std::to_string(rank)},
-          {"diagonal", word},
-          {"batch", batch ? std::to_string(*batch) : "auto"},
-          {"seed", std::to_string(seed)},
-          {"rows", std::to_string(rows)}};
+  std::map<std::string, std::string> text{{"solver", word_for(solvers, solver)},
+                                          {"rank", std::to_string(rank)},
+                                          {"diagonal", word_for(diagonals, diagonal.value_or(Diagonal::tied))},
+                                          {"batch", batch ? std::to_string(*batch) : "auto"},
+                                          {"seed", std::to_string(seed)},
+                                          {"rows", std::to_string(rows)}};
+  if (solver == Solver::moment) return text;
+  text["half_life"] = std::to_string(half_life);
+  text["watches_moments"] = watches_moments ? "1" : "0";
+  return text;
 }
 
 DataOptions TrainOptions::validation_data() const {
@@ -179,6 +218,17 @@ void TrainOptions::validate() const {
     throw std::invalid_argument(fmt::format("hash bits must lie in [1, 30], got {}", columns.hash_bits));
   if (columns.index_base != 0 && columns.index_base != 1)
     throw std::invalid_argument(fmt::format("the index base must be 0 or 1, got {}", columns.index_base));
+  if (solver == Solver::newton) throw std::invalid_argument("newton is a solver of recover; train has auto, kalman and moment");
+  if (solver == Solver::moment && (half_life || range))
+    throw std::invalid_argument("--forget and --range are not for the moment solver");
+  if (half_life && (*half_life < 1 || *half_life > Index{1} << 50))
+    throw std::invalid_argument(fmt::format("data can be half forgotten after 1 to 2^50 rows, got {}", *half_life));
+  if (range && !(range->first < range->second && std::isfinite(range->first) && std::isfinite(range->second)))
+    throw std::invalid_argument(fmt::format("a range goes from a number up to a larger one, got {} to {}", range->first,
+                                            range->second));
+  if (range && (columns.task.value_or(Task::regression) != Task::regression || of_kind == Kind::sensing ||
+                of_kind == Kind::phase))
+    throw std::invalid_argument("--range is for numbers to predict; classes and measurements have none");
   if (batch && (*batch < 1 || *batch > Index{1} << 50))
     throw std::invalid_argument(fmt::format("a batch must have between 1 and 2^50 rows, got {}", *batch));
   if (checkpoint_every < 0)

@@ -435,6 +435,7 @@ Model<Scalar> KalmanFilter<Scalar>::model() const {
 
 template <typename Scalar>
 void KalmanFilter<Scalar>::archive(Archive& archive) {
+  archive.number("square_centre", options_.square_centre);
   archive.number("intercept", intercept_);
   archive.number("intercept_variance", intercept_variance_);
   archive.number("rows", rows_);

@@ -78,6 +78,11 @@ class KalmanFilter {
   /// shrinks to nothing and cannot turn by itself. False if there are none.
   bool turn_weak_factors();
 
+  void set_range(double low, double high) {
+    options_.low = low;
+    options_.high = high;
+  }
+
   [[nodiscard]] Model<Scalar> model() const;
   [[nodiscard]] double noise_variance() const { return noise_.value(); }
   [[nodiscard]] const KalmanOptions& options() const { return options_; }

@@ -72,6 +72,9 @@ json described(const FeatureMap& map) {
             {"task", word_for(tasks, map.target.task)},
             {"scaling", described(map.target.scaling)},
             {"reach", map.target.reach},
+            {"low", map.target.low},
+            {"high", map.target.high},
+            {"range_is_given", map.target.range_is_given},
             {"negative", map.target.negative},
             {"positive", map.target.positive}}}};
 }
@@ -174,6 +177,12 @@ void read_features(const Reader& reader, FeatureMap& map) {
   map.target.scaling = reader.scaling(reader.field<json>(target, "scaling"));
   map.target.reach = reader.field<double>(target, "reach");
   reader.require(map.target.reach > 0, "the reach of the target is not possible");
+  if (target.contains("low")) {  // models of the first days know no range
+    map.target.low = reader.field<double>(target, "low");
+    map.target.high = reader.field<double>(target, "high");
+    map.target.range_is_given = reader.field<bool>(target, "range_is_given");
+    reader.require(map.target.low < map.target.high, "the range of the target is empty");
+  }
   map.target.negative = reader.field<std::string>(target, "negative");
   map.target.positive = reader.field<std::string>(target, "positive");
   constexpr int most_hash_bits = 30;

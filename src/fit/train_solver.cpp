@@ -1,0 +1,235 @@
+#include "fit/train_solver.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include <dyad/data_error.h>
+
+#include "fit/calibration.h"
+#include "fit/stream_learner.h"
+#include "moment/learner.h"
+
+namespace dyad {
+namespace {
+
+MomentOptions moment_options(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map) {
+  MomentOptions moment;
+  moment.dim = map.dim();
+  moment.left_dim = map.left_dim();
+  moment.rank = settings.rank;
+  moment.linear = !map.is_measurement();
+  moment.intercept = !map.is_measurement();
+  moment.positive = map.kind == Kind::phase;
+  moment.diagonal = settings.diagonal.value_or(Diagonal::tied);
+  moment.standardise = map.is_measurement() ? Standardise::scale : Standardise::centre;
+  moment.threads = options.threads;
+  moment.seed = settings.seed;
+  return moment;
+}
+
+KalmanOptions kalman_options(const TrainSettings& settings, const FeatureMap& map) {
+  KalmanOptions kalman;
+  kalman.dim = map.dim();
+  kalman.left_dim = map.left_dim();
+  kalman.rank = settings.rank;
+  kalman.linear = !map.is_measurement();
+  kalman.intercept = !map.is_measurement();
+  kalman.positive = map.kind == Kind::phase;
+  kalman.amplitude = map.kind == Kind::phase;
+  kalman.diagonal = settings.diagonal.value_or(Diagonal::tied);
+  kalman.task = map.target.task;
+  if (map.target.has_low()) kalman.low = map.target.scaling.apply(map.target.low);
+  if (map.target.has_high()) kalman.high = map.target.scaling.apply(map.target.high);
+  kalman.half_life = static_cast<double>(settings.half_life);
+  kalman.seed = settings.seed;
+  return kalman;
+}
+
+template <typename Scalar>
+Model<double> in_double(const Model<Scalar>& model, double stretch) {
+  Model<double> result(model.dim(), model.rank(), model.left_dim);
+  const auto scaled = [&](const std::vector<Scalar>& numbers) {
+    std::vector<double> values(numbers.begin(), numbers.end());
+    for (double& value : values) value *= stretch;
+    return values;
+  };
+  result.intercept = static_cast<double>(model.intercept);
+  result.weights = scaled(model.weights);
+  result.spectrum = scaled(model.spectrum);
+  result.squares = scaled(model.squares);
+  result.factors.assign(model.factors.begin(), model.factors.end());
+  return result;
+}
+
+/// Moments; classes are learned as -1 and +1, and a calibration makes log-odds of the scores.
+template <typename Scalar>
+class MomentTraining : public TrainSolver<Scalar> {
+ public:
+  MomentTraining(const MomentOptions& moment, std::optional<Index> batch, Task task)
+      : learner_(moment, batch), task_(task), first_step_(batch.value_or(usual_batch(moment.rank, moment.dim))) {}
+
+  void learn(const Rows<Scalar>& rows, std::span<double> predictions) override {
+    const Index steps = learner_.steps_taken();
+    residuals_.resize(predictions.size());
+    learner_.learn(rows, residuals_);
+    rows_ += static_cast<double>(rows.count());
+    for (std::size_t i = 0; i < residuals_.size(); ++i) {
+      const auto y = static_cast<double>(rows.targets()[i]);
+      predictions[i] = y - static_cast<double>(residuals_[i]);
+      if (task_ == Task::regression) continue;
+      const double score = predictions[i];
+      predictions[i] = calibration_.log_odds(score);
+      calibration_.learn(score, y > 0 ? 1 : 0, static_cast<double>(rows.weight(static_cast<Index>(i))));
+    }
+    if (learner_.steps_taken() != steps) calibration_.loosen();
+  }
+
+  void grow(Index dim, Index left_dim) override { learner_.grow(dim, left_dim); }
+
+  Model<double> model() override {
+    const bool classes = task_ == Task::classification;
+    Model<double> model = in_double(learner_.model(), classes ? calibration_.stretch() : 1);
+    if (classes)
+      model.intercept = learner_.is_constant() ? log_odds_of_share() : calibration_.log_odds(model.intercept);
+    return model;
+  }
+
+  void archive(Archive& archive) override {
+    archive.group("moment", [&] { learner_.archive(archive); });
+    archive.group("calibration", [&] { calibration_.archive(archive); });
+    archive.number("moment_rows", rows_);
+  }
+
+  [[nodiscard]] bool is_constant() const override { return learner_.is_constant(); }
+  [[nodiscard]] std::string why_constant() const override {
+    if (learner_.steps_tried() == 0)
+      return fmt::format(
+          "the moments carry no signal yet: a first step needs about {} more rows, so the model is the best constant; a "
+          "lower --rank or --batch needs fewer",
+          learner_.rows_until_step() + 1);
+    return fmt::format(
+        "the moments carry no signal: none of {} steps made predictions of fresh rows better than the best constant, "
+        "which is the model now",
+        learner_.steps_tried());
+  }
+  [[nodiscard]] std::string plan() const override {
+    return fmt::format("moment: batches, with a first step after {} rows", first_step_);
+  }
+  [[nodiscard]] std::string story() const override { return "by the moments of batches"; }
+
+ private:
+  /// Of the positive class among all rows so far, neither of which is taken for impossible.
+  [[nodiscard]] double log_odds_of_share() const {
+    const double least = 0.5 / (rows_ + 1);
+    const double share = std::clamp((1 + learner_.target_mean()) / 2, least, 1 - least);
+    return std::log(share / (1 - share));
+  }
+
+  MomentLearner<Scalar> learner_;
+  Calibration calibration_;
+  Task task_;
+  Index first_step_;
+  double rows_ = 0;
+  std::vector<Scalar> residuals_;
+};
+
+template <typename Scalar>
+class KalmanTraining : public TrainSolver<Scalar> {
+ public:
+  explicit KalmanTraining(StreamOptions options) : learner_(std::move(options)) {}
+
+  void start(const Rows<Scalar>& rows) { learner_.start(rows); }
+
+  void learn(const Rows<Scalar>& rows, std::span<double> predictions) override {
+    own_.resize(predictions.size());
+    learner_.learn(rows, own_);
+    std::copy(own_.begin(), own_.end(), predictions.begin());
+  }
+
+  void grow(Index dim, Index left_dim) override { learner_.grow(dim, left_dim); }
+  void give_up_range() override {
+    learner_.set_range(-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity());
+  }
+
+  Model<double> model() override {
+    learner_.stop_keeping();
+    return in_double(learner_.model(), 1);
+  }
+
+  void archive(Archive& archive) override {
+    archive.group("kalman", [&] { learner_.archive(archive); });
+  }
+
+  [[nodiscard]] std::string plan() const override { return "kalman: " + learner_.plan(); }
+  [[nodiscard]] std::string story() const override { return learner_.story(); }
+  [[nodiscard]] double noise() const override { return std::sqrt(learner_.noise_variance()); }
+
+ private:
+  StreamLearner<Scalar> learner_;
+  std::vector<Scalar> own_;
+};
+
+/// Whether most features are there in most rows.
+template <typename Scalar>
+bool is_full(const RowBlock<Scalar>& block) {
+  return block.dense || 2 * static_cast<double>(block.values.size()) >
+                            static_cast<double>(block.dim) * static_cast<double>(block.count());
+}
+
+}  // namespace
+
+template <typename Scalar>
+std::unique_ptr<TrainSolver<Scalar>> make_train_solver(const TrainOptions& options, const TrainSettings& settings,
+                                                       const FeatureMap& map, const RowBlock<Scalar>* first,
+                                                       const std::function<bool()>& interrupted) {
+  const MomentOptions moment = moment_options(options, settings, map);
+  if (settings.solver == Solver::moment)
+    return std::make_unique<MomentTraining<Scalar>>(moment, settings.batch, map.target.task);
+  StreamOptions stream;
+  stream.kalman = kalman_options(settings, map);
+  if (first != nullptr && first->dense) stream.kalman.square_centre = 1;
+  if (settings.watches_moments) stream.moment = moment;
+  stream.batch = settings.batch;
+  stream.standardised = map.format != Format::libsvm && !map.is_measurement();
+  stream.memory = settings.solver == Solver::automatic ? options.memory : 0;
+  stream.sign_restarts = map.kind == Kind::sensing;
+  stream.threads = options.threads;
+  stream.interrupted = interrupted;
+  auto training = std::make_unique<KalmanTraining<Scalar>>(std::move(stream));
+  if (first != nullptr) training->start(first->view());
+  return training;
+}
+
+template <typename Scalar>
+bool moments_carry_signal(const RowBlock<Scalar>& first, Task task) {
+  return task == Task::regression && is_full(first);
+}
+
+KalmanFilter<double> posterior_of(const ModelFile& file, const std::string& path) {
+  const TrainSettings settings = TrainSettings::saved(file, path);
+  if (settings.solver == Solver::moment)
+    throw std::invalid_argument("the model in " + path +
+                                " has no error bars, for moments have none; train it with --solver auto or kalman");
+  KalmanFilter<double> filter(kalman_options(settings, file.features), Prior(), 1);
+  Archive saved(file.state);
+  try {
+    saved.group("kalman", [&] { saved.group("race", [&] { saved.group("0", [&] { filter.archive(saved); }); }); });
+  } catch (const std::runtime_error& error) {
+    throw DataError(path, 0, 0, std::string("the error bars cannot be read: ") + error.what());
+  }
+  return filter;
+}
+
+template std::unique_ptr<TrainSolver<float>> make_train_solver(const TrainOptions&, const TrainSettings&,
+                                                               const FeatureMap&, const RowBlock<float>*,
+                                                               const std::function<bool()>&);
+template std::unique_ptr<TrainSolver<double>> make_train_solver(const TrainOptions&, const TrainSettings&,
+                                                                const FeatureMap&, const RowBlock<double>*,
+                                                                const std::function<bool()>&);
+template bool moments_carry_signal(const RowBlock<float>&, Task);
+template bool moments_carry_signal(const RowBlock<double>&, Task);
+
+}  // namespace dyad

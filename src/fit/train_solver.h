@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dyad/train.h>
+
+#include "base/archive.h"
+#include "features/feature_map.h"
+#include "fit/train_settings.h"
+#include "kalman/filter.h"
+#include "rows/block.h"
+
+namespace dyad {
+
+/// What the training loop needs of a solver. Predictions are scaled targets or, for classes, log-odds.
+template <typename Scalar>
+class TrainSolver {
+ public:
+  virtual ~TrainSolver() = default;
+
+  /// Predicts each row before it is learned.
+  virtual void learn(const Rows<Scalar>& rows, std::span<double> predictions) = 0;
+  virtual void grow(Index dim, Index left_dim) = 0;
+  /// The target's range has been broken by the data.
+  virtual void give_up_range() {}
+  /// The model from here on; what it takes to make it is done now.
+  virtual Model<double> model() = 0;
+  virtual void archive(Archive& archive) = 0;
+
+  [[nodiscard]] virtual bool is_constant() const { return false; }
+  /// Why the model is a constant, where it is.
+  [[nodiscard]] virtual std::string why_constant() const { return {}; }
+  [[nodiscard]] virtual std::string plan() const = 0;   ///< one line: what it does with such data, and why
+  [[nodiscard]] virtual std::string story() const = 0;  ///< one line: where the model comes from
+  /// The standard deviation of what it cannot explain, of scaled targets; 0: it does not know.
+  [[nodiscard]] virtual double noise() const { return 0; }
+};
+
+/// `first`: the first rows, which decide about the start; nothing where a state will be loaded.
+template <typename Scalar>
+std::unique_ptr<TrainSolver<Scalar>> make_train_solver(const TrainOptions& options, const TrainSettings& settings,
+                                                       const FeatureMap& map, const RowBlock<Scalar>* first,
+                                                       const std::function<bool()>& interrupted);
+
+/// Whether the moments of such rows are worth following: dense ones with numbers for targets.
+template <typename Scalar>
+bool moments_carry_signal(const RowBlock<Scalar>& first, Task task);
+
+/// The means and variances that a Kalman solver left in a model file. Throws std::invalid_argument where there are none.
+KalmanFilter<double> posterior_of(const ModelFile& file, const std::string& path);
+
+}  // namespace dyad
