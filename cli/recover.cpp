@@ -121,7 +121,7 @@ void Recover::print_line(const RecoveryPoint& point) {
   const double error = point.error();
   print_message("{:>10} {:>8.1f} {:>9.2e} {:>9.2e} {:>9.2e} {:>7} {:>8}  {}\n", point.rows,
                 static_cast<double>(point.rows) / kd, point.error_w, point.error_M, point.tan_theta,
-                std::isnan(error_before_) ? "" : fmt::format("{:.2f}", error_before_ / error),
+                std::isnan(error_before_) ? "" : fmt::format("{:.3g}", error_before_ / error),
                 short_count(static_cast<double>(point.rows - rows_before_) /
                             std::max(point.seconds - seconds_before_, 1e-9)),
                 bar(error));

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace dyad::test {
 
@@ -28,7 +29,7 @@ class InFolder : public testing::Test {
   }
 
  private:
-  const std::string folder_ = testing::TempDir() + "dyad_" +
+  const std::string folder_ = testing::TempDir() + "dyad_" + std::to_string(getpid()) + "_" +
                               testing::UnitTest::GetInstance()->current_test_info()->test_suite_name() + "_" +
                               testing::UnitTest::GetInstance()->current_test_info()->name();
 };

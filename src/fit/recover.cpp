@@ -162,6 +162,13 @@ class Recovery {
   }
   [[nodiscard]] bool is_over() const { return summary_.outcome != Outcome::budget; }
 
+  void begin_with_nothing() {
+    const MomentOptions shape = moment_options(options_);
+    summary_.model = Model<double>(shape.dim, shape.rank, shape.left_dim);
+    if (shape.diagonal != Diagonal::tied) summary_.model.squares.resize(summary_.model.weights.size());
+    summary_.start = measured(summary_.model, summary_.model);
+  }
+
   void note(RecoveryPoint point, double residual_rms) {
     summary_.rows = reader_.rows();
     point.rows = summary_.rows;
@@ -197,9 +204,7 @@ class Recovery {
 
   void run_stream() {
     StreamLearner<double> learner(stream_options());
-    const MomentOptions shape = moment_options(options_);
-    summary_.model = Model<double>(shape.dim, shape.rank, shape.left_dim);
-    summary_.start = measured(summary_.model, summary_.model);
+    begin_with_nothing();
     std::vector<double> predictions;
     while (!is_over() && reader_.rows() < options_.row_budget()) {
       const Index step = std::max<Index>({1, options_.problem.kd() / 4, reader_.rows() / 16});
@@ -222,9 +227,8 @@ class Recovery {
   }
 
   void run_newton() {
+    begin_with_nothing();
     const MomentOptions shape = moment_options(options_);
-    summary_.model = Model<double>(shape.dim, shape.rank, shape.left_dim);
-    summary_.start = measured(summary_.model, summary_.model);
     NewtonOptions newton;
     newton.left_dim = shape.left_dim;
     newton.rank = shape.rank;

@@ -13,6 +13,7 @@ namespace {
 /// priors are tried from, the middle one first.
 constexpr std::array weight_shares{0.5, 1.5, 5.0, 0.15};
 constexpr std::array factor_shares{0.03, 0.5};
+constexpr std::array next_to_nothing{0.01, 0.0001};  // hardly more than the mean of the targets
 
 /// Sizes of the kept block at which it is solved, in numbers of unknowns. Without noise the first ones are enough.
 constexpr std::array attempts{1.5, 2.0, 3.0, 4.5};
@@ -95,6 +96,9 @@ void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
       race_.enter(KalmanFilter<Scalar>(kalman, prior(weights, bare ? 2 * factors : factors), target_variance_ / 2),
                   Origin::nothing);
     }
+  if (options_.several_priors && !bare)
+    race_.enter(KalmanFilter<Scalar>(kalman, prior(next_to_nothing[0], next_to_nothing[1]), target_variance_ / 2),
+                Origin::nothing);
   if (kalman.amplitude) search_.emplace(kalman.dim, kalman.seed);
   race_.for_each([&](KalmanFilter<Scalar>& filter) {
     for (Index j = 0; j < kalman.dim; ++j)

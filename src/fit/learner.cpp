@@ -1,0 +1,218 @@
+#include <dyad/learner.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <vector>
+
+#include "fit/calibration.h"
+#include "fit/stream_learner.h"
+
+namespace dyad {
+namespace {
+
+StreamOptions stream_options(const LearnerOptions& options) {
+  options.validate();
+  const bool measures = options.kind == Kind::sensing || options.kind == Kind::phase;
+  StreamOptions stream;
+  KalmanOptions& kalman = stream.kalman;
+  kalman.dim = options.dim;
+  kalman.left_dim = options.left_dim;
+  kalman.rank = options.rank;
+  kalman.linear = kalman.intercept = !measures;
+  kalman.positive = kalman.amplitude = options.kind == Kind::phase;
+  kalman.diagonal = options.diagonal;
+  kalman.task = options.task;
+  if (options.range) {
+    kalman.low = options.range->first;
+    kalman.high = options.range->second;
+  }
+  kalman.half_life = options.half_life;
+  kalman.seed = options.seed;
+  stream.standardised = false;
+  stream.memory = options.memory;
+  stream.sign_restarts = options.kind == Kind::sensing;
+  stream.threads = options.threads;
+  return stream;
+}
+
+MomentOptions moment_options(const LearnerOptions& options) {
+  const bool measures = options.kind == Kind::sensing || options.kind == Kind::phase;
+  MomentOptions moment;
+  moment.dim = options.dim;
+  moment.left_dim = options.left_dim;
+  moment.rank = options.rank;
+  moment.linear = moment.intercept = !measures;
+  moment.positive = options.kind == Kind::phase;
+  moment.diagonal = options.diagonal;
+  moment.standardise = measures ? Standardise::scale : Standardise::centre;
+  moment.threads = options.threads;
+  moment.seed = options.seed;
+  return moment;
+}
+
+}  // namespace
+
+void LearnerOptions::validate() const {
+  MomentOptions shape;
+  shape.dim = dim;
+  shape.left_dim = left_dim;
+  shape.rank = rank;
+  shape.diagonal = diagonal;
+  shape.threads = threads;
+  shape.validate();
+  if ((kind == Kind::bilinear) != (left_dim > 0))
+    throw std::invalid_argument("left_dim, the number of features of x, goes with kind bilinear, which needs it");
+  if (kind == Kind::phase && rank != 1) throw std::invalid_argument("phase retrieval has rank 1");
+  if (kind != Kind::gfm && diagonal != Diagonal::tied)
+    throw std::invalid_argument("the diagonal is a choice for gfm alone");
+  if ((kind == Kind::sensing || kind == Kind::phase) && (task != Task::regression || range))
+    throw std::invalid_argument("sensing and phase retrieval measure numbers without a range");
+  if (range && !(range->first < range->second))
+    throw std::invalid_argument("a range goes from a number up to a larger one");
+  if (!(half_life >= 0) || !(memory >= 0)) throw std::invalid_argument("half_life and memory must be at least 0");
+}
+
+template <typename Scalar>
+struct Learner<Scalar>::Implementation {
+  explicit Implementation(const LearnerOptions& given) : options(given), stream(stream_options(given)) {}
+
+  /// What follows from the first rows: they are enough, or all there is.
+  void start() {
+    const Rows<Scalar> first = waiting.view(options.dim);
+    double entries = 0;
+    for (Index i = 0; i < first.count(); ++i) first.for_each_entry(i, [&](Index, Scalar x) { entries += x != 0 ? 1 : 0; });
+    const bool full = 2 * entries > static_cast<double>(options.dim) * static_cast<double>(first.count());
+    if (full && options.task == Task::regression) stream.moment = moment_options(options);
+    if (!first.is_sparse()) stream.kalman.square_centre = 1;
+    learner.emplace(stream);
+    std::vector<Scalar> unused(static_cast<std::size_t>(first.count()));
+    learner->learn(first, unused);
+    waiting = KeptRows<Scalar>();
+  }
+
+  [[nodiscard]] Scalar as_prediction(double value) const {
+    if (options.task == Task::classification) return static_cast<Scalar>(logistic(value));
+    return static_cast<Scalar>(std::clamp(value, stream.kalman.low, stream.kalman.high));
+  }
+
+  [[nodiscard]] double mean() const {
+    if (options.task == Task::classification) {
+      const double share = (sum + 0.5) / (static_cast<double>(rows) + 1);
+      return std::log(share / (1 - share));
+    }
+    return rows > 0 ? sum / static_cast<double>(rows) : 0;
+  }
+
+  LearnerOptions options;
+  StreamOptions stream;
+  std::optional<StreamLearner<Scalar>> learner;  ///< nothing while the first rows are waited for
+  KeptRows<Scalar> waiting;
+  Index rows = 0;
+  double sum = 0;  ///< of the targets, or the number of positive ones, while waiting
+};
+
+template <typename Scalar>
+Learner<Scalar>::Learner(const LearnerOptions& options) : own_(std::make_unique<Implementation>(options)) {}
+template <typename Scalar>
+Learner<Scalar>::~Learner() = default;
+template <typename Scalar>
+Learner<Scalar>::Learner(Learner&&) noexcept = default;
+template <typename Scalar>
+Learner<Scalar>& Learner<Scalar>::operator=(Learner&&) noexcept = default;
+
+template <typename Scalar>
+void Learner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predictions) {
+  constexpr Index first_rows = 50;
+  if (rows.dim() != own_->options.dim)
+    throw std::invalid_argument("the learner has " + std::to_string(own_->options.dim) + " features, the rows have " +
+                                std::to_string(rows.dim()) + "; grow() makes room for more");
+  if (!rows.has_targets() && rows.count() > 0) throw std::invalid_argument("rows to learn from need targets");
+  if (!predictions.empty() && static_cast<Index>(predictions.size()) != rows.count())
+    throw std::invalid_argument("predictions must hold one number per row");
+  for (Index i = 0; i < rows.count(); ++i) {
+    bool finite = std::isfinite(rows.targets()[static_cast<std::size_t>(i)]);
+    rows.for_each_entry(i, [&](Index, Scalar x) { finite = finite && std::isfinite(x); });
+    if (!finite) throw std::invalid_argument("row " + std::to_string(i) + " has a number that is not finite");
+  }
+  Index done = 0;
+  for (; !own_->learner && done < rows.count(); ++done) {
+    if (!predictions.empty()) predictions[static_cast<std::size_t>(done)] = own_->as_prediction(own_->mean());
+    const auto y = static_cast<double>(rows.targets()[static_cast<std::size_t>(done)]);
+    own_->sum += own_->options.task == Task::classification ? (y > 0 ? 1 : 0) : y;
+    own_->waiting.append(rows.slice(done, 1));
+    ++own_->rows;
+    if (own_->waiting.count() >= first_rows) own_->start();
+  }
+  const Rows<Scalar> rest = rows.slice(done, rows.count() - done);
+  if (rest.count() == 0) return;
+  std::vector<Scalar> values(static_cast<std::size_t>(rest.count()));
+  own_->learner->learn(rest, values);
+  own_->rows += rest.count();
+  if (predictions.empty()) return;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    predictions[static_cast<std::size_t>(done) + i] = own_->as_prediction(static_cast<double>(values[i]));
+}
+
+template <typename Scalar>
+void Learner<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predictions,
+                              std::span<Scalar> deviations) const {
+  if (rows.dim() != own_->options.dim || static_cast<Index>(predictions.size()) != rows.count() ||
+      (!deviations.empty() && deviations.size() != predictions.size()))
+    throw std::invalid_argument("rows must have the learner's features, and predictions and deviations one number each");
+  const bool classes = own_->options.task == Task::classification;
+  std::vector<Scalar> variances(predictions.size());
+  if (own_->learner)
+    own_->learner->filter().predict(rows, predictions, variances);
+  else
+    std::fill(predictions.begin(), predictions.end(), static_cast<Scalar>(own_->mean()));
+  for (std::size_t i = 0; i < predictions.size(); ++i) {
+    predictions[i] = own_->as_prediction(static_cast<double>(predictions[i]));
+    if (deviations.empty()) continue;
+    const auto p = static_cast<double>(predictions[i]);
+    const auto variance = static_cast<double>(variances[i]);
+    deviations[i] =
+        static_cast<Scalar>(classes ? p * (1 - p) * std::sqrt(variance) : std::sqrt(variance + noise() * noise()));
+  }
+}
+
+template <typename Scalar>
+void Learner<Scalar>::grow(Index dim, Index left_dim) {
+  LearnerOptions& options = own_->options;
+  const Index right = dim - left_dim;
+  if (dim < options.dim || left_dim < options.left_dim || right < options.dim - options.left_dim ||
+      (left_dim > 0) != (options.left_dim > 0))
+    throw std::invalid_argument("a learner can only grow, on the sides that it has");
+  if (!own_->learner && own_->waiting.count() > 0) own_->start();
+  options.dim = own_->stream.kalman.dim = dim;
+  options.left_dim = own_->stream.kalman.left_dim = left_dim;
+  if (own_->learner) own_->learner->grow(dim, left_dim);
+}
+
+template <typename Scalar>
+Index Learner<Scalar>::rows() const {
+  return own_->rows;
+}
+
+template <typename Scalar>
+double Learner<Scalar>::noise() const {
+  return own_->learner ? std::sqrt(own_->learner->noise_variance()) : 0;
+}
+
+template <typename Scalar>
+Model<Scalar> Learner<Scalar>::model() const {
+  if (own_->learner) return own_->learner->model();
+  Model<Scalar> constant(own_->options.dim, own_->options.rank, own_->options.left_dim);
+  constant.intercept = static_cast<Scalar>(own_->mean());
+  return constant;
+}
+
+template <typename Scalar>
+std::string Learner<Scalar>::story() const {
+  return own_->learner ? own_->learner->story() : "the mean of the first rows";
+}
+
+template class Learner<float>;
+template class Learner<double>;
+
+}  // namespace dyad
