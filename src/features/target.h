@@ -32,13 +32,25 @@ class Target {
   double low = -std::numeric_limits<double>::max();  ///< in the user's units: no target lies below, and a target here
                                                      ///< may stand for anything below; predictions stay above it
   double high = std::numeric_limits<double>::max();  ///< likewise
+  double least_seen = std::numeric_limits<double>::max();  ///< in the user's units; where nobody looked, it is above
+  double most_seen = -std::numeric_limits<double>::max();  ///< this one
   bool range_is_given = false;             ///< by the user; else found in the first rows, and given up when it is broken
   std::string negative;                    ///< the labels; empty: not seen yet
   std::string positive;
 
   /// What a solver's number means to the user.
-  [[nodiscard]] double in_units(double scaled) const {
-    return std::clamp(scaling.centre + scaling.scale * scaled, low, high);
+  [[nodiscard]] double in_units(double scaled) const { return scaling.centre + scaling.scale * scaled; }
+
+  /// The same for a prediction, which stays within the range, and within reach of what was seen: a second-order model
+  /// of a feature that is far off can be off by any amount.
+  [[nodiscard]] double prediction_in_units(double scaled) const {
+    const double width = most_seen - least_seen;
+    const double value = in_units(scaled);
+    return width < 0 ? value : std::clamp(value, std::max(low, least_seen - width), std::min(high, most_seen + width));
+  }
+  void see(double value) {
+    least_seen = std::min(least_seen, value);
+    most_seen = std::max(most_seen, value);
   }
 
   [[nodiscard]] bool has_low() const { return low > -std::numeric_limits<double>::max(); }

@@ -90,7 +90,7 @@ class Prediction {
   }
 
   [[nodiscard]] double in_units_of_target(double value) const {
-    return target().task == Task::regression ? target().in_units(value) : logistic(value);
+    return target().task == Task::regression ? target().prediction_in_units(value) : logistic(value);
   }
 
   ModelFile file_;

@@ -30,8 +30,8 @@ void Race<Scalar>::enter(KalmanFilter<Scalar> filter, Origin origin) {
 
 template <typename Scalar>
 void Race<Scalar>::crown(KalmanFilter<Scalar> filter, Origin origin) {
-  contenders_.clear();
-  enter(std::move(filter), origin);
+  contenders_.push_front({std::move(filter), origin});
+  for (Contender& contender : contenders_) contender.lead = {};
 }
 
 template <typename Scalar>
@@ -40,15 +40,11 @@ Index Race<Scalar>::count(Origin origin) const {
 }
 
 template <typename Scalar>
-double Race<Scalar>::loss(const KalmanFilter<Scalar>& filter, Scalar target, Scalar prediction) const {
+double Race<Scalar>::loss(Task task, Scalar target, Scalar prediction) const {
   const auto y = static_cast<double>(target);
   const auto f = static_cast<double>(prediction);
   if (!std::isfinite(f)) return std::numeric_limits<float>::max();
-  const KalmanOptions& options = filter.options();
-  if (options.task == Task::regression) {
-    const double inside = std::clamp(f, options.low, options.high);
-    return (y - inside) * (y - inside);
-  }
+  if (task == Task::regression) return std::pow(y - std::clamp(f, low_, high_), 2);
   const double margin = y > 0 ? f : -f;
   return margin > 0 ? std::log1p(std::exp(-margin)) : std::log1p(std::exp(margin)) - margin;
 }
@@ -76,9 +72,10 @@ void Race<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predictions
     const auto at = static_cast<std::size_t>(i);
     const auto weight = static_cast<double>(rows.weight(i));
     if (!(weight > 0)) continue;
-    const double loss_of_best = loss(champion(), rows.targets()[at], best[at]);
+    const Task task = champion().options().task;
+    const double loss_of_best = loss(task, rows.targets()[at], best[at]);
     for (auto c = std::next(contenders_.begin()); c != contenders_.end(); ++c)
-      c->lead.add(weight * (loss_of_best - loss(c->filter, rows.targets()[at], c->predictions[at])));
+      c->lead.add(weight * (loss_of_best - loss(task, rows.targets()[at], c->predictions[at])));
   }
 }
 

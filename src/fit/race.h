@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <list>
 #include <span>
 #include <string>
@@ -22,8 +23,14 @@ class Race {
   explicit Race(Workers& workers) : workers_(workers) {}
 
   void enter(KalmanFilter<Scalar> filter, Origin origin);
-  /// The same, as the champion: nothing can be better.
+  /// The same, as the champion.
   void crown(KalmanFilter<Scalar> filter, Origin origin);
+
+  /// Predictions beyond this count as lying there, which the losses of regression need.
+  void set_bounds(double low, double high) {
+    low_ = low;
+    high_ = high;
+  }
 
   /// Writes the champion's predictions.
   void learn(const Rows<Scalar>& rows, std::span<Scalar> predictions);
@@ -63,12 +70,14 @@ class Race {
     std::vector<Scalar> predictions{};
   };
 
-  [[nodiscard]] double loss(const KalmanFilter<Scalar>& filter, Scalar target, Scalar prediction) const;
+  [[nodiscard]] double loss(Task task, Scalar target, Scalar prediction) const;
   [[nodiscard]] Index most_contenders() const;
 
   Workers& workers_;
   std::list<Contender> contenders_;  ///< the champion first
   double rows_ = 0;
+  double low_ = -std::numeric_limits<double>::infinity();
+  double high_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace dyad

@@ -77,9 +77,12 @@ void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
   kalman.entries = std::max(1.0, entries);
   double mean = 0;
   for (const Scalar y : rows.targets()) mean += static_cast<double>(y) / count;
+  const auto [least, most] = std::minmax_element(rows.targets().begin(), rows.targets().end());
+  least_target_ = static_cast<double>(*least);
+  most_target_ = static_cast<double>(*most);
   double variance = 0;
   for (const Scalar y : rows.targets()) variance += std::pow(static_cast<double>(y) - mean, 2) / count;
-  target_variance_ = kalman.task == Task::classification ? 1 : std::max(variance, 1e-12);
+  target_variance_ = kalman.task == Task::classification ? 1 : (variance > 0 ? variance : 1);
 
   const double length = std::max(left + right, 1e-12);
   const double pair = kalman.left_dim > 0 ? std::sqrt(std::max(left * right, 1e-12)) : std::sqrt(2.0) * length;
@@ -183,6 +186,11 @@ void StreamLearner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> pr
     if (kept_) count = std::min(count, std::max<Index>(1, rows_to_keep(attempts[attempt_]) - kept_->count()));
     const Rows<Scalar> part = rows.slice(first, count);
     const auto own = predictions.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+    for (const Scalar y : part.targets()) {
+      least_target_ = std::min(least_target_, static_cast<double>(y));
+      most_target_ = std::max(most_target_, static_cast<double>(y));
+    }
+    set_bounds();
     race_.learn(part, own);
     if (search_) {
       search_->learn(part);
@@ -267,6 +275,8 @@ void StreamLearner<Scalar>::solve_kept_rows() {
     }
   }
   ++attempt_;
+  // What sign restarts would solve with a few rows more, one start alone will not.
+  while (!options_.sign_restarts && attempt_ < attempts.size() && attempts[attempt_] < enough_with_noise) ++attempt_;
   const bool fits =
       attempt_ < attempts.size() && KeptRows<Scalar>::bytes_for(static_cast<double>(rows_to_keep(attempts[attempt_])),
                                                                 kalman.entries, sparse_) <= options_.memory;
@@ -284,6 +294,14 @@ template <typename Scalar>
 void StreamLearner<Scalar>::stop_keeping() {
   if (kept_ && kept_->count() >= rows_to_keep(attempts.front())) solve_kept_rows();
   kept_.reset();
+}
+
+/// Losses are those of predictions within reach of the targets so far, and within their range.
+template <typename Scalar>
+void StreamLearner<Scalar>::set_bounds() {
+  const double reach = most_target_ - least_target_;
+  race_.set_bounds(std::max(options_.kalman.low, least_target_ - reach),
+                   std::min(options_.kalman.high, most_target_ + reach));
 }
 
 template <typename Scalar>
@@ -341,6 +359,8 @@ void StreamLearner<Scalar>::archive(Archive& archive) {
   archive.number("sparse", sparse_);
   archive.number("entries", options_.kalman.entries);
   archive.number("target_variance", target_variance_);
+  archive.number("least_target", least_target_);
+  archive.number("most_target", most_target_);
   archive.number("prior_intercept", prior_.intercept);
   archive.number("prior_weights", prior_.weights);
   archive.number("prior_squares", prior_.squares);

@@ -73,6 +73,7 @@ class StreamLearner {
   void keep(const Rows<Scalar>& rows);
   void solve_kept_rows();
   void decide();
+  void set_bounds();
   void enter_copy_with_turned_factors();
 
   [[nodiscard]] Index unknowns() const;
@@ -96,6 +97,8 @@ class StreamLearner {
   std::optional<Index> exact_rows_;
   Index extra_row_reads_ = 0;
   double target_variance_ = 1;
+  double least_target_ = 0;
+  double most_target_ = 0;
   Index moment_steps_ = 0;
   double moment_squares_ = 0;    ///< of the moments' residuals since their last step
   double champion_squares_ = 0;  ///< of the champion's on the same rows

@@ -260,17 +260,20 @@ class Training {
     const std::vector<Scalar> targets = block.targets;
     const std::vector<Scalar> weights = block.weights;
     tame(block);
+    Target& target = file_.features.target;
+    // Measurements mean what they say, however far out.
+    if (target.task == Task::regression && !file_.features.is_measurement())
+      for (const Scalar y : block.targets) target.see(target.in_units(static_cast<double>(y)));
     predictions_.resize(static_cast<std::size_t>(block.count()));
     solver_->learn(block.view(), predictions_);
     rows_of_this_run_ += block.count();
     const double rows_per_second = rate();
-    const Target& target = file_.features.target;
     for (std::size_t i = 0; i < predictions_.size(); ++i) {
       const double f = predictions_[i];
       const double weight = weights.empty() ? 1 : static_cast<double>(weights[i]);
       const auto y = static_cast<double>(targets[i]);
       if (target.task == Task::regression)
-        lines_->add(target.in_units(y), target.in_units(f), weight, rows_per_second);
+        lines_->add(target.in_units(y), target.prediction_in_units(f), weight, rows_per_second);
       else
         lines_->add(y > 0 ? 1 : 0, logistic(f), weight, rows_per_second);
     }

@@ -383,7 +383,24 @@ void KalmanFilter<Scalar>::learn_all(const Rows<Scalar>& rows, std::span<Scalar>
     const double all = noise_.value() / weight + row.variance;
     move<untied>(rows, i, row, static_cast<Scalar>(residual / all), static_cast<Scalar>(1 / all));
     noise_.observe(weight * residual * residual, weight * row.variance);
+    watch_surprise(weight * residual * residual, weight * all);
   }
+}
+
+/// Row after row far from where it was expected: the data is no longer what the variances are so sure of. They begin
+/// again, the means go on.
+template <typename Scalar>
+void KalmanFilter<Scalar>::watch_surprise(double squared, double expected) {
+  constexpr double rate = 0.02;
+  constexpr double far = 25;  // what one row can count
+  constexpr double lost = 10;
+  surprise_ += rate * (std::min(squared / expected, far) - surprise_);
+  recent_squares_ += rate * (squared - recent_squares_);
+  if (surprise_ < lost) return;
+  surprise_ = 1;
+  noise_.start_again(recent_squares_ / 2);
+  for (Index j = 0; j < options_.dim; ++j) set_variances(j, prior_);
+  if (options_.intercept) intercept_variance_ = prior_.intercept;
 }
 
 template <typename Scalar>
@@ -440,6 +457,8 @@ void KalmanFilter<Scalar>::archive(Archive& archive) {
   archive.number("intercept_variance", intercept_variance_);
   archive.number("rows", rows_);
   archive.number("turns", turns_);
+  archive.number("surprise", surprise_);
+  archive.number("recent_squares", recent_squares_);
   archive.number("prior_intercept", prior_.intercept);
   archive.number("prior_weights", prior_.weights);
   archive.number("prior_squares", prior_.squares);

@@ -111,6 +111,7 @@ class KalmanFilter {
   template <bool untied>
   void learn_all(const Rows<Scalar>& rows, std::span<Scalar> predictions);
   void forget(const Rows<Scalar>& rows, Index i);
+  void watch_surprise(double squared, double expected);
 
   KalmanOptions options_;
   Prior prior_;
@@ -123,6 +124,8 @@ class KalmanFilter {
   double intercept_variance_ = 0;
   double rows_ = 0;
   double turns_ = 0;
+  double surprise_ = 1;        ///< recent mean of r^2 / S, which should be 1
+  double recent_squares_ = 0;  ///< recent mean of r^2
   std::vector<double> last_seen_;  ///< with a half-life: the row at which each feature was last brought up to date
   NoiseTracker noise_;
 };

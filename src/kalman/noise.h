@@ -32,6 +32,9 @@ class NoiseTracker {
     value_ = std::max(value_, least);
   }
 
+  /// The data has become another: everything is open again.
+  void start_again(double start) { *this = NoiseTracker(start, unknowns_); }
+
   void archive(Archive& archive) {
     archive.number("value", value_);
     archive.number("recent", recent_);

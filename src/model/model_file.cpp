@@ -75,6 +75,8 @@ json described(const FeatureMap& map) {
             {"low", map.target.low},
             {"high", map.target.high},
             {"range_is_given", map.target.range_is_given},
+            {"least_seen", map.target.least_seen},
+            {"most_seen", map.target.most_seen},
             {"negative", map.target.negative},
             {"positive", map.target.positive}}}};
 }
@@ -181,7 +183,11 @@ void read_features(const Reader& reader, FeatureMap& map) {
     map.target.low = reader.field<double>(target, "low");
     map.target.high = reader.field<double>(target, "high");
     map.target.range_is_given = reader.field<bool>(target, "range_is_given");
-    reader.require(map.target.low < map.target.high, "the range of the target is empty");
+    map.target.least_seen = reader.field<double>(target, "least_seen");
+    map.target.most_seen = reader.field<double>(target, "most_seen");
+    reader.require(map.target.low < map.target.high && map.target.least_seen <= map.target.high &&
+                       map.target.most_seen >= map.target.low,
+                   "the range of the target is empty");
   }
   map.target.negative = reader.field<std::string>(target, "negative");
   map.target.positive = reader.field<std::string>(target, "positive");

@@ -37,7 +37,7 @@ class Descent {
     cost_ = cost_at(parameters_, residuals_);
     double damping = 1e-2;
     int stalled = 0;
-    constexpr int most_steps = 100;
+    constexpr int most_steps = 60;
     while (fit.steps < most_steps && stalled < 3 && cost_ > smallest() && !interrupted()) {
       ++fit.steps;
       J_.move_to(parameters_);

@@ -26,6 +26,22 @@ void Direction<Scalar>::add(Scalar scale, const Direction& other) {
 }
 
 template <typename Scalar>
+Jacobian<Scalar>::Jacobian(const Rows<Scalar>& rows, Shape shape, Workers& workers)
+    : rows_(rows), shape_(shape), workers_(workers) {
+  for (Index i = 0; i < rows.count(); ++i) rows.for_each_entry(i, [&](Index, Scalar) { entries_ += 1; });
+}
+
+/// Waking the other workers costs more than little work.
+template <typename Scalar>
+void Jacobian<Scalar>::split(const std::function<void(int worker, Share share)>& task) const {
+  constexpr double little = 2e5;
+  if (entries_ * static_cast<double>(width()) < little)
+    task(0, {0, rows_.count()});
+  else
+    workers_.split(rows_.count(), task);
+}
+
+template <typename Scalar>
 void Jacobian<Scalar>::project_all(const Tall<Scalar>& features, const Vector<Scalar>& squares, Tall<Scalar>& left,
                                    Tall<Scalar>& right, Vector<Scalar>& square) const {
   ++products_;
@@ -34,7 +50,7 @@ void Jacobian<Scalar>::project_all(const Tall<Scalar>& features, const Vector<Sc
   left.resize(rows_.count(), columns);
   right.resize(sides.two() ? rows_.count() : 0, columns);
   square.resize(squares.size() > 0 ? rows_.count() : 0);
-  workers_.split(rows_.count(), [&](int, Share share) {
+  split([&](int, Share share) {
     const Rows<Scalar> part = rows_.slice(share.first, share.count);
     project(sides.left(part), features.data(), columns, left.data() + share.first * columns);
     if (sides.two())
@@ -99,7 +115,7 @@ Direction<Scalar> Jacobian<Scalar>::transposed_times(const Vector<Scalar>& e) co
   const Scalar twice = sides.two() ? Scalar(1) : Scalar(2);
   std::vector<Tall<Scalar>> sums(static_cast<std::size_t>(workers_.count()));
   std::vector<Vector<Scalar>> squares(sums.size());
-  workers_.split(rows_.count(), [&](int worker, Share share) {
+  split([&](int worker, Share share) {
     const Rows<Scalar> part = rows_.slice(share.first, share.count);
     const auto own = e.segment(share.first, share.count);
     Tall<Scalar>& sum = sums[static_cast<std::size_t>(worker)];

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include <dyad/rows.h>
@@ -34,7 +35,7 @@ class Jacobian {
     bool intercept = true;
   };
 
-  Jacobian(const Rows<Scalar>& rows, Shape shape, Workers& workers) : rows_(rows), shape_(shape), workers_(workers) {}
+  Jacobian(const Rows<Scalar>& rows, Shape shape, Workers& workers);
 
   /// Moves to these parameters, and gives the predictions there.
   const Vector<Scalar>& move_to(const SignedFactors<Scalar>& parameters);
@@ -50,6 +51,7 @@ class Jacobian {
  private:
   [[nodiscard]] Index width() const { return parameters_.rank() + 1; }
   [[nodiscard]] bool untied() const { return parameters_.diagonal != Diagonal::tied; }
+  void split(const std::function<void(int worker, Share share)>& task) const;
   /// X_left [w, A] and X_right [v, A] of one side each, and X^2 q.
   void project_all(const Tall<Scalar>& features, const Vector<Scalar>& squares, Tall<Scalar>& left, Tall<Scalar>& right,
                    Vector<Scalar>& square) const;
@@ -57,6 +59,7 @@ class Jacobian {
   Rows<Scalar> rows_;
   Shape shape_;
   Workers& workers_;
+  double entries_ = 0;  ///< of all rows
   SignedFactors<Scalar> parameters_;
   Tall<Scalar> left_;   ///< rows x (1 + rank): X_left [w, A]
   Tall<Scalar> right_;  ///< the same of the right side, where there is one
