@@ -271,7 +271,7 @@ class Recovery {
     stream.moment = moment;
     stream.batch = options_.batch_rows();
     stream.features_are_independent = true;
-    stream.several_priors = false;
+    stream.priors = {usual_priors.front()};
     stream.memory = options_.chosen_solver() == Solver::kalman ? 0 : options_.memory;
     stream.sign_restarts = true;
     stream.most_work = std::numeric_limits<double>::infinity();

@@ -9,12 +9,6 @@
 namespace dyad {
 namespace {
 
-/// Shares of the targets' variance that the weights and the interactions may explain before any data: what several
-/// priors are tried from, the middle one first.
-constexpr std::array weight_shares{0.5, 1.5, 5.0, 0.15};
-constexpr std::array factor_shares{0.03, 0.5};
-constexpr std::array next_to_nothing{0.01, 0.0001};  // hardly more than the mean of the targets
-
 /// Sizes of the kept block at which it is solved, in numbers of unknowns. Without noise the first ones are enough.
 constexpr std::array attempts{1.5, 2.0, 3.0, 4.5};
 constexpr double enough_with_noise = 3;
@@ -86,22 +80,21 @@ void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
 
   const double length = std::max(left + right, 1e-12);
   const double pair = kalman.left_dim > 0 ? std::sqrt(std::max(left * right, 1e-12)) : std::sqrt(2.0) * length;
-  const auto prior = [&](double weights, double factors) {
-    const double of_weights = weights * target_variance_ / length;
-    const double of_factors = std::sqrt(factors * target_variance_ / static_cast<double>(kalman.rank)) / pair;
+  const auto prior = [&](const PriorShares& shares) {
+    // Without weights all of the variance is the interactions' to explain.
+    const double of_weights = shares.weights * target_variance_ / length;
+    const double share = kalman.linear ? shares.factors : std::max(1.0, shares.weights);
+    const double of_factors = std::sqrt(share * target_variance_ / static_cast<double>(kalman.rank)) / pair;
     return Prior{target_variance_ + mean * mean, of_weights, of_weights, of_factors};
   };
-  const bool bare = !kalman.linear;  // all of the variance is the interactions' to explain
-  prior_ = prior(weight_shares.front(), bare ? 1 : factor_shares.front());
-  for (const double weights : weight_shares)
-    for (const double factors : factor_shares) {
-      if (!race_.is_empty() && (!options_.several_priors || (bare && weights != weight_shares.front()))) continue;
-      race_.enter(KalmanFilter<Scalar>(kalman, prior(weights, bare ? 2 * factors : factors), target_variance_ / 2),
-                  Origin::nothing);
-    }
-  if (options_.several_priors && !bare)
-    race_.enter(KalmanFilter<Scalar>(kalman, prior(next_to_nothing[0], next_to_nothing[1]), target_variance_ / 2),
-                Origin::nothing);
+  prior_ = prior(options_.priors.front());
+  double last_factors = -1;
+  for (const PriorShares& shares : options_.priors) {
+    const Prior next = prior(shares);
+    if (!kalman.linear && next.factors == last_factors) continue;
+    last_factors = next.factors;
+    race_.enter(KalmanFilter<Scalar>(kalman, next, target_variance_ / 2), Origin::nothing);
+  }
   if (kalman.amplitude) search_.emplace(kalman.dim, kalman.seed);
   race_.for_each([&](KalmanFilter<Scalar>& filter) {
     for (Index j = 0; j < kalman.dim; ++j)
@@ -195,9 +188,9 @@ void StreamLearner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> pr
     if (search_) {
       search_->learn(part);
       if (search_->is_done()) {
-        race_.enter(KalmanFilter<Scalar>(options_.kalman, prior_, search_->best(), scales_,
-                                         search_->residual_variance(), part),
-                    Origin::search);
+        race_.enter(
+            KalmanFilter<Scalar>(options_.kalman, prior_, search_->best(), scales_, search_->residual_variance()),
+            Origin::search);
         search_.reset();
       }
     }
@@ -213,10 +206,15 @@ template <typename Scalar>
 void StreamLearner<Scalar>::follow_moments(const Rows<Scalar>& rows, std::span<const Scalar> predictions) {
   std::vector<Scalar> residuals(static_cast<std::size_t>(rows.count()));
   moments_->learn(rows, residuals);
+  const auto square = [&](Scalar target, Scalar prediction) {
+    const double within = std::clamp(static_cast<double>(prediction), options_.kalman.low, options_.kalman.high);
+    return std::pow(static_cast<double>(target) - within, 2);
+  };
   for (std::size_t i = 0; i < residuals.size(); ++i) {
     const auto weight = static_cast<double>(rows.weight(static_cast<Index>(i)));
-    moment_squares_ += weight * std::pow(static_cast<double>(residuals[i]), 2);
-    champion_squares_ += weight * std::pow(static_cast<double>(rows.targets()[i] - predictions[i]), 2);
+    const Scalar y = rows.targets()[i];
+    moment_squares_ += weight * square(y, y - residuals[i]);
+    champion_squares_ += weight * square(y, predictions[i]);
     compared_rows_ += weight;
   }
   if (moments_->steps_taken() == moment_steps_) return;
@@ -227,7 +225,7 @@ void StreamLearner<Scalar>::follow_moments(const Rows<Scalar>& rows, std::span<c
   if (moment_steps_ > 0 && compared_rows_ > 0 && moment_squares_ < worth_a_try * champion_squares_) {
     if (race_.count(Origin::moments) >= most) race_.drop_worst(Origin::moments);
     race_.enter(KalmanFilter<Scalar>(options_.kalman, prior_, moments_->model(), scales_,
-                                     moment_squares_ / compared_rows_ / 2, rows),
+                                     moment_squares_ / compared_rows_ / 2),
                 Origin::moments);
   }
   moment_squares_ = champion_squares_ = compared_rows_ = 0;
@@ -317,10 +315,10 @@ void StreamLearner<Scalar>::decide() {
 
 template <typename Scalar>
 void StreamLearner<Scalar>::enter_copy_with_turned_factors() {
-  KalmanFilter<Scalar> copy = race_.champion();
-  if (!copy.turn_weak_factors()) return;
+  std::optional<KalmanFilter<Scalar>> turned = race_.champion().with_weak_factors_turned();
+  if (!turned) return;
   race_.drop_worst(Origin::turned);
-  race_.enter(std::move(copy), Origin::turned);
+  race_.enter(std::move(*turned), Origin::turned);
 }
 
 template <typename Scalar>

@@ -150,7 +150,7 @@ class Training {
               fmt::format("the rank is {}, the number of features, instead of {}", most_rank, settings_.rank));
         settings_.rank = most_rank;
       }
-      if (!settings_.diagonal) settings_.diagonal = usual_diagonal(block);
+      if (!settings_.diagonal) settings_.diagonal = usual_diagonal(map, block);
       require_memory(block.dim, settings_.rank, threads_, sizeof(Scalar));
       settings_.watches_moments = moments_carry_signal(block, map.target.task);
       solver_ = make_train_solver<Scalar>(options_, settings_, map, &block, hooks_.interrupted);
@@ -175,23 +175,6 @@ class Training {
     start.first_rows = block.count();
     start.rows_before = settings_.rows;
     hooks_.start(start);
-  }
-
-  /// The square of a category is the category itself; that of a number is worth a weight.
-  [[nodiscard]] Diagonal usual_diagonal(const RowBlock<Scalar>& block) const {
-    const FeatureMap& map = file_.features;
-    if (map.kind != Kind::gfm) return Diagonal::tied;
-    const bool has_numbers =
-        block.dense || has_full_numbers(block) || std::any_of(map.columns().begin(), map.columns().end(),
-                                   [](const Column& column) { return column.role == Column::Role::number; });
-    return has_numbers ? Diagonal::free : Diagonal::zero;
-  }
-
-  /// Whether sparse rows are those of a table of numbers.
-  [[nodiscard]] static bool has_full_numbers(const RowBlock<Scalar>& block) {
-    const auto numbers = std::count_if(block.values.begin(), block.values.end(),
-                                       [](Scalar x) { return x != Scalar(0) && x != Scalar(1); });
-    return 2 * static_cast<double>(numbers) > static_cast<double>(block.dim) * static_cast<double>(block.count());
   }
 
   /// Squared lengths of the rows.

@@ -9,7 +9,6 @@
 #include <dyad/data_error.h>
 
 #include "fit/calibration.h"
-#include "fit/stream_learner.h"
 #include "moment/learner.h"
 
 namespace dyad {
@@ -172,40 +171,58 @@ class KalmanTraining : public TrainSolver<Scalar> {
   std::vector<Scalar> own_;
 };
 
-/// Whether most features are there in most rows.
-template <typename Scalar>
-bool is_full(const RowBlock<Scalar>& block) {
-  return block.dense || 2 * static_cast<double>(block.values.size()) >
-                            static_cast<double>(block.dim) * static_cast<double>(block.count());
+/// Whether most features are there in most rows, of all entries or of those that `counts`.
+template <typename Scalar, typename Counts>
+bool is_full(const RowBlock<Scalar>& block, Counts&& counts) {
+  const auto entries = std::count_if(block.values.begin(), block.values.end(), counts);
+  return 2 * static_cast<double>(entries) > static_cast<double>(block.dim) * static_cast<double>(block.count());
 }
 
 }  // namespace
 
 template <typename Scalar>
-std::unique_ptr<TrainSolver<Scalar>> make_train_solver(const TrainOptions& options, const TrainSettings& settings,
-                                                       const FeatureMap& map, const RowBlock<Scalar>* first,
-                                                       const std::function<bool()>& interrupted) {
-  const MomentOptions moment = moment_options(options, settings, map);
-  if (settings.solver == Solver::moment)
-    return std::make_unique<MomentTraining<Scalar>>(moment, settings.batch, map.target.task);
+Diagonal usual_diagonal(const FeatureMap& map, const RowBlock<Scalar>& first) {
+  if (map.kind != Kind::gfm) return Diagonal::tied;
+  const bool has_numbers =
+      first.dense ||
+      std::any_of(map.columns().begin(), map.columns().end(),
+                  [](const Column& column) { return column.role == Column::Role::number; }) ||
+      is_full(first, [](Scalar x) { return x != Scalar(0) && x != Scalar(1); });
+  return has_numbers ? Diagonal::free : Diagonal::zero;
+}
+
+template <typename Scalar>
+bool moments_carry_signal(const RowBlock<Scalar>& first, Task task) {
+  return task == Task::regression && (first.dense || is_full(first, [](Scalar) { return true; }));
+}
+
+template <typename Scalar>
+StreamOptions stream_options(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map,
+                             const RowBlock<Scalar>* first) {
   StreamOptions stream;
   stream.kalman = kalman_options(settings, map);
   if (first != nullptr && first->dense) stream.kalman.square_centre = 1;
-  if (settings.watches_moments) stream.moment = moment;
+  if (settings.watches_moments) stream.moment = moment_options(options, settings, map);
   stream.batch = settings.batch;
   stream.standardised = map.format != Format::libsvm && !map.is_measurement();
   stream.memory = settings.solver == Solver::automatic ? options.memory : 0;
   stream.sign_restarts = map.kind == Kind::sensing;
   stream.threads = options.threads;
+  return stream;
+}
+
+template <typename Scalar>
+std::unique_ptr<TrainSolver<Scalar>> make_train_solver(const TrainOptions& options, const TrainSettings& settings,
+                                                       const FeatureMap& map, const RowBlock<Scalar>* first,
+                                                       const std::function<bool()>& interrupted) {
+  if (settings.solver == Solver::moment)
+    return std::make_unique<MomentTraining<Scalar>>(moment_options(options, settings, map), settings.batch,
+                                                    map.target.task);
+  StreamOptions stream = stream_options(options, settings, map, first);
   stream.interrupted = interrupted;
   auto training = std::make_unique<KalmanTraining<Scalar>>(std::move(stream));
   if (first != nullptr) training->start(first->view());
   return training;
-}
-
-template <typename Scalar>
-bool moments_carry_signal(const RowBlock<Scalar>& first, Task task) {
-  return task == Task::regression && is_full(first);
 }
 
 KalmanFilter<double> posterior_of(const ModelFile& file, const std::string& path) {
@@ -229,6 +246,12 @@ template std::unique_ptr<TrainSolver<float>> make_train_solver(const TrainOption
 template std::unique_ptr<TrainSolver<double>> make_train_solver(const TrainOptions&, const TrainSettings&,
                                                                 const FeatureMap&, const RowBlock<double>*,
                                                                 const std::function<bool()>&);
+template Diagonal usual_diagonal(const FeatureMap&, const RowBlock<float>&);
+template Diagonal usual_diagonal(const FeatureMap&, const RowBlock<double>&);
+template StreamOptions stream_options(const TrainOptions&, const TrainSettings&, const FeatureMap&,
+                                      const RowBlock<float>*);
+template StreamOptions stream_options(const TrainOptions&, const TrainSettings&, const FeatureMap&,
+                                      const RowBlock<double>*);
 template bool moments_carry_signal(const RowBlock<float>&, Task);
 template bool moments_carry_signal(const RowBlock<double>&, Task);
 

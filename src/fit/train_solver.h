@@ -9,6 +9,7 @@
 
 #include "base/archive.h"
 #include "features/feature_map.h"
+#include "fit/stream_learner.h"
 #include "fit/train_settings.h"
 #include "kalman/filter.h"
 #include "rows/block.h"
@@ -45,9 +46,18 @@ std::unique_ptr<TrainSolver<Scalar>> make_train_solver(const TrainOptions& optio
                                                        const FeatureMap& map, const RowBlock<Scalar>* first,
                                                        const std::function<bool()>& interrupted);
 
+/// The square of a category is the category itself; that of a number is worth a weight.
+template <typename Scalar>
+Diagonal usual_diagonal(const FeatureMap& map, const RowBlock<Scalar>& first);
+
 /// Whether the moments of such rows are worth following: dense ones with numbers for targets.
 template <typename Scalar>
 bool moments_carry_signal(const RowBlock<Scalar>& first, Task task);
+
+/// How the Kalman solver learns such data.
+template <typename Scalar>
+StreamOptions stream_options(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map,
+                             const RowBlock<Scalar>* first);
 
 /// The means and variances that a Kalman solver left in a model file. Throws std::invalid_argument where there are none.
 KalmanFilter<double> posterior_of(const ModelFile& file, const std::string& path);

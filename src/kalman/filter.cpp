@@ -74,27 +74,30 @@ KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& pr
 
 template <typename Scalar>
 KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, const Model<Scalar>& model,
-                                   std::span<const double> scales, double residual_variance, const Rows<Scalar>& rows)
+                                   std::span<const double> scales, double residual_variance)
     : KalmanFilter(options, prior, residual_variance / 2) {
-  set(SignedFactors<Scalar>::of(model, options.diagonal, Scalar(0.01)), scales);
-  const auto give = [&](double variance) {
-    for (Index j = 0; j < options_.dim; ++j) set_variances(j, {variance, variance, variance, variance});
-    intercept_variance_ = options_.intercept ? variance : 0;
-  };
-  give(1);
-  std::vector<Scalar> predictions(static_cast<std::size_t>(rows.count()));
-  std::vector<Scalar> variances(predictions.size());
-  predict(rows, predictions, variances);
-  double unit = 0;
-  for (const Scalar variance : variances) unit += static_cast<double>(variance) / static_cast<double>(rows.count());
-  if (unit > 0) give(residual_variance / 2 / unit);
+  const auto start = SignedFactors<Scalar>::of(model, options.diagonal, Scalar(0.01));
+  set_scales(scales);
+  set(start);
+  // The variance of a usual prediction if that of every parameter were 1, for features of scale 1: the slopes of the
+  // factors are 2p, or those of the other side.
+  double projections = 0;
+  for (Index j = 0; j < options.dim; ++j)
+    projections += static_cast<double>(start.A.row(j).squaredNorm()) * std::pow(scales[static_cast<std::size_t>(j)], 2);
+  const double of_slopes = options.left_dim > 0 ? 0.5 * projections : 4 * projections;
+  const double unit = (options.intercept ? 1 : 0) +
+                      options.entries * ((options.linear ? 1 : 0) + (options.diagonal == Diagonal::free ? 2 : 0) + of_slopes);
+  const double share = residual_variance / 2 / std::max(unit, std::numeric_limits<double>::min());
+  for (Index j = 0; j < options.dim; ++j) set_variances(j, {share, share, share, share});
+  intercept_variance_ = options.intercept ? share : 0;
 }
 
 template <typename Scalar>
 KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, const SignedFactors<Scalar>& fit,
                                    std::span<const double> scales, double noise, const Rows<Scalar>& rows)
     : KalmanFilter(options, prior, noise) {
-  set(fit, scales);
+  set_scales(scales);
+  set(fit);
   for (Index j = 0; j < options_.dim; ++j) set_variances(j, prior_);
   if (options.diagonal == Diagonal::tied)
     narrow<false>(rows);
@@ -134,12 +137,17 @@ void KalmanFilter<Scalar>::narrow(const Rows<Scalar>& rows) {
 }
 
 template <typename Scalar>
-void KalmanFilter<Scalar>::set(const SignedFactors<Scalar>& start, std::span<const double> scales) {
+void KalmanFilter<Scalar>::set_scales(std::span<const double> scales) {
+  for (Index j = 0; j < options_.dim; ++j)
+    record(j)[scale_at()] = static_cast<Scalar>(scales[static_cast<std::size_t>(j)]);
+}
+
+template <typename Scalar>
+void KalmanFilter<Scalar>::set(const SignedFactors<Scalar>& start) {
   intercept_ = static_cast<double>(start.intercept);
   std::copy(start.signs.begin(), start.signs.end(), signs_.begin());
   for (Index j = 0; j < options_.dim; ++j) {
     Scalar* feature = record(j);
-    feature[scale_at()] = static_cast<Scalar>(scales[static_cast<std::size_t>(j)]);
     for (Index c = 0; c < options_.rank; ++c) feature[c] = start.A(j, c);
     feature[weight_at()] = start.weights[j];
     if (options_.diagonal != Diagonal::free) continue;
@@ -198,30 +206,41 @@ void KalmanFilter<Scalar>::grow(Index dim, Index left_dim) {
 }
 
 template <typename Scalar>
-bool KalmanFilter<Scalar>::turn_weak_factors() {
-  constexpr double weak = 0.05;
-  if (options_.left_dim > 0 || options_.positive) return false;
-  Vector<double> strengths = Vector<double>::Zero(options_.rank);
+std::optional<KalmanFilter<Scalar>> KalmanFilter<Scalar>::with_weak_factors_turned() const {
+  constexpr double weak = 0.1;
+  if (options_.left_dim > 0 || options_.positive) return std::nullopt;
+  std::vector<double> scales(static_cast<std::size_t>(options_.dim));
+  std::vector<double> inverse(scales.size());
   for (Index j = 0; j < options_.dim; ++j) {
     const auto scale = static_cast<double>(record(j)[scale_at()]);
-    for (Index c = 0; c < options_.rank; ++c)
-      strengths[c] += std::pow(scale * static_cast<double>(record(j)[c]), 2);
+    scales[static_cast<std::size_t>(j)] = scale;
+    inverse[static_cast<std::size_t>(j)] = scale > 0 ? 1 / scale : 0;
   }
-  const double least = weak * strengths.maxCoeff();
-  if (!(strengths.minCoeff() < least)) return false;
-  turns_ += 1;
+  // Factors of both signs may cancel each other; the eigenvalues show what remains, for features of scale 1.
+  SignedFactors<Scalar> parts = parameters();
+  parts.scale_features(scales);
+  const Model<Scalar> eigen = parts.model();
+  const double least = weak * std::abs(static_cast<double>(eigen.spectrum.front()));
+  if (!(std::abs(static_cast<double>(eigen.spectrum.back())) < least)) return std::nullopt;
+  SignedFactors<Scalar> turned = SignedFactors<Scalar>::of(eigen, options_.diagonal, Scalar(0));
+  turned.scale_features(inverse);
+  // The others may have to make room, so no parameter is as sure as before.
+  KalmanFilter copy(options_, prior_, parameters().model(), scales, noise_.value());
+  copy.set(turned);
+  copy.turns_ = turns_ + 1;
+  copy.rows_ = rows_;
+  copy.last_seen_ = last_seen_;
   for (Index c = 0; c < options_.rank; ++c) {
-    if (!(strengths[c] < least)) continue;
-    signs_[static_cast<std::size_t>(c)] *= -1;
+    const bool is_weak = std::abs(static_cast<double>(eigen.spectrum[static_cast<std::size_t>(c)])) < least;
+    copy.signs_[static_cast<std::size_t>(c)] = is_weak ? -turned.signs[c] : turned.signs[c];
+    if (!is_weak) continue;
     for (Index j = 0; j < options_.dim; ++j) {
-      Scalar* feature = record(j);
-      const auto scale = static_cast<double>(feature[scale_at()]);
-      if (!(scale > 0)) continue;
-      start_at_random(j, c);
-      feature[width_ + c] = static_cast<Scalar>(prior_.factors / (scale * scale));
+      copy.start_at_random(j, c);
+      copy.record(j)[width_ + c] =
+          static_cast<Scalar>(prior_.factors * std::pow(inverse[static_cast<std::size_t>(j)], 2));
     }
   }
-  return true;
+  return copy;
 }
 
 template <typename Scalar>
@@ -430,6 +449,11 @@ void KalmanFilter<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> p
 
 template <typename Scalar>
 Model<Scalar> KalmanFilter<Scalar>::model() const {
+  return parameters().model();
+}
+
+template <typename Scalar>
+SignedFactors<Scalar> KalmanFilter<Scalar>::parameters() const {
   SignedFactors<Scalar> parts;
   parts.left_dim = options_.left_dim;
   parts.diagonal = options_.diagonal;
@@ -447,7 +471,7 @@ Model<Scalar> KalmanFilter<Scalar>::model() const {
     intercept -= static_cast<double>(feature[square_at()]) * options_.square_centre;
   }
   parts.intercept = static_cast<Scalar>(intercept);
-  return parts.model();
+  return parts;
 }
 
 template <typename Scalar>

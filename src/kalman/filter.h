@@ -54,9 +54,9 @@ class KalmanFilter {
   /// From nothing: every feature begins with small random factors. `noise`: the variance to expect around predictions.
   KalmanFilter(const KalmanOptions& options, const Prior& prior, double noise);
 
-  /// From a model whose residuals on rows like these have this variance, half of which is given to the parameters.
+  /// From a model whose residuals on fresh rows have this variance, half of which is given to the parameters.
   KalmanFilter(const KalmanOptions& options, const Prior& prior, const Model<Scalar>& model,
-               std::span<const double> scales, double residual_variance, const Rows<Scalar>& rows);
+               std::span<const double> scales, double residual_variance);
 
   /// From the best fit to these rows, with what they leave open.
   KalmanFilter(const KalmanOptions& options, const Prior& prior, const SignedFactors<Scalar>& fit,
@@ -74,9 +74,9 @@ class KalmanFilter {
   /// Room for more features at the end of their side.
   void grow(Index dim, Index left_dim);
 
-  /// Turns the signs of factors far weaker than the strongest, which then begin again: a factor with the wrong sign
-  /// shrinks to nothing and cannot turn by itself. False if there are none.
-  bool turn_weak_factors();
+  /// The same filter with the signs of those factors turned that are far weaker than the strongest, which begin again: a
+  /// factor with the wrong sign shrinks to nothing and cannot turn by itself. Nothing if there are none.
+  [[nodiscard]] std::optional<KalmanFilter> with_weak_factors_turned() const;
 
   void set_range(double low, double high) {
     options_.low = low;
@@ -98,7 +98,9 @@ class KalmanFilter {
   [[nodiscard]] Index scale_at() const { return 2 * width_ + 4; }
   [[nodiscard]] Index side_of(Index j) const { return options_.left_dim > 0 && j >= options_.left_dim ? 1 : 0; }
   [[nodiscard]] Scalar curve(Index c) const { return 2 * signs_[static_cast<std::size_t>(c)]; }
-  void set(const SignedFactors<Scalar>& start, std::span<const double> scales);
+  void set(const SignedFactors<Scalar>& start);
+  void set_scales(std::span<const double> scales);
+  [[nodiscard]] SignedFactors<Scalar> parameters() const;
   void set_variances(Index j, const Prior& prior);
   void start_at_random(Index j, Index factor);
   template <bool untied>

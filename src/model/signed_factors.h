@@ -28,7 +28,7 @@ struct SignedFactors {
   static SignedFactors of(const Model<Scalar>& model, Diagonal diagonal, Scalar least);
   [[nodiscard]] Model<Scalar> model() const;
 
-  /// The same function of features that are `factors` times as large.
+  /// The same function of features that are `factors` times as small.
   void scale_features(std::span<const double> factors);
 };
 

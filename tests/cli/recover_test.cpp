@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 
 TEST(RecoverCommand, JsonHasThePromisedFields) {
-  const Result result = run_dyad("recover gfm --dim 50 --rank 2 --tolerance 1e-6 --json");
+  const Result result = run_dyad("recover gfm --dim 50 --rank 2 --solver moment --tolerance 1e-6 --json");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const json fields = json::parse(result.out);
   for (const char* field : {"rows", "row_reads", "seconds", "rows_per_second", "peak_rss_bytes", "error_w", "error_M",
@@ -99,7 +99,7 @@ TEST(RecoverCommand, TheSameSeedGivesTheSameBytes) {
 }
 
 TEST(RecoverCommand, AToleranceThatIsNotReachedExitsOne) {
-  const Result missed = run_dyad("recover gfm --dim 30 --rank 2 --rows 3600 --tolerance 1e-6 --json");
+  const Result missed = run_dyad("recover gfm --dim 30 --rank 2 --rows 3600 --solver moment --tolerance 1e-6 --json");
   EXPECT_EQ(missed.exit_code, 1);
   EXPECT_EQ(json::parse(missed.out).at("outcome"), "budget");
   EXPECT_EQ(run_dyad("recover gfm --dim 30 --rank 2 --rows 3600").exit_code, 0);
@@ -109,9 +109,36 @@ TEST(RecoverCommand, AToleranceThatIsNotReachedExitsOne) {
   EXPECT_NE(lost.err.find("warning"), std::string::npos);
 }
 
+TEST(RecoverCommand, EverySolverConvergesAndSaysWhatItDid) {
+  for (const char* kind : {"gfm --dim 40 --rank 2", "sensing --dim 40 --rank 2", "phase --dim 60",
+                           "bilinear --dim 20x30 --rank 2"})
+    for (const char* solver : {"auto", "auto --memory 0", "kalman", "newton", "newton --memory 10M"}) {
+      const Result result =
+          run_dyad(std::string("recover ") + kind + " --tolerance 1e-6 --json --solver " + solver);
+      EXPECT_EQ(result.exit_code, 0) << kind << ", " << solver << ": " << result.err;
+      const json fields = json::parse(result.out);
+      const bool keeps = solver == std::string("auto") || std::string(solver).starts_with("newton");
+      EXPECT_EQ(fields.at("story").get<std::string>().find("kept rows") != std::string::npos, keeps)
+          << kind << ", " << solver << ": " << fields.at("story");
+      EXPECT_EQ(fields.at("row_reads") > fields.at("rows"), keeps);
+      EXPECT_NE(result.err.find("learning"), std::string::npos);
+    }
+}
+
+TEST(RecoverCommand, NewtonKeepsWhatMemoryAllows) {
+  const Result refused = run_dyad("recover gfm --dim 100 --rank 3 --solver newton --memory 100K");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("memory allows 100000"), std::string::npos) << refused.err;
+  const json all = json::parse(run_dyad("recover gfm --dim 40 --rank 2 --solver newton --rows 777 --json --quiet").out);
+  EXPECT_EQ(all.at("rows"), 777);
+}
+
 TEST(RecoverCommand, WrongUsageExitsTwoAndSaysWhatIsAllowed) {
   const std::pair<const char*, const char*> cases[] = {
       {"gfm --dim 20 --rank 0", "[1, 20]"},
+      {"gfm --dim 20 --memory lots", "such as 0, 200M or 1.5G"},
+      {"gfm --dim 20 --memory -1", "such as 0, 200M or 1.5G"},
+      {"gfm --dim 20 --solver newton --batch 100", "go with the moment solver"},
       {"gfm --dim 20 --rank 21", "[1, 20]"},
       {"gfm --dim 20 --rank -3", "[1, 20]"},
       {"gfm --dim 20 --rank 5 --batch 4", "at least as many rows as the rank"},

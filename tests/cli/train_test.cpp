@@ -22,7 +22,8 @@ TEST_F(TrainCommand, LearnsATableAndPredictsIt) {
       run_json("train " + rows + " -m " + path("m.dyad") + " --target price --rank 2 --validation " + fresh);
   EXPECT_EQ(trained.at("rows"), 6000);
   EXPECT_EQ(trained.at("outcome"), "budget");
-  EXPECT_EQ(trained.at("solver"), "moment");
+  EXPECT_EQ(trained.at("solver"), "kalman");
+  EXPECT_NEAR(trained.at("noise"), 5, 1);
   EXPECT_EQ(trained.at("passes"), 1);
   for (const char* field : {"row_reads", "seconds", "rows_per_second", "peak_rss_bytes"})
     EXPECT_GT(trained.at(field), 0);
@@ -207,7 +208,7 @@ TEST_F(TrainCommand, WarnsWhereThereIsNothingToLearn) {
     EXPECT_EQ(value, 5);
   const std::string few = write("few.csv", houses(40, 1));
   EXPECT_NE(
-      run_json("train " + few + " -m " + path("m.dyad") + " --target price").at("warnings").dump().find("more rows"),
+      run_json("train " + few + " --solver moment -m " + path("m.dyad") + " --target price").at("warnings").dump().find("more rows"),
       std::string::npos);
   const Result quiet = run_dyad("train --quiet " + few + " -m " + path("m.dyad") + " --target price");
   EXPECT_EQ(quiet.err + quiet.out, "");

@@ -13,6 +13,7 @@ constexpr Update both_updates[] = {Update::one_scan, Update::paper};
 
 RecoverOptions problem(Index dim, Index rank, std::uint64_t seed = 1) {
   RecoverOptions options;
+  options.solver = Solver::moment;
   options.problem.dim = dim;
   options.problem.rank = rank;
   options.problem.seed = seed;

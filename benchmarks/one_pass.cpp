@@ -1,0 +1,170 @@
+// One pass over real data with default options, beside a grid over the prior that the default finds by itself.
+// The data is in the folder that DYAD_DATA names; without it this says so and ends.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "fit/calibration.h"
+#include "fit/row_reader.h"
+#include "fit/stream_learner.h"
+#include "fit/train_solver.h"
+
+namespace dyad {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* train;
+  const char* test;  ///< empty: progressive loss over the training rows
+  ColumnOptions columns;
+  bool in_deviations;  ///< rmse as a share of the training targets' standard deviation
+};
+
+ColumnOptions ratings() {
+  ColumnOptions columns;
+  columns.target = "rating";
+  columns.categorical = {"user", "movie"};
+  columns.ignored = {"timestamp"};
+  return columns;
+}
+
+ColumnOptions table() {
+  ColumnOptions columns;
+  columns.target = "y";
+  return columns;
+}
+
+std::vector<RowBlock<double>> read(FeatureMap& map, const std::string& path, const ColumnOptions& columns, bool training) {
+  DataOptions data;
+  data.paths = {path};
+  RowReader<double> reader(map, {.data = data,
+                                 .columns = columns,
+                                 .unknown = training ? TableEncoder::Unknown::grows : TableEncoder::Unknown::is_left_out,
+                                 .room = 8});
+  std::vector<RowBlock<double>> blocks;
+  for (RowBlock<double> block; reader.next(block) == RowReader<double>::Next::block;) blocks.push_back(block);
+  return blocks;
+}
+
+class Loss {
+ public:
+  explicit Loss(const Target& target) : target_(target) {}
+  void add(double y, double f) {
+    rows_ += 1;
+    if (target_.task == Task::classification) {
+      const double p = logistic(f);
+      sum_ -= std::log(y > 0 ? p : 1 - p);
+    } else {
+      sum_ += std::pow(target_.in_units(y) - target_.prediction_in_units(f), 2);
+    }
+  }
+  [[nodiscard]] double value() const {
+    return target_.task == Task::classification ? sum_ / rows_ : std::sqrt(sum_ / rows_);
+  }
+
+ private:
+  const Target& target_;
+  double rows_ = 0;
+  double sum_ = 0;
+};
+
+struct Losses {
+  double progressive = 0;
+  double test = 0;
+};
+
+Losses run(const FeatureMap& map, const std::vector<RowBlock<double>>& train, const std::vector<RowBlock<double>>& test,
+           std::optional<PriorShares> prior, std::uint64_t seed) {
+  TrainSettings settings;
+  settings.seed = seed;
+  settings.diagonal = usual_diagonal(map, train.front());
+  settings.rank = std::min<Index>(8, train.front().dim);
+  settings.watches_moments = !prior && moments_carry_signal(train.front(), map.target.task);
+  StreamOptions options = stream_options(TrainOptions(), settings, map, &train.front());
+  if (prior) {
+    options.priors = {*prior};
+    options.memory = 0;
+  }
+  options.kalman.dim = train.front().dim;
+  StreamLearner<double> learner(options);
+  Loss progressive(map.target);
+  std::vector<double> predictions;
+  for (const RowBlock<double>& block : train) {
+    learner.grow(block.dim, block.left_dim);
+    predictions.resize(block.targets.size());
+    learner.learn(block.view(), predictions);
+    for (std::size_t i = 0; i < predictions.size(); ++i) progressive.add(block.targets[i], predictions[i]);
+  }
+  Loss fresh(map.target);
+  const Model<double> model = learner.model();
+  for (const RowBlock<double>& block : test) {
+    predictions.resize(block.targets.size());
+    model.predict(block.view(), predictions);
+    for (std::size_t i = 0; i < predictions.size(); ++i) fresh.add(block.targets[i], predictions[i]);
+  }
+  return {progressive.value(), test.empty() ? progressive.value() : fresh.value()};
+}
+
+double median_of_seeds(const FeatureMap& map, const std::vector<RowBlock<double>>& train,
+                       const std::vector<RowBlock<double>>& test, std::optional<PriorShares> prior) {
+  std::vector<double> losses;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) losses.push_back(run(map, train, test, prior, seed).test);
+  std::sort(losses.begin(), losses.end());
+  return losses[2];
+}
+
+void compare(const std::string& folder, const Case& c) {
+  FeatureMap map;
+  const auto train = read(map, folder + c.train, c.columns, true);
+  std::vector<RowBlock<double>> test;
+  if (*c.test != '\0') test = read(map, folder + c.test, {}, false);
+  double unit = 1;
+  double mean = 0;
+  double square = 0;
+  double count = 0;
+  for (const RowBlock<double>& block : train)
+    for (const double y : block.targets) {
+      const double value = map.target.in_units(y);
+      if (map.target.task == Task::regression) map.target.see(value);
+      mean += value;
+      square += value * value;
+      count += 1;
+    }
+  if (c.in_deviations) unit = std::sqrt(square / count - std::pow(mean / count, 2));
+  const double own = median_of_seeds(map, train, test, std::nullopt) / unit;
+  double best = INFINITY;
+  PriorShares best_prior;
+  for (const double weights : {0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8})
+    for (const double factors : {0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0}) {
+      const double loss = median_of_seeds(map, train, test, PriorShares{weights, factors}) / unit;
+      if (!(loss < best)) continue;
+      best = loss;
+      best_prior = {weights, factors};
+    }
+  fmt::print("{:<24} {:>10.4f} {:>14.4f} {:>8.2f}% {:>10.3g} {:>10.3g}\n", c.name, own, best, 100 * (own / best - 1),
+             best_prior.weights, best_prior.factors);
+}
+
+}  // namespace
+}  // namespace dyad
+
+int main() {
+  const char* folder = std::getenv("DYAD_DATA");
+  if (folder == nullptr) {
+    fmt::print("one pass over real data: DYAD_DATA does not name a folder, so there is nothing to measure\n");
+    return 0;
+  }
+  fmt::print("One pass, default options, median of seeds 1 to 5, and the best of a grid of 63 fixed priors\n");
+  fmt::print("{:<24} {:>10} {:>14} {:>9} {:>10} {:>10}\n", "", "default", "best of grid", "", "weights", "factors");
+  const dyad::Case cases[] = {
+      {"MovieTweetings, test", "/ratings/movietweetings.train.csv", "/ratings/movietweetings.test.csv", dyad::ratings(), false},
+      {"MovieTweetings, stream", "/ratings/movietweetings.stream.csv", "", dyad::ratings(), false},
+      {"a9a, test log-loss", "/binary/a9a.train.svm", "/binary/a9a.test.svm", {}, false},
+      {"bike, test", "/tabular/bike.train.csv", "/tabular/bike.test.csv", dyad::table(), true},
+      {"kin40k, test", "/tabular/kin40k.train.csv", "/tabular/kin40k.test.csv", dyad::table(), true}};
+  for (const dyad::Case& c : cases) dyad::compare(folder, c);
+}

@@ -1,0 +1,159 @@
+#include <dyad/learner.h>
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "support.h"
+
+namespace dyad {
+namespace {
+
+using test::OwnedRows;
+using test::random_model;
+using test::random_rows;
+
+template <typename Scalar>
+OwnedRows<Scalar> planted_rows(const Model<Scalar>& truth, Index count, double noise) {
+  auto rows = random_rows<Scalar>(count, truth.dim(), 2);
+  const Vector<Scalar> f = test::brute_force_predictions(truth, rows.X);
+  Random random(3, 9);
+  for (Index i = 0; i < count; ++i)
+    rows.targets[static_cast<std::size_t>(i)] = f[i] + static_cast<Scalar>(noise * random.normal());
+  return rows;
+}
+
+template <typename Scalar>
+class LearnerTest : public testing::Test {};
+using Scalars = testing::Types<float, double>;
+TYPED_TEST_SUITE(LearnerTest, Scalars);
+
+TYPED_TEST(LearnerTest, LearnsRowByRowWithErrorBars) {
+  const Model<TypeParam> truth = random_model<TypeParam>(8, 2, 1);
+  const auto rows = planted_rows(truth, 6000, 0.3);
+  LearnerOptions options;
+  options.dim = 8;
+  options.rank = 2;
+  Learner<TypeParam> learner(options);
+  std::vector<TypeParam> prediction(1);
+  for (Index i = 0; i < 5000; ++i) {
+    learner.learn(rows.dense().slice(i, 1), prediction);
+    EXPECT_TRUE(std::isfinite(prediction[0]));
+  }
+  EXPECT_EQ(learner.rows(), 5000);
+  EXPECT_NEAR(learner.noise(), 0.3, 0.02);
+  std::vector<TypeParam> values(1000);
+  std::vector<TypeParam> deviations(1000);
+  const Rows<TypeParam> fresh = rows.dense().slice(5000, 1000);
+  learner.predict(fresh, values, deviations);
+  int within_one = 0;
+  int within_two = 0;
+  for (std::size_t i = 0; i < 1000; ++i) {
+    const double z = std::abs(static_cast<double>((fresh.targets()[i] - values[i]) / deviations[i]));
+    within_one += z < 1 ? 1 : 0;
+    within_two += z < 1.96 ? 1 : 0;
+  }
+  EXPECT_NEAR(within_one, 683, 50);
+  EXPECT_NEAR(within_two, 950, 25);
+}
+
+TEST(Learner, ClassesGiveProbabilities) {
+  const Model<double> truth = random_model<double>(5, 1, 1);
+  auto rows = planted_rows(truth, 4000, 0);
+  for (double& y : rows.targets) y = y > 0 ? 1 : 0;
+  LearnerOptions options;
+  options.dim = 5;
+  options.rank = 1;
+  options.task = Task::classification;
+  Learner<double> learner(options);
+  std::vector<double> predictions(4000);
+  learner.learn(rows.dense(), predictions);
+  int right = 0;
+  for (std::size_t i = 0; i < 4000; ++i) {
+    EXPECT_GT(predictions[i], 0);
+    EXPECT_LT(predictions[i], 1);
+    if (i >= 3000) right += (predictions[i] > 0.5) == (rows.targets[i] > 0.5) ? 1 : 0;
+  }
+  EXPECT_GT(right, 950);
+}
+
+TEST(Learner, PredictsBeforeItHasSeenAnything) {
+  LearnerOptions options;
+  options.dim = 3;
+  options.rank = 1;
+  Learner<double> learner(options);
+  const auto rows = random_rows<double>(2, 3, 1);
+  std::vector<double> predictions(2);
+  learner.predict(rows.dense(), predictions);
+  EXPECT_EQ(predictions, (std::vector<double>{0, 0}));
+  EXPECT_EQ(learner.model().dim(), 3);
+}
+
+TEST(Learner, GrowsAndKeepsWhatItKnows) {
+  const auto rows = planted_rows(random_model<double>(4, 1, 1), 3000, 0.01);
+  LearnerOptions options;
+  options.dim = 4;
+  options.rank = 1;
+  Learner<double> learner(options);
+  learner.learn(rows.sparse());
+  learner.grow(6);
+  Tall<double> wide = Tall<double>::Zero(100, 6);
+  wide.leftCols(4) = rows.X.topRows(100);
+  std::vector<double> predictions(100);
+  learner.predict(OwnedRows<double>(wide, std::vector<double>(100)).sparse(), predictions);
+  for (std::size_t i = 0; i < 100; ++i) EXPECT_NEAR(predictions[i], rows.targets[i], 0.1);
+  EXPECT_THROW(learner.grow(5), std::invalid_argument);
+}
+
+TEST(Learner, StaysWithinTheRange) {
+  auto rows = planted_rows(random_model<double>(4, 1, 1), 3000, 0.1);
+  for (double& y : rows.targets) y = std::clamp(y, -2.0, 2.0);
+  LearnerOptions options;
+  options.dim = 4;
+  options.rank = 1;
+  options.range = {-2.0, 2.0};
+  Learner<double> censored(options);
+  std::vector<double> with(3000);
+  censored.learn(rows.dense(), with);
+  options.range.reset();
+  Learner<double> plain(options);
+  std::vector<double> without(3000);
+  plain.learn(rows.dense(), without);
+  double squares[2] = {0, 0};
+  for (std::size_t i = 0; i < 3000; ++i) {
+    EXPECT_LE(std::abs(with[i]), 2);
+    if (i < 1500) continue;
+    squares[0] += std::pow(with[i] - rows.targets[i], 2);
+    squares[1] += std::pow(std::clamp(without[i], -2.0, 2.0) - rows.targets[i], 2);
+  }
+  EXPECT_LT(squares[0], 0.8 * squares[1]);
+}
+
+TEST(Learner, RefusesWrongUsage) {
+  const auto refused = [](auto&& change) {
+    LearnerOptions options;
+    options.dim = 5;
+    options.rank = 2;
+    change(options);
+    EXPECT_THROW(Learner<double>{options}, std::invalid_argument);
+  };
+  refused([](LearnerOptions& o) { o.dim = 0; });
+  refused([](LearnerOptions& o) { o.rank = 6; });
+  refused([](LearnerOptions& o) { o.kind = Kind::bilinear; });
+  refused([](LearnerOptions& o) { o.kind = Kind::phase; });
+  refused([](LearnerOptions& o) { o.half_life = -1; });
+  refused([](LearnerOptions& o) { o.range = {1.0, 1.0}; });
+  LearnerOptions options;
+  options.dim = 5;
+  options.rank = 2;
+  Learner<double> learner(options);
+  auto rows = random_rows<double>(3, 4, 1);
+  EXPECT_THROW(learner.learn(rows.dense()), std::invalid_argument);
+  rows = random_rows<double>(3, 5, 1);
+  rows.X(1, 1) = NAN;
+  EXPECT_THROW(learner.learn(rows.dense()), std::invalid_argument);
+  EXPECT_EQ(learner.rows(), 0);
+}
+
+}  // namespace
+}  // namespace dyad

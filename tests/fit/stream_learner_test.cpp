@@ -1,0 +1,166 @@
+#include "fit/stream_learner.h"
+
+#include <gtest/gtest.h>
+
+#include "support.h"
+
+namespace dyad {
+namespace {
+
+using test::OwnedRows;
+using test::random_model;
+using test::random_rows;
+
+OwnedRows<double> planted_rows(const Model<double>& truth, Index count, double noise, std::uint64_t seed,
+                               double density = 1) {
+  auto rows = random_rows<double>(count, truth.dim(), seed, density);
+  const Vector<double> f = test::brute_force_predictions(truth, rows.X);
+  Random random(seed, 9);
+  for (Index i = 0; i < count; ++i) rows.targets[static_cast<std::size_t>(i)] = f[i] + noise * random.normal();
+  return rows;
+}
+
+StreamOptions options_for(Index dim, Index rank, double memory) {
+  StreamOptions options;
+  options.kalman.dim = dim;
+  options.kalman.rank = rank;
+  MomentOptions moment;
+  moment.dim = dim;
+  moment.rank = rank;
+  moment.intercept = true;
+  moment.threads = 1;
+  options.moment = moment;
+  options.memory = memory;
+  options.threads = 2;
+  return options;
+}
+
+std::vector<double> learn(StreamLearner<double>& learner, const Rows<double>& rows, Index chunk) {
+  std::vector<double> predictions(static_cast<std::size_t>(rows.count()));
+  for (Index first = 0; first < rows.count(); first += chunk) {
+    const Index count = std::min(chunk, rows.count() - first);
+    learner.learn(rows.slice(first, count), std::span(predictions).subspan(static_cast<std::size_t>(first),
+                                                                           static_cast<std::size_t>(count)));
+  }
+  return predictions;
+}
+
+double mean_square(const std::vector<double>& predictions, const std::vector<double>& targets, std::size_t from) {
+  double sum = 0;
+  for (std::size_t i = from; i < targets.size(); ++i) sum += std::pow(predictions[i] - targets[i], 2);
+  return sum / static_cast<double>(targets.size() - from);
+}
+
+TEST(StreamLearner, KeptRowsGiveTheExactModelAtOnce) {
+  const Model<double> truth = random_model<double>(20, 2, 1);
+  const auto rows = planted_rows(truth, 400, 0, 2);
+  StreamLearner<double> learner(options_for(20, 2, 1e9));
+  const auto predictions = learn(learner, rows.dense(), 400);
+  ASSERT_TRUE(learner.exact_rows().has_value());
+  EXPECT_LE(*learner.exact_rows(), 200);
+  EXPECT_LT(mean_square(predictions, rows.targets, 250), 1e-20);
+  EXPECT_NE(learner.story().find("kept rows"), std::string::npos);
+}
+
+TEST(StreamLearner, ChunksDoNotMatterAfterTheFirst) {
+  const auto rows = planted_rows(random_model<double>(8, 2, 1), 3000, 0.2, 2);
+  for (const double memory : {0.0, 1e9}) {
+    StreamLearner<double> whole(options_for(8, 2, memory));
+    StreamLearner<double> chunked(options_for(8, 2, memory));
+    whole.start(rows.dense().slice(0, 500));
+    chunked.start(rows.dense().slice(0, 500));
+    const auto expected = learn(whole, rows.dense(), 3000);
+    const auto got = learn(chunked, rows.dense(), 77);
+    // The moments' sums are rounded by the chunk.
+    for (std::size_t i = 0; i < 3000; ++i) EXPECT_NEAR(got[i], expected[i], 1e-6);
+  }
+}
+
+TEST(StreamLearner, ThreadsDoNotMatterWhereNothingIsSummed) {
+  const auto rows = planted_rows(random_model<double>(30, 2, 1), 3000, 0.2, 2, 0.1);
+  std::vector<std::vector<double>> predictions;
+  for (const int threads : {1, 2, 3}) {
+    StreamOptions options = options_for(30, 2, 0);
+    options.moment.reset();
+    options.threads = threads;
+    StreamLearner<double> learner(options);
+    predictions.push_back(learn(learner, rows.sparse(), 1000));
+  }
+  EXPECT_EQ(predictions[0], predictions[1]);
+  EXPECT_EQ(predictions[0], predictions[2]);
+}
+
+TEST(StreamLearner, GoesOnFromItsArchiveToTheBit) {
+  const auto rows = planted_rows(random_model<double>(10, 2, 1), 6000, 0.2, 2);
+  StreamOptions options = options_for(10, 2, 1e9);
+  StreamLearner<double> learner(options);
+  learn(learner, rows.dense().slice(0, 3000), 500);
+  learner.stop_keeping();
+  Archive saved;
+  learner.archive(saved);
+  StreamLearner<double> other(options);
+  Archive loaded(saved.arrays());
+  other.archive(loaded);
+  EXPECT_EQ(learn(learner, rows.dense().slice(3000, 3000), 500), learn(other, rows.dense().slice(3000, 3000), 700));
+  EXPECT_EQ(learner.model().factors, other.model().factors);
+}
+
+// The filters begin with as many negative as positive factors, but all of the truth's are positive.
+TEST(StreamLearner, NoticesWrongSignsWithoutMoments) {
+  Model<double> truth = random_model<double>(12, 4, 1);
+  truth.spectrum = {1, 1, 1, 1};
+  const auto rows = planted_rows(truth, 60000, 0.1, 2);
+  StreamOptions options = options_for(12, 4, 0);
+  options.moment.reset();
+  StreamLearner<double> learner(options);
+  const auto predictions = learn(learner, rows.dense(), 5000);
+  EXPECT_LT(mean_square(predictions, rows.targets, 50000), 0.02) << learner.story();
+}
+
+TEST(StreamLearner, MomentsFindWhatTheChampionMissed) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    Model<double> truth = random_model<double>(30, 3, seed);
+    truth.spectrum = {1, -0.6, 0.3};
+    const auto rows = planted_rows(truth, 40000, 0.05, seed + 10);
+    StreamOptions options = options_for(30, 3, 0);
+    options.features_are_independent = true;
+    options.priors = {usual_priors.front()};
+    StreamLearner<double> learner(options);
+    const auto predictions = learn(learner, rows.dense(), 5000);
+    EXPECT_LT(mean_square(predictions, rows.targets, 35000), 0.0035) << seed << ": " << learner.story();
+  }
+}
+
+TEST(StreamLearner, FindsTheScaleOfFeaturesWhereItIsNotOne) {
+  const auto plain = planted_rows(random_model<double>(6, 2, 1), 4000, 0.1, 2);
+  Tall<double> X = plain.X;
+  for (Index j = 0; j < 6; ++j) X.col(j) *= std::pow(10.0, 2 * static_cast<double>(j) - 6);
+  StreamOptions options = options_for(6, 2, 1e9);
+  options.standardised = false;
+  StreamLearner<double> learner(options);
+  const auto predictions = learn(learner, OwnedRows<double>(X, plain.targets).dense(), 1000);
+  EXPECT_LT(mean_square(predictions, plain.targets, 3000), 0.012) << learner.story();
+}
+
+TEST(StreamLearner, NoiseAloneIsHardlyWorseThanItsMean) {
+  const auto rows = random_rows<double>(5000, 10, 1);
+  StreamLearner<double> learner(options_for(10, 4, 1e9));
+  const auto predictions = learn(learner, rows.dense(), 1000);
+  EXPECT_LT(mean_square(predictions, rows.targets, 2500), 1.01 * mean_square(std::vector<double>(5000, 0), rows.targets, 2500));
+}
+
+TEST(StreamLearner, GrowsWithTheStream) {
+  const Model<double> truth = random_model<double>(9, 1, 1);
+  const auto rows = planted_rows(truth, 4000, 0.1, 2, 0.5);
+  StreamOptions options = options_for(5, 1, 1e9);
+  options.kalman.diagonal = Diagonal::tied;
+  StreamLearner<double> learner(options);
+  const OwnedRows<double> narrow(rows.X.topRows(1000).leftCols(5), {rows.targets.begin(), rows.targets.begin() + 1000});
+  learn(learner, narrow.sparse(), 500);
+  learner.grow(9, 0);
+  const auto predictions = learn(learner, rows.sparse(), 500);
+  EXPECT_LT(mean_square(predictions, rows.targets, 3000), 0.02);
+}
+
+}  // namespace
+}  // namespace dyad
