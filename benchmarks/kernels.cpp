@@ -4,6 +4,7 @@
 
 #include "base/linear_algebra.h"
 #include "base/workers.h"
+#include "kalman/filter.h"
 #include "moment/sums.h"
 #include "rows/block.h"
 #include "source/planted.h"
@@ -96,6 +97,102 @@ void planted_rows(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * rows);
 }
 
+/// A filter that has seen all its features, and the rows that it learns on one core.
+template <typename Scalar>
+dyad::KalmanFilter<Scalar> filter_for(Index dim, Index rank, dyad::Diagonal diagonal) {
+  dyad::KalmanOptions options;
+  options.dim = dim;
+  options.rank = rank;
+  options.diagonal = diagonal;
+  dyad::KalmanFilter<Scalar> filter(options, {1, 0.1, 0.1, 0.01}, 1);
+  for (Index j = 0; j < dim; ++j) filter.begin(j, 1);
+  return filter;
+}
+
+/// Bytes of the parameters and variances that rows read and write: what the memory has to move.
+template <typename Scalar>
+void report_bytes(benchmark::State& state, Index rows, double features_of_row, Index rank) {
+  const double bytes = features_of_row * 2 * static_cast<double>(2 * rank + 4) * sizeof(Scalar);
+  state.SetItemsProcessed(state.iterations() * rows);
+  state.counters["GB/s"] = benchmark::Counter(
+      static_cast<double>(state.iterations()) * static_cast<double>(rows) * bytes * 1e-9, benchmark::Counter::kIsRate);
+}
+
+/// Rows of a user and a movie, as in ratings: 100,000 of each, few of whom are most of the rows.
+struct Ratings {
+  static constexpr Index sides = 100'000;
+  static constexpr Index rows = 200'000;
+  std::vector<Index> offsets{0};
+  std::vector<std::int32_t> columns;
+
+  Ratings() {
+    dyad::Random random(1, 0);
+    for (Index i = 0; i < rows; ++i) {
+      for (Index side = 0; side < 2; ++side)
+        columns.push_back(
+            static_cast<std::int32_t>(side * sides + static_cast<Index>(std::pow(random.uniform(), 3) * sides)));
+      offsets.push_back(static_cast<Index>(columns.size()));
+    }
+  }
+};
+
+template <typename Scalar>
+void kalman_sparse(benchmark::State& state) {
+  const Ratings ratings;
+  const std::vector<Scalar> ones(ratings.columns.size(), 1);
+  std::vector<Scalar> targets(Ratings::rows);
+  dyad::Random random(2, 0);
+  for (Scalar& y : targets) y = static_cast<Scalar>(random.normal());
+  const auto rows = dyad::Rows<Scalar>::sparse(ratings.offsets, ratings.columns, ones, 2 * Ratings::sides, targets);
+  auto filter = filter_for<Scalar>(2 * Ratings::sides, state.range(0), dyad::Diagonal::zero);
+  std::vector<Scalar> predictions(Ratings::rows);
+  for (auto _ : state) filter.learn(rows, predictions);
+  report_bytes<Scalar>(state, Ratings::rows, 2, state.range(0));
+}
+
+/// The bound: the same features' numbers are read and written in the same order, and nothing is computed.
+template <typename Scalar>
+void touch_sparse(benchmark::State& state) {
+  const Ratings ratings;
+  const Index stride = 2 * state.range(0) + 6;
+  std::vector<Scalar> numbers(static_cast<std::size_t>(2 * Ratings::sides * stride), 1);
+  for (auto _ : state)
+    for (const std::int32_t column : ratings.columns) {
+      Scalar* feature = numbers.data() + column * stride;
+      for (Index i = 0; i < stride; ++i) feature[i] += Scalar(1);
+      benchmark::ClobberMemory();
+    }
+  report_bytes<Scalar>(state, Ratings::rows, 2, state.range(0));
+}
+
+template <typename Scalar>
+void kalman_dense(benchmark::State& state) {
+  const Index dim = state.range(0);
+  const auto block = block_of_rows<Scalar>(dim);
+  const auto diagonal = state.range(2) == 0 ? dyad::Diagonal::tied : dyad::Diagonal::free;
+  auto filter = filter_for<Scalar>(dim, state.range(1), diagonal);
+  const auto rows = block.view();
+  std::vector<Scalar> predictions(static_cast<std::size_t>(rows.count()));
+  for (auto _ : state) filter.learn(rows, predictions);
+  report_bytes<Scalar>(state, rows.count(), static_cast<double>(dim), state.range(1));
+}
+
+/// The bound: all parameters and variances are read once more and written once for each row.
+template <typename Scalar>
+void touch_dense(benchmark::State& state) {
+  const Index dim = state.range(0);
+  std::vector<Scalar> numbers(static_cast<std::size_t>(dim * (2 * state.range(1) + 4)), 1);
+  constexpr Index rows = 100;
+  Scalar sum = 0;
+  for (auto _ : state)
+    for (Index row = 0; row < rows; ++row) {
+      for (const Scalar number : numbers) benchmark::DoNotOptimize(sum = number);
+      for (Scalar& number : numbers) number += Scalar(1);
+      benchmark::ClobberMemory();
+    }
+  report_bytes<Scalar>(state, rows, static_cast<double>(dim), state.range(1));
+}
+
 void shapes(benchmark::internal::Benchmark* benchmark) {
   benchmark->UseRealTime()->ArgNames({"d", "k"})->Args({100, 3})->Args({1024, 8})->Args({1024, 16})->Args({1024, 32});
 }
@@ -104,6 +201,14 @@ BENCHMARK(moment_sums<float>)->Apply(shapes);
 BENCHMARK(two_bare_products<float>)->Apply(shapes);
 BENCHMARK(moment_sums<double>)->Apply(shapes);
 BENCHMARK(two_bare_products<double>)->Apply(shapes);
+BENCHMARK(kalman_sparse<float>)->ArgName("k")->Arg(8)->Arg(16);
+BENCHMARK(kalman_sparse<double>)->ArgName("k")->Arg(8)->Arg(16);
+BENCHMARK(touch_sparse<float>)->ArgName("k")->Arg(8)->Arg(16);
+BENCHMARK(touch_sparse<double>)->ArgName("k")->Arg(8)->Arg(16);
+BENCHMARK(kalman_dense<float>)->ArgNames({"d", "k", "free"})->Args({1000, 10, 0})->Args({1000, 10, 1});
+BENCHMARK(kalman_dense<double>)->ArgNames({"d", "k", "free"})->Args({1000, 10, 0})->Args({1000, 10, 1});
+BENCHMARK(touch_dense<float>)->ArgNames({"d", "k"})->Args({1000, 10});
+BENCHMARK(touch_dense<double>)->ArgNames({"d", "k"})->Args({1000, 10});
 BENCHMARK(planted_rows)->UseRealTime()->ArgName("d")->Arg(100)->Arg(1000);
 
 }  // namespace

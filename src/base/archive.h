@@ -32,8 +32,8 @@ class Archive {
   }
 
   /// A vector of `size` numbers.
-  template <typename Number>
-  void vector(const std::string& name, std::vector<Number>& values, Index size) {
+  template <typename Number, typename Allocator>
+  void vector(const std::string& name, std::vector<Number, Allocator>& values, Index size) {
     if (!loading_) {
       arrays_[prefix_ + name].assign(values.begin(), values.end());
       return;

@@ -6,11 +6,20 @@
 
 #include "base/random.h"
 
+// The loop over rows is compiled twice, and the machine that runs it chooses. Sanitizers start later than the choice.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
+#define DYAD_WIDE_VECTORS __attribute__((target_clones("avx2", "default"), flatten))
+#else
+#define DYAD_WIDE_VECTORS
+#endif
+
 namespace dyad {
 namespace {
 
-constexpr Index vector_width = 4;
-constexpr Index linear_numbers = 6;  // weight, its variance, square, its variance, scale, and one to be even
+constexpr Index linear_numbers = 5;  // weight, its variance, square, its variance, scale
+
+Index rounded_up(Index number, Index unit) { return (number + unit - 1) / unit * unit; }
 
 template <typename Scalar>
 void zero(std::vector<Scalar>& numbers) {
@@ -21,8 +30,7 @@ void zero(std::vector<Scalar>& numbers) {
 
 double KalmanOptions::unknowns_of_row() const { return std::max(100.0, entries * static_cast<double>(rank + 1)); }
 
-/// What one row says, given the parameters. The slope along factor c of feature j is
-/// (slope[c] - curve[c] A_jc x_j) x_j, where curve is 0 for a tied diagonal and for two sides.
+/// What one row says, given the parameters.
 template <typename Scalar>
 struct KalmanFilter<Scalar>::Row {
   explicit Row(Index width, bool two_sides)
@@ -60,8 +68,8 @@ template <typename Scalar>
 KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, double noise)
     : options_(options),
       prior_(prior),
-      width_((options.rank + vector_width - 1) / vector_width * vector_width),
-      stride_(2 * width_ + linear_numbers),
+      width_(rounded_up(options.rank, Lanes<Scalar>::count)),
+      stride_(rounded_up(2 * width_ + linear_numbers, CacheAligned<Scalar>::line)),
       records_(static_cast<std::size_t>(options.dim * stride_)),
       signs_(static_cast<std::size_t>(width_)),
       intercept_variance_(options.intercept ? prior.intercept : 0),
@@ -85,8 +93,9 @@ KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& pr
   for (Index j = 0; j < options.dim; ++j)
     projections += static_cast<double>(start.A.row(j).squaredNorm()) * std::pow(scales[static_cast<std::size_t>(j)], 2);
   const double of_slopes = options.left_dim > 0 ? 0.5 * projections : 4 * projections;
-  const double unit = (options.intercept ? 1 : 0) +
-                      options.entries * ((options.linear ? 1 : 0) + (options.diagonal == Diagonal::free ? 2 : 0) + of_slopes);
+  const double unit =
+      (options.intercept ? 1 : 0) +
+      options.entries * ((options.linear ? 1 : 0) + (options.diagonal == Diagonal::free ? 2 : 0) + of_slopes);
   const double share = residual_variance / 2 / std::max(unit, std::numeric_limits<double>::min());
   for (Index j = 0; j < options.dim; ++j) set_variances(j, {share, share, share, share});
   intercept_variance_ = options.intercept ? share : 0;
@@ -122,7 +131,8 @@ void KalmanFilter<Scalar>::narrow(const Rows<Scalar>& rows) {
       double* sum = sums.data() + j * stride_;
       const Scalar* slope = row.slope.data() + side_of(j) * width_;
       for (Index c = 0; c < options_.rank; ++c) {
-        const auto g = static_cast<double>((slope[c] - (untied ? curve(c) * A[c] * x : Scalar(0))) * x);
+        const auto g = static_cast<double>(
+            (slope[c] - (untied ? 2 * signs_[static_cast<std::size_t>(c)] * A[c] * x : Scalar(0))) * x);
         sum[width_ + c] += weight * g * g;
       }
       const auto square = static_cast<double>(x) * static_cast<double>(x);
@@ -182,7 +192,8 @@ void KalmanFilter<Scalar>::start_at_random(Index j, Index factor) {
   const bool right = side_of(j) == 1;
   const Index own = right ? j - options_.left_dim : j;
   const Index place = (2 * own + (right ? 1 : 0)) * options_.rank + factor;
-  Random random(options_.seed + static_cast<std::uint64_t>(turns_), start_stream - 2 - static_cast<std::uint64_t>(place));
+  Random random(options_.seed + static_cast<std::uint64_t>(turns_),
+                start_stream - 2 - static_cast<std::uint64_t>(place));
   const auto scale = static_cast<double>(record(j)[scale_at()]);
   record(j)[factor] =
       scale > 0 ? static_cast<Scalar>(part_of_prior * std::sqrt(prior_.factors) / scale * random.normal()) : Scalar(0);
@@ -243,50 +254,75 @@ std::optional<KalmanFilter<Scalar>> KalmanFilter<Scalar>::with_weak_factors_turn
   return copy;
 }
 
+/// One feature: theta += P g gain and P -= (P g)^2 shrink for the row `from`, where it has the value x; then its part
+/// in the sums for the row `to`, where it has the value to_x. Either half alone, or both in one look at its numbers.
+template <typename Scalar>
+template <bool untied, bool moves, bool looks>
+inline void KalmanFilter<Scalar>::pass(Index j, Scalar x, const Step& step, Scalar to_x, Row& to) {
+  using Four = Lanes<Scalar>;
+  Scalar* A = record(j);
+  Scalar* P = A + width_;
+  const Index side = side_of(j) * width_;
+  const Scalar* signs = signs_.data();
+  const Four two(Scalar(2));
+  const Four four_x(x);
+  const Four gain(step.gain);
+  const Four shrink(step.shrink);
+  const Four four_to_x(to_x);
+  Scalar* projection = to.projection.data() + side;
+  Scalar* spread = to.spread.data() + side;
+  Scalar* own = to.own.data();
+  Scalar* spread_3 = to.spread_3.data();
+  Scalar* spread_4 = to.spread_4.data();
+  const Index width = width_;
+  for (Index c = 0; c < width; c += Four::count) {
+    Four a(A + c);
+    Four p(P + c);
+    if constexpr (moves) {
+      Four g(step.slope + side + c);
+      if constexpr (untied) g = g - two * Four(signs + c) * a * four_x;
+      const Four Pg = p * g * four_x;
+      a = a + Pg * gain;
+      p = p - Pg * Pg * shrink;
+      a.store(A + c);
+      p.store(P + c);
+    }
+    if constexpr (looks) {
+      const Four ax = a * four_to_x;
+      const Four pxx = p * four_to_x * four_to_x;
+      ax.add_to(projection + c);
+      pxx.add_to(spread + c);
+      if constexpr (untied) {
+        const Four paxxx = pxx * ax;
+        (ax * ax).add_to(own + c);
+        paxxx.add_to(spread_3 + c);
+        (paxxx * ax).add_to(spread_4 + c);
+      }
+    }
+  }
+  const auto centre = static_cast<Scalar>(options_.square_centre);
+  const auto with = [&](Scalar* parameter, Scalar g, Scalar to_g) {
+    if constexpr (moves) {
+      const Scalar Pg = parameter[1] * g;
+      parameter[0] += Pg * step.gain;
+      parameter[1] -= Pg * Pg * step.shrink;
+    }
+    if constexpr (looks) {
+      to.linear += parameter[0] * to_g;
+      to.linear_variance += parameter[1] * to_g * to_g;
+    }
+  };
+  with(A + weight_at(), x, to_x);
+  if (options_.diagonal == Diagonal::free) with(A + square_at(), x * x - centre, to_x * to_x - centre);
+}
+
 template <typename Scalar>
 template <bool untied>
 void KalmanFilter<Scalar>::look(const Rows<Scalar>& rows, Index i, Row& row) const {
   row.clear();
-  const bool has_squares = options_.diagonal == Diagonal::free;
-  const auto square_centre = static_cast<Scalar>(options_.square_centre);
-  Scalar linear = 0;
-  Scalar linear_variance = 0;
-  rows.for_each_entry(i, [&](Index j, Scalar x) {
-    const Scalar* __restrict A = record(j);
-    const Scalar* __restrict P = A + width_;
-    const Index side = side_of(j) * width_;
-    Scalar* __restrict projection = row.projection.data() + side;
-    Scalar* __restrict spread = row.spread.data() + side;
-    if constexpr (untied) {
-      Scalar* __restrict spread_3 = row.spread_3.data();
-      Scalar* __restrict spread_4 = row.spread_4.data();
-      Scalar* __restrict own = row.own.data();
-      for (Index c = 0; c < width_; ++c) {
-        const Scalar a = A[c] * x;
-        const Scalar p = P[c] * x * x;
-        projection[c] += a;
-        own[c] += a * a;
-        spread[c] += p;
-        spread_3[c] += p * a;
-        spread_4[c] += p * a * a;
-      }
-    } else {
-      for (Index c = 0; c < width_; ++c) {
-        projection[c] += A[c] * x;
-        spread[c] += P[c] * x * x;
-      }
-    }
-    const Scalar* w = A + weight_at();
-    linear += w[0] * x;
-    linear_variance += w[1] * x * x;
-    if (has_squares) {
-      const Scalar square = x * x - square_centre;
-      linear += w[2] * square;
-      linear_variance += w[3] * square * square;
-    }
-  });
-  row.linear = linear;
-  row.linear_variance = linear_variance;
+  // A pass that only looks changes nothing.
+  auto& self = const_cast<KalmanFilter&>(*this);
+  rows.for_each_entry(i, [&](Index j, Scalar x) { self.template pass<untied, false, true>(j, 0, {}, x, row); });
 }
 
 /// Prediction, slopes and variance, from the sums over the row's entries.
@@ -323,34 +359,10 @@ void KalmanFilter<Scalar>::finish_look(Row& row, std::optional<Scalar> target) c
   row.variance = variance;
 }
 
-/// theta += P g gain, P -= (P g)^2 shrink.
 template <typename Scalar>
-template <bool untied>
-void KalmanFilter<Scalar>::move(const Rows<Scalar>& rows, Index i, const Row& row, Scalar gain, Scalar shrink) {
-  intercept_ += intercept_variance_ * static_cast<double>(gain);
-  intercept_variance_ -= intercept_variance_ * intercept_variance_ * static_cast<double>(shrink);
-  const bool has_squares = options_.diagonal == Diagonal::free;
-  const auto square_centre = static_cast<Scalar>(options_.square_centre);
-  rows.for_each_entry(i, [&](Index j, Scalar x) {
-    Scalar* __restrict A = record(j);
-    Scalar* __restrict P = A + width_;
-    const Scalar* __restrict slope = row.slope.data() + side_of(j) * width_;
-    const Scalar* __restrict signs = signs_.data();
-    for (Index c = 0; c < width_; ++c) {
-      const Scalar g = untied ? (slope[c] - 2 * signs[c] * A[c] * x) * x : slope[c] * x;
-      const Scalar Pg = P[c] * g;
-      A[c] += Pg * gain;
-      P[c] -= Pg * Pg * shrink;
-    }
-    Scalar* w = A + weight_at();
-    const auto step = [&](Scalar* parameter, Scalar g) {
-      const Scalar Pg = parameter[1] * g;
-      parameter[0] += Pg * gain;
-      parameter[1] -= Pg * Pg * shrink;
-    };
-    step(w, x);
-    if (has_squares) step(w + 2, x * x - square_centre);
-  });
+void KalmanFilter<Scalar>::move_intercept(const Step& step) {
+  intercept_ += intercept_variance_ * static_cast<double>(step.gain);
+  intercept_variance_ -= intercept_variance_ * intercept_variance_ * static_cast<double>(step.shrink);
 }
 
 /// Variances double with every half-life since the feature was last seen, up to what they were before any data.
@@ -374,48 +386,83 @@ void KalmanFilter<Scalar>::forget(const Rows<Scalar>& rows, Index i) {
   });
 }
 
+/// What a row teaches; nothing where it has no weight, or says nothing to a prediction beyond the range.
+template <typename Scalar>
+std::optional<typename KalmanFilter<Scalar>::Step> KalmanFilter<Scalar>::step_for(const Row& row, Scalar target,
+                                                                                  Scalar row_weight) {
+  const auto weight = static_cast<double>(row_weight);
+  const auto y = static_cast<double>(target);
+  if (!(weight > 0) || !std::isfinite(row.prediction) || !std::isfinite(row.variance)) return std::nullopt;
+  if (options_.task == Task::classification) {
+    const double p = 1 / (1 + std::exp(-row.prediction));
+    const double a = weight * p * (1 - p);
+    const double narrower = 1 / (1 + a * row.variance);
+    return Step{row.slope.data(), static_cast<Scalar>(weight * ((y > 0 ? 1 : 0) - p) * narrower),
+                static_cast<Scalar>(a * narrower)};
+  }
+  const bool says_nothing = (y >= options_.high && row.prediction >= y) || (y <= options_.low && row.prediction <= y);
+  if (says_nothing) return std::nullopt;
+  const double residual = y - row.prediction;
+  const double all = noise_.value() / weight + row.variance;
+  noise_.observe(weight * residual * residual, weight * row.variance);
+  return Step{row.slope.data(), static_cast<Scalar>(residual / all), static_cast<Scalar>(1 / all)};
+}
+
 template <typename Scalar>
 template <bool untied>
-void KalmanFilter<Scalar>::learn_all(const Rows<Scalar>& rows, std::span<Scalar> predictions) {
+DYAD_WIDE_VECTORS void KalmanFilter<Scalar>::learn_all(const Rows<Scalar>& rows, std::span<Scalar> predictions) {
   Row row(width_, options_.left_dim > 0);
+  Row next(width_, options_.left_dim > 0);
+  bool has_looked = false;
   for (Index i = 0; i < rows.count(); ++i) {
     rows_ += 1;
     if (options_.half_life > 0) forget(rows, i);
     const Scalar target = rows.targets()[static_cast<std::size_t>(i)];
-    look<untied>(rows, i, row);
+    if (!has_looked) look<untied>(rows, i, row);
     finish_look(row, target);
     predictions[static_cast<std::size_t>(i)] = static_cast<Scalar>(row.prediction);
-    const auto weight = static_cast<double>(rows.weight(i));
-    const auto y = static_cast<double>(target);
-    if (!(weight > 0) || !std::isfinite(row.prediction) || !std::isfinite(row.variance)) continue;
-    if (options_.task == Task::classification) {
-      const double p = 1 / (1 + std::exp(-row.prediction));
-      const double a = weight * p * (1 - p);
-      const double narrower = 1 / (1 + a * row.variance);
-      move<untied>(rows, i, row, static_cast<Scalar>(weight * ((y > 0 ? 1 : 0) - p) * narrower),
-                   static_cast<Scalar>(a * narrower));
-      continue;
+    const double noise = noise_.value();
+    const std::optional<Step> step = step_for(row, target, rows.weight(i));
+    has_looked = false;
+    if (!step) continue;
+    move_intercept(*step);
+    if (!rows.is_sparse() && i + 1 < rows.count() && !(options_.half_life > 0)) {
+      // One look at all numbers serves this row and the next.
+      next.clear();
+      const Scalar* x = rows.row(i);
+      const Scalar* to_x = rows.row(i + 1);
+      for (Index j = 0; j < options_.dim; ++j) pass<untied, true, true>(j, x[j], *step, to_x[j], next);
+      has_looked = true;
+    } else {
+      rows.for_each_entry(i, [&](Index j, Scalar x) { pass<untied, true, false>(j, x, *step, 0, next); });
     }
-    const bool says_nothing = (y >= options_.high && row.prediction >= y) || (y <= options_.low && row.prediction <= y);
-    if (says_nothing) continue;
-    const double residual = y - row.prediction;
-    const double all = noise_.value() / weight + row.variance;
-    move<untied>(rows, i, row, static_cast<Scalar>(residual / all), static_cast<Scalar>(1 / all));
-    noise_.observe(weight * residual * residual, weight * row.variance);
-    watch_surprise(weight * residual * residual, weight * all);
+    if (options_.task == Task::regression) {
+      const auto weight = static_cast<double>(rows.weight(i));
+      const double squared = weight * std::pow(static_cast<double>(target) - row.prediction, 2);
+      if (is_lost(squared, noise + weight * row.variance)) {
+        begin_again();
+        has_looked = false;
+      }
+    }
+    if (has_looked) std::swap(row, next);
   }
 }
 
-/// Row after row far from where it was expected: the data is no longer what the variances are so sure of. They begin
-/// again, the means go on.
+/// Whether row after row has been far from where it was expected: the data is no longer what the variances are so sure
+/// of.
 template <typename Scalar>
-void KalmanFilter<Scalar>::watch_surprise(double squared, double expected) {
+bool KalmanFilter<Scalar>::is_lost(double squared, double expected) {
   constexpr double rate = 0.02;
   constexpr double far = 25;  // what one row can count
   constexpr double lost = 10;
   surprise_ += rate * (std::min(squared / expected, far) - surprise_);
   recent_squares_ += rate * (squared - recent_squares_);
-  if (surprise_ < lost) return;
+  return surprise_ > lost;
+}
+
+/// The means go on, the variances are those of the prior again.
+template <typename Scalar>
+void KalmanFilter<Scalar>::begin_again() {
   surprise_ = 1;
   noise_.start_again(recent_squares_ / 2);
   for (Index j = 0; j < options_.dim; ++j) set_variances(j, prior_);

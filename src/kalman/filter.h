@@ -11,6 +11,7 @@
 #include <dyad/moment.h>
 
 #include "base/archive.h"
+#include "kalman/lanes.h"
 #include "kalman/noise.h"
 #include "model/signed_factors.h"
 
@@ -45,9 +46,9 @@ struct Prior {
   double factors = 1;
 };
 
-/// One pass over rows, each seen once, with no step size: a mean and a variance for each parameter, and for each row the
-/// Kalman update of the linearised model (docs/method.md). Features have a scale, by which the prior is measured; one
-/// without is not there yet.
+/// One pass over rows, each seen once, with no step size: a mean and a variance for each parameter, and for each row
+/// the Kalman update of the linearised model (docs/method.md). Features have a scale, by which the prior is measured;
+/// one without is not there yet.
 template <typename Scalar>
 class KalmanFilter {
  public:
@@ -74,8 +75,8 @@ class KalmanFilter {
   /// Room for more features at the end of their side.
   void grow(Index dim, Index left_dim);
 
-  /// The same filter with the signs of those factors turned that are far weaker than the strongest, which begin again: a
-  /// factor with the wrong sign shrinks to nothing and cannot turn by itself. Nothing if there are none.
+  /// The same filter with the signs of those factors turned that are far weaker than the strongest, which begin again:
+  /// a factor with the wrong sign shrinks to nothing and cannot turn by itself. Nothing if there are none.
   [[nodiscard]] std::optional<KalmanFilter> with_weak_factors_turned() const;
 
   void set_range(double low, double high) {
@@ -90,6 +91,13 @@ class KalmanFilter {
 
  private:
   struct Row;
+  /// theta += P g gain, P -= (P g)^2 shrink, where the slope along factor c of feature j is
+  /// (slope[c] - 2 signs[c] A_jc x_j) x_j, without the second part for a tied diagonal and for two sides.
+  struct Step {
+    const Scalar* slope = nullptr;
+    Scalar gain = 0;
+    Scalar shrink = 0;
+  };
 
   [[nodiscard]] Scalar* record(Index j) { return records_.data() + j * stride_; }
   [[nodiscard]] const Scalar* record(Index j) const { return records_.data() + j * stride_; }
@@ -97,7 +105,6 @@ class KalmanFilter {
   [[nodiscard]] Index square_at() const { return 2 * width_ + 2; }
   [[nodiscard]] Index scale_at() const { return 2 * width_ + 4; }
   [[nodiscard]] Index side_of(Index j) const { return options_.left_dim > 0 && j >= options_.left_dim ? 1 : 0; }
-  [[nodiscard]] Scalar curve(Index c) const { return 2 * signs_[static_cast<std::size_t>(c)]; }
   void set(const SignedFactors<Scalar>& start);
   void set_scales(std::span<const double> scales);
   [[nodiscard]] SignedFactors<Scalar> parameters() const;
@@ -108,26 +115,29 @@ class KalmanFilter {
   template <bool untied>
   void look(const Rows<Scalar>& rows, Index i, Row& row) const;
   void finish_look(Row& row, std::optional<Scalar> target) const;
-  template <bool untied>
-  void move(const Rows<Scalar>& rows, Index i, const Row& row, Scalar gain, Scalar shrink);
+  template <bool untied, bool moves, bool looks>
+  void pass(Index j, Scalar x, const Step& step, Scalar to_x, Row& to);
+  [[nodiscard]] std::optional<Step> step_for(const Row& row, Scalar target, Scalar row_weight);
+  void move_intercept(const Step& step);
   template <bool untied>
   void learn_all(const Rows<Scalar>& rows, std::span<Scalar> predictions);
   void forget(const Rows<Scalar>& rows, Index i);
-  void watch_surprise(double squared, double expected);
+  [[nodiscard]] bool is_lost(double squared, double expected);
+  void begin_again();
 
   KalmanOptions options_;
   Prior prior_;
-  Index width_;                  ///< the rank, rounded up to full vectors
-  Index stride_;                 ///< numbers per feature
-  std::vector<Scalar> records_;  ///< per feature: factors, their variances, weight and its variance, square and its
-                                 ///< variance, scale
-  std::vector<Scalar> signs_;    ///< 0 beyond the rank
+  Index width_;                                        ///< the rank, rounded up to full vectors
+  Index stride_;                                       ///< numbers per feature
+  std::vector<Scalar, CacheAligned<Scalar>> records_;  ///< per feature: factors, their variances, weight and its
+                                                       ///< variance, square and its variance, scale
+  std::vector<Scalar> signs_;  ///< 0 beyond the rank
   double intercept_ = 0;
   double intercept_variance_ = 0;
   double rows_ = 0;
   double turns_ = 0;
-  double surprise_ = 1;        ///< recent mean of r^2 / S, which should be 1
-  double recent_squares_ = 0;  ///< recent mean of r^2
+  double surprise_ = 1;            ///< recent mean of r^2 / S, which should be 1
+  double recent_squares_ = 0;      ///< recent mean of r^2
   std::vector<double> last_seen_;  ///< with a half-life: the row at which each feature was last brought up to date
   NoiseTracker noise_;
 };

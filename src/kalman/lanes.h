@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <new>
+
+#include <dyad/rows.h>
+
+namespace dyad {
+
+/// Four numbers at a time, for whatever vectors the machine has: GCC and Clang make instructions of it. Loops over the
+/// factors of one feature have too many arrays in them for a compiler to see that they do not overlap.
+template <typename Scalar>
+class Lanes {
+ public:
+  static constexpr Index count = 4;
+
+  explicit Lanes(Scalar all) : values_{all, all, all, all} {}
+  explicit Lanes(const Scalar* from) : values_(*reinterpret_cast<const Anywhere*>(from)) {}
+  void store(Scalar* to) const { *reinterpret_cast<Anywhere*>(to) = values_; }
+
+  friend Lanes operator+(const Lanes& a, const Lanes& b) { return Lanes(a.values_ + b.values_); }
+  friend Lanes operator-(const Lanes& a, const Lanes& b) { return Lanes(a.values_ - b.values_); }
+  friend Lanes operator*(const Lanes& a, const Lanes& b) { return Lanes(a.values_ * b.values_); }
+
+  void add_to(Scalar* sums) const { (Lanes(sums) + *this).store(sums); }
+
+ private:
+  using Vector __attribute__((vector_size(count * sizeof(Scalar)))) = Scalar;
+  using Anywhere __attribute__((vector_size(count * sizeof(Scalar)), aligned(alignof(Scalar)))) = Scalar;
+  explicit Lanes(const Vector& values) : values_(values) {}
+
+  Vector values_;
+};
+
+/// Memory that begins with a cache line, so that a feature whose numbers fill whole lines touches no other's.
+template <typename Scalar>
+struct CacheAligned {
+  using value_type = Scalar;
+  static constexpr std::size_t line_bytes = 64;
+  static constexpr Index line = static_cast<Index>(line_bytes / sizeof(Scalar));  ///< numbers in a line
+
+  CacheAligned() = default;
+  template <typename Other>
+  explicit CacheAligned(const CacheAligned<Other>&) {}
+
+  Scalar* allocate(std::size_t count) {
+    return static_cast<Scalar*>(::operator new(count * sizeof(Scalar), std::align_val_t(line_bytes)));
+  }
+  void deallocate(Scalar* numbers, std::size_t) { ::operator delete(numbers, std::align_val_t(line_bytes)); }
+
+  friend bool operator==(const CacheAligned&, const CacheAligned&) { return true; }
+};
+
+}  // namespace dyad
