@@ -88,9 +88,9 @@ TEST(KalmanFilter, VarianceIsThatOfTheSlopes) {
     double unused = 0;
     const double prediction = predict(state, variance);
     double expected = state.at("intercept_variance")[0];
-    const std::size_t width = 4;                    // the rank, 3, in full vectors
-    const std::size_t stride = 2 * width + 6;       // factors, variances, and the linear numbers
     const std::vector<double>& numbers = state.at("features");
+    const std::size_t width = 4;  // the rank, 3, in full vectors
+    const std::size_t stride = numbers.size() / 7;
     for (std::size_t j = 0; j < 7; ++j) {
       std::vector<std::pair<std::size_t, std::size_t>> mean_and_variance;
       for (std::size_t c = 0; c < 3; ++c) mean_and_variance.emplace_back(c, width + c);
@@ -263,7 +263,8 @@ TEST(KalmanFilter, ForgettingFollowsAndNeverKnowsLessThanBefore) {
   EXPECT_LT(std::sqrt(squares[1]), 0.2);
   EXPECT_LT(squares[1], 0.5 * squares[0]);
   const auto state = state_of(forgetful);
-  for (std::size_t j = 0; j < 4; ++j) EXPECT_LE(state.at("features")[j * 14 + 9], 1);
+  const std::vector<double>& numbers = state.at("features");
+  for (std::size_t j = 0; j < 4; ++j) EXPECT_LE(numbers[j * numbers.size() / 4 + 9], 1);
 }
 
 TEST(KalmanFilter, GrowsWithoutChangingWhatItKnows) {
