@@ -1,5 +1,5 @@
 // The data behind the plots of docs/method.md: `make plots`.
-//   learning_curves FOLDER   writes convergence.csv, noise_floor.csv and moments.csv there
+//   learning_curves FOLDER   writes solvers.csv, convergence.csv, noise_floor.csv and moments.csv there
 #include <fstream>
 #include <string>
 
@@ -24,6 +24,20 @@ void append_curve(std::ofstream& csv, const std::string& name, const dyad::Recov
   const auto kd = static_cast<double>(options.problem.rank * options.problem.dim);
   for (const dyad::RecoveryPoint& point : dyad::recover(options).trace)
     fmt::print(csv, "{},{},{}\n", name, static_cast<double>(point.rows) / kd, point.error());
+}
+
+/// The error against the rows, for the solvers, without noise and with it.
+void solvers(std::ofstream csv) {
+  for (const double noise : {0.0, 0.1})
+    for (const auto& [name, solver] : {std::pair{"auto", dyad::Solver::automatic},
+                                       {"kalman", dyad::Solver::kalman},
+                                       {"moment", dyad::Solver::moment}}) {
+      dyad::RecoverOptions options = problem(100, 3);
+      options.solver = solver;
+      options.problem.noise = noise;
+      options.rows = noise > 0 ? 300'000 : 90'000;
+      append_curve(csv, fmt::format("{}-{}", name, noise > 0 ? "noise" : "exact"), options);
+    }
 }
 
 /// The error against the rows, for both updates and two sizes of batch.
@@ -77,6 +91,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::string folder = argv[1];
+  solvers(std::ofstream(folder + "/solvers.csv"));
   convergence(std::ofstream(folder + "/convergence.csv"));
   noise_floor(std::ofstream(folder + "/noise_floor.csv"));
   moments(std::ofstream(folder + "/moments.csv"));

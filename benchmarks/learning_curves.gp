@@ -1,4 +1,4 @@
-# convergence.csv, noise_floor.csv, moments.csv -> docs/plots/*.svg
+# solvers.csv, convergence.csv, noise_floor.csv, moments.csv -> docs/plots/*.svg
 set datafile separator ','
 set datafile missing NaN
 set terminal svg size 620,380 font 'sans-serif,13' background 'white'
@@ -6,6 +6,23 @@ set key top right samplen 2
 set format y '10^{%L}'
 
 curve(name) = sprintf("< grep '^%s,' %s/%s", name, folder, file)
+
+file = 'solvers.csv'
+set output 'docs/plots/solvers.svg'
+set logscale xy
+set xlabel 'rows / kd'
+set ylabel '|w - w*| + |M - M*|_2'
+set yrange [1e-9:3]
+set key bottom left
+plot curve('auto-exact') using 2:3 with lines lw 2 lc 2 title 'auto: the first rows kept', \
+     curve('kalman-exact') using 2:3 with lines lw 2 lc 6 title 'kalman: nothing kept', \
+     curve('moment-exact') using 2:3 with lines lw 2 lc 4 title 'moment: the paper', \
+     curve('auto-noise') using 2:3 with lines dt 2 lw 2 lc 2 title 'with noise 0.1', \
+     curve('kalman-noise') using 2:3 with lines dt 2 lw 2 lc 6 title '', \
+     curve('moment-noise') using 2:3 with lines dt 2 lw 2 lc 4 title ''
+unset logscale x
+set key top right
+set yrange [*:*]
 
 file = 'convergence.csv'
 set output 'docs/plots/convergence.svg'

@@ -38,13 +38,15 @@ ColumnOptions table() {
   return columns;
 }
 
-std::vector<RowBlock<double>> read(FeatureMap& map, const std::string& path, const ColumnOptions& columns, bool training) {
+std::vector<RowBlock<double>> read(FeatureMap& map, const std::string& path, const ColumnOptions& columns,
+                                   bool training) {
   DataOptions data;
   data.paths = {path};
-  RowReader<double> reader(map, {.data = data,
-                                 .columns = columns,
-                                 .unknown = training ? TableEncoder::Unknown::grows : TableEncoder::Unknown::is_left_out,
-                                 .room = 8});
+  RowReader<double> reader(map,
+                           {.data = data,
+                            .columns = columns,
+                            .unknown = training ? TableEncoder::Unknown::grows : TableEncoder::Unknown::is_left_out,
+                            .room = 8});
   std::vector<RowBlock<double>> blocks;
   for (RowBlock<double> block; reader.next(block) == RowReader<double>::Next::block;) blocks.push_back(block);
   return blocks;
@@ -161,7 +163,8 @@ int main() {
   fmt::print("One pass, default options, median of seeds 1 to 5, and the best of a grid of 63 fixed priors\n");
   fmt::print("{:<24} {:>10} {:>14} {:>9} {:>10} {:>10}\n", "", "default", "best of grid", "", "weights", "factors");
   const dyad::Case cases[] = {
-      {"MovieTweetings, test", "/ratings/movietweetings.train.csv", "/ratings/movietweetings.test.csv", dyad::ratings(), false},
+      {"MovieTweetings, test", "/ratings/movietweetings.train.csv", "/ratings/movietweetings.test.csv", dyad::ratings(),
+       false},
       {"MovieTweetings, stream", "/ratings/movietweetings.stream.csv", "", dyad::ratings(), false},
       {"a9a, test log-loss", "/binary/a9a.train.svm", "/binary/a9a.test.svm", {}, false},
       {"bike, test", "/tabular/bike.train.csv", "/tabular/bike.test.csv", dyad::table(), true},

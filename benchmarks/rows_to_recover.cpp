@@ -24,6 +24,7 @@ double rows_needed(Index dim, Index rank) {
   std::vector<double> rows;
   for (int seed = 1; seed <= seeds; ++seed) {
     dyad::RecoverOptions options;
+    options.solver = dyad::Solver::moment;
     options.problem.dim = dim;
     options.problem.rank = rank;
     options.problem.seed = static_cast<std::uint64_t>(seed);

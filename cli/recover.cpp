@@ -15,10 +15,8 @@
 namespace dyad::cli {
 namespace {
 
-const Choices<Solver> solvers{{"auto", Solver::automatic},
-                              {"moment", Solver::moment},
-                              {"kalman", Solver::kalman},
-                              {"newton", Solver::newton}};
+const Choices<Solver> solvers{
+    {"auto", Solver::automatic}, {"moment", Solver::moment}, {"kalman", Solver::kalman}, {"newton", Solver::newton}};
 const Choices<Update> updates{{"one-scan", Update::one_scan}, {"paper", Update::paper}};
 const Choices<Moments> all_moments{
     {"auto", Moments::automatic}, {"gaussian", Moments::gaussian}, {"estimated", Moments::estimated}};
@@ -34,11 +32,13 @@ struct Recover {
  private:
   [[nodiscard]] std::string how() const;
   void print_banner() const;
+  void note(const RecoveryPoint& point);
   void print_line(const RecoveryPoint& point);
   void print_theory_line(const RecoveryPoint& point) const;
   void print_theory_summary(const RecoverySummary& summary) const;
   [[nodiscard]] nlohmann::ordered_json json(const RecoverySummary& summary) const;
 
+  RecoveryPoint last_;
   double error_before_ = NAN;
   Index rows_before_ = 0;
   double seconds_before_ = 0;
@@ -51,10 +51,11 @@ void Recover::add_to(CLI::App& verb) {
       add_number(verb, "--tolerance", options.tolerance, "E",
                  "Stop when |w - w*| + |M - M*|_2 is down to this, default 1e-6; exit 1 if given and not reached");
   add_number(verb, "--batch", options.batch, "N", "Rows in one update; default 6kd (bilinear: d = D1 + D2)");
-  add_choice(verb, "--solver", options.solver, solvers,
-             "Who learns: moment is the paper; kalman goes row by row and keeps nothing; newton keeps all rows; auto keeps "
-             "a few at the start if --memory allows it, then is kalman; --batch, --update, --moments and --theory mean "
-             "moment");
+  add_choice(
+      verb, "--solver", options.solver, solvers,
+      "Who learns: moment is the paper; kalman goes row by row and keeps nothing; newton keeps all rows; auto keeps "
+      "a few at the start if --memory allows it, then is kalman; --batch, --update, --moments and --theory mean "
+      "moment");
   add_choice(verb, "--update", options.update, optional_choices(updates),
              "The moment solver's update; default one-scan");
   add_size(verb, "--memory", options.memory, "For rows that are kept, such as 200M; 0: none; default 1G");
@@ -115,16 +116,24 @@ std::string bar(double error) {
   return std::isfinite(error) ? std::string(static_cast<std::size_t>(decades * columns_per_decade), '#') : "";
 }
 
+/// Every batch of the moment solver; of the others as many lines as can be read.
+void Recover::note(const RecoveryPoint& point) {
+  constexpr double further = 1.25;
+  last_ = point;
+  const bool every = options.chosen_solver() == Solver::moment;
+  if (every || static_cast<double>(point.rows) >= further * static_cast<double>(rows_before_)) print_line(point);
+}
+
 void Recover::print_line(const RecoveryPoint& point) {
   if (options.theory) return print_theory_line(point);
   const auto kd = static_cast<double>(options.problem.kd());
   const double error = point.error();
-  print_message("{:>10} {:>8.1f} {:>9.2e} {:>9.2e} {:>9.2e} {:>7} {:>8}  {}\n", point.rows,
-                static_cast<double>(point.rows) / kd, point.error_w, point.error_M, point.tan_theta,
-                std::isnan(error_before_) ? "" : fmt::format("{:.3g}", error_before_ / error),
-                short_count(static_cast<double>(point.rows - rows_before_) /
-                            std::max(point.seconds - seconds_before_, 1e-9)),
-                bar(error));
+  print_message(
+      "{:>10} {:>8.1f} {:>9.2e} {:>9.2e} {:>9.2e} {:>7} {:>8}  {}\n", point.rows, static_cast<double>(point.rows) / kd,
+      point.error_w, point.error_M, point.tan_theta,
+      std::isnan(error_before_) ? "" : fmt::format("{:.3g}", error_before_ / error),
+      short_count(static_cast<double>(point.rows - rows_before_) / std::max(point.seconds - seconds_before_, 1e-9)),
+      bar(error));
   error_before_ = error;
   rows_before_ = point.rows;
   seconds_before_ = point.seconds;
@@ -212,10 +221,11 @@ int Recover::run() {
   hooks.interrupted = interrupted_by_user;
   if (!output.quiet) {
     print_banner();
-    hooks.progress = [this](const RecoveryPoint& point) { print_line(point); };
+    hooks.progress = [this](const RecoveryPoint& point) { note(point); };
   }
   const RecoverySummary summary = recover(options, hooks);
   if (!output.quiet) {
+    if (last_.rows > rows_before_ && !options.theory) print_line(last_);
     if (options.theory && !summary.trace.empty()) print_theory_summary(summary);
     print_message("\n");
   }

@@ -38,9 +38,10 @@ void Train::add_to(CLI::App& verb) {
   add_choice(verb, "--task", options.columns.task, or_automatic(tasks),
              "auto: classification for 0 and 1, -1 and +1, or text");
   add_number(verb, "--rank", options.rank, "K", "Rank of M; default 8 (phase: 1)");
-  add_choice(verb, "--solver", options.solver, optional_choices(solvers),
-             "Who learns: kalman goes row by row with a variance for every number; moment is the paper's; auto is kalman "
-             "and keeps a few rows at the start to solve them, if --memory allows it");
+  add_choice(
+      verb, "--solver", options.solver, optional_choices(solvers),
+      "Who learns: kalman goes row by row with a variance for every number; moment is the paper's; auto is kalman "
+      "and keeps a few rows at the start to solve them, if --memory allows it");
   verb.add_option_function<std::vector<double>>(
           "--range", [this](const std::vector<double>& ends) { options.range = std::pair(ends[0], ends[1]); },
           "Targets cannot leave this range, and those at its ends may stand for more; default: found in the first rows")
@@ -125,8 +126,7 @@ void Train::print_summary(const TrainSummary& summary) const {
   print_message("  all rows     {}\n", sentence_of(summary.progressive));
   print_message("  latest rows  {}\n", sentence_of(summary.metrics));
   if (summary.validation) print_message("  validation   {}\n", sentence_of(*summary.validation));
-  print_message("learned {}{}\n", summary.story,
-                summary.noise > 0 ? fmt::format("; noise {:.4g}", summary.noise) : "");
+  print_message("learned {}{}\n", summary.story, summary.noise > 0 ? fmt::format("; noise {:.4g}", summary.noise) : "");
   if (summary.outcome == Outcome::interrupted)
     print_message("\ninterrupted; {} holds what was learned from {} rows, go on with --resume from row {}\n",
                   options.model_path, summary.all_rows, summary.rows + 1);

@@ -1,5 +1,5 @@
-// Ratings whose taste drifts: what people think of an item changes as time goes by. Rows come one at a time, and each is
-// predicted before its rating is known. One learner remembers everything, the other halves the weight of old rows
+// Ratings whose taste drifts: what people think of an item changes as time goes by. Rows come one at a time, and each
+// is predicted before its rating is known. One learner remembers everything, the other halves the weight of old rows
 // every 10,000 rows.
 
 #include <cmath>
@@ -52,7 +52,8 @@ int main() {
       squares[which++] += std::pow(rating[0] - prediction[0], 2);
     }
     if (row % (rows / lines) != 0) continue;
-    std::printf("%10d %22.3f %22.3f\n", row, std::sqrt(squares[0] * lines / rows), std::sqrt(squares[1] * lines / rows));
+    std::printf("%10d %22.3f %22.3f\n", row, std::sqrt(squares[0] * lines / rows),
+                std::sqrt(squares[1] * lines / rows));
     squares[0] = squares[1] = 0;
   }
 

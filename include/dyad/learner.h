@@ -24,9 +24,9 @@ struct LearnerOptions {
   Task task = Task::regression;  ///< classification: targets above 0 are the positive class
   Diagonal diagonal = Diagonal::tied;
   std::optional<std::pair<double, double>> range;  ///< that targets cannot leave: those at its ends may stand for more
-  double half_life = 0;                            ///< rows after which data counts half, for drift; 0: it always counts
-  double memory = 0;                               ///< bytes for rows to keep and solve at the start
-  int threads = 1;                                 ///< 0: all cores
+  double half_life = 0;  ///< rows after which data counts half, for drift; 0: it always counts
+  double memory = 0;     ///< bytes for rows to keep and solve at the start
+  int threads = 1;       ///< 0: all cores
   std::uint64_t seed = 1;
 
   /// Throws std::invalid_argument with a sentence that says what is allowed.
@@ -41,9 +41,9 @@ class Learner {
   Learner(Learner&&) noexcept;
   Learner& operator=(Learner&&) noexcept;
 
-  /// Learns the rows. `predictions`, unless empty, gets what each was predicted to be before it was learned: the target,
-  /// or the probability of the positive class. Features without a value of 1 or so should be centred; scales are found
-  /// from the first rows, which had better come many at a time.
+  /// Learns the rows. `predictions`, unless empty, gets what each was predicted to be before it was learned: the
+  /// target, or the probability of the positive class. Features without a value of 1 or so should be centred; scales
+  /// are found from the first rows, which had better come many at a time.
   void learn(const Rows<Scalar>& rows, std::span<Scalar> predictions = {});
 
   /// `deviations`, unless empty: the standard deviation of the target, noise included; classes: of the probability.
@@ -52,10 +52,10 @@ class Learner {
   /// More features at the end; bilinear: `left_dim` of them are those of x.
   void grow(Index dim, Index left_dim = 0);
 
-  [[nodiscard]] Index rows() const;            ///< learned so far
-  [[nodiscard]] double noise() const;          ///< standard deviation of what the model cannot explain
-  [[nodiscard]] Model<Scalar> model() const;   ///< of the target, or of the log-odds
-  [[nodiscard]] std::string story() const;     ///< one line: where the model comes from
+  [[nodiscard]] Index rows() const;           ///< learned so far
+  [[nodiscard]] double noise() const;         ///< standard deviation of what the model cannot explain
+  [[nodiscard]] Model<Scalar> model() const;  ///< of the target, or of the log-odds
+  [[nodiscard]] std::string story() const;    ///< one line: where the model comes from
 
  private:
   struct Implementation;

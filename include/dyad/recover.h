@@ -89,8 +89,7 @@ struct RecoverySummary {
   Index row_reads = 0;  ///< rows touched, each look counted
   double seconds = 0;
   std::int64_t peak_rss_bytes = 0;
-  double noise =
-      0;  ///< estimated standard deviation; moments: of the residual on the last batch (that was finite)
+  double noise = 0;  ///< estimated standard deviation; moments: of the residual on the last batch (that was finite)
   Moments moments = Moments::automatic;  ///< what the moment solver used
   std::string story;                     ///< one line: where the model comes from
   RecoveryPoint start;                   ///< before the first batch

@@ -21,13 +21,13 @@ struct TrainOptions {
   ColumnOptions columns;
   std::string model_path;
   std::optional<Solver> solver;  ///< automatic unless given: kalman, with rows kept at the start; moment
-  std::optional<Kind> kind;   ///< gfm unless given
-  std::optional<Index> rank;  ///< 8 unless given; phase: 1
+  std::optional<Kind> kind;      ///< gfm unless given
+  std::optional<Index> rank;     ///< 8 unless given; phase: 1
   std::optional<Diagonal>
       diagonal;                ///< unless given: free where there are numbers, zero for categories and sparse rows
   std::optional<Index> batch;  ///< rows in the first update; 6 x rank x dim, at most 4096, unless given
-  std::optional<Precision> precision;  ///< double unless given
-  std::optional<std::uint64_t> seed;   ///< 1 unless given
+  std::optional<Precision> precision;              ///< double unless given
+  std::optional<std::uint64_t> seed;               ///< 1 unless given
   std::optional<std::pair<double, double>> range;  ///< that targets cannot leave; found in the first rows unless given
   std::optional<Index> half_life;  ///< rows after which data counts half, for streams that drift; never unless given
   double memory = 1e9;             ///< bytes for rows that are kept at the start; 0: none
@@ -64,8 +64,8 @@ struct TrainStart {
   std::string target;
   std::string negative;  ///< classes
   std::string positive;
-  std::string plan;       ///< one line: which solver does what with such data
-  double low = 0;         ///< of the target's range
+  std::string plan;  ///< one line: which solver does what with such data
+  double low = 0;    ///< of the target's range
   double high = 0;
   bool has_low = false;
   bool has_high = false;

@@ -34,8 +34,8 @@ class Target {
   double high = std::numeric_limits<double>::max();  ///< likewise
   double least_seen = std::numeric_limits<double>::max();  ///< in the user's units; where nobody looked, it is above
   double most_seen = -std::numeric_limits<double>::max();  ///< this one
-  bool range_is_given = false;             ///< by the user; else found in the first rows, and given up when it is broken
-  std::string negative;                    ///< the labels; empty: not seen yet
+  bool range_is_given = false;  ///< by the user; else found in the first rows, and given up when it is broken
+  std::string negative;         ///< the labels; empty: not seen yet
   std::string positive;
 
   /// What a solver's number means to the user.

@@ -81,7 +81,8 @@ struct Learner<Scalar>::Implementation {
   void start() {
     const Rows<Scalar> first = waiting.view(options.dim);
     double entries = 0;
-    for (Index i = 0; i < first.count(); ++i) first.for_each_entry(i, [&](Index, Scalar x) { entries += x != 0 ? 1 : 0; });
+    for (Index i = 0; i < first.count(); ++i)
+      first.for_each_entry(i, [&](Index, Scalar x) { entries += x != 0 ? 1 : 0; });
     const bool full = 2 * entries > static_cast<double>(options.dim) * static_cast<double>(first.count());
     if (full && options.task == Task::regression) stream.moment = moment_options(options);
     if (!first.is_sparse()) stream.kalman.square_centre = 1;
@@ -159,7 +160,8 @@ void Learner<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predic
                               std::span<Scalar> deviations) const {
   if (rows.dim() != own_->options.dim || static_cast<Index>(predictions.size()) != rows.count() ||
       (!deviations.empty() && deviations.size() != predictions.size()))
-    throw std::invalid_argument("rows must have the learner's features, and predictions and deviations one number each");
+    throw std::invalid_argument(
+        "rows must have the learner's features, and predictions and deviations one number each");
   const bool classes = own_->options.task == Task::classification;
   std::vector<Scalar> variances(predictions.size());
   if (own_->learner)

@@ -70,7 +70,8 @@ class PlantedReader {
   Batch<double> next(Index count) {
     const Index first = rows_;
     rows_ += count;
-    return [this, first, count](const std::function<void(const Rows<double>&)>& visitor) { visit(first, count, visitor); };
+    return
+        [this, first, count](const std::function<void(const Rows<double>&)>& visitor) { visit(first, count, visitor); };
   }
 
  private:
@@ -144,7 +145,8 @@ class Recovery {
         default:
           run_stream();
       }
-      if (summary_.outcome == Outcome::budget && !summary_.trace.empty() && lost(summary_.trace.back(), reader_.truth()))
+      if (summary_.outcome == Outcome::budget && !summary_.trace.empty() &&
+          lost(summary_.trace.back(), reader_.truth()))
         summary_.outcome = Outcome::diverged;
     } catch (const Interrupted&) {
       summary_.outcome = Outcome::interrupted;
@@ -188,8 +190,8 @@ class Recovery {
       const Batch<double> batch = reader_.next(options_.batch_rows());
       std::optional<TheoryPoint> theory;
       if (options_.theory && !solver.only_starts())
-        theory = measure_theory(solver.full_model(), reader_.truth(), measured(solver.full_model(), solver.model()), batch,
-                                reader_.workers());
+        theory = measure_theory(solver.full_model(), reader_.truth(), measured(solver.full_model(), solver.model()),
+                                batch, reader_.workers());
       const BatchReport report = solver.learn(batch);
       // The proof speaks of all of M, everything else of the rank-k part that is exported.
       RecoveryPoint point = measured(options_.theory ? solver.full_model() : solver.model(), solver.model());
@@ -300,8 +302,8 @@ std::vector<Index> RecoverOptions::kept_sizes() const {
   std::vector<Index> sizes;
   for (const double multiple : multiples) {
     const auto size = static_cast<Index>(std::ceil(multiple * static_cast<double>(unknowns())));
-    if (sizes.empty() || KeptRows<double>::bytes_for(static_cast<double>(size), static_cast<double>(problem.total_dim()),
-                                                     false) <= memory)
+    if (sizes.empty() || KeptRows<double>::bytes_for(static_cast<double>(size),
+                                                     static_cast<double>(problem.total_dim()), false) <= memory)
       sizes.push_back(size);
   }
   return sizes;

@@ -224,9 +224,9 @@ void StreamLearner<Scalar>::follow_moments(const Rows<Scalar>& rows, std::span<c
   constexpr Index most = 3;
   if (moment_steps_ > 0 && compared_rows_ > 0 && moment_squares_ < worth_a_try * champion_squares_) {
     if (race_.count(Origin::moments) >= most) race_.drop_worst(Origin::moments);
-    race_.enter(KalmanFilter<Scalar>(options_.kalman, prior_, moments_->model(), scales_,
-                                     moment_squares_ / compared_rows_ / 2),
-                Origin::moments);
+    race_.enter(
+        KalmanFilter<Scalar>(options_.kalman, prior_, moments_->model(), scales_, moment_squares_ / compared_rows_ / 2),
+        Origin::moments);
   }
   moment_squares_ = champion_squares_ = compared_rows_ = 0;
 }
@@ -259,8 +259,7 @@ void StreamLearner<Scalar>::solve_kept_rows() {
   }
   extra_row_reads_ += fit.products * rows.count();
   const auto spare = static_cast<double>(rows.count() - unknowns());
-  const double noise =
-      std::max(fit.residual_squares * static_cast<double>(rows.count()) / std::max(1.0, spare), 1e-30);
+  const double noise = std::max(fit.residual_squares * static_cast<double>(rows.count()) / std::max(1.0, spare), 1e-30);
   const bool worth_it = static_cast<double>(rows.count()) >= enough_with_noise * static_cast<double>(unknowns());
   if (fit.exact || worth_it) {
     KalmanFilter<Scalar> filter(kalman, prior_, fit.parameters, scales_, noise, rows);

@@ -23,20 +23,20 @@ struct PriorShares {
 };
 
 /// What to race, the likeliest first; the last one allows hardly more than the mean of the targets.
-inline const std::vector<PriorShares> usual_priors{{0.5, 0.03},  {0.5, 0.5}, {1.5, 0.03},  {1.5, 0.5},   {5, 0.03},
-                                                   {5, 0.5},     {0.15, 0.03}, {0.15, 0.5}, {0.01, 0.0001}};
+inline const std::vector<PriorShares> usual_priors{{0.5, 0.03}, {0.5, 0.5},   {1.5, 0.03}, {1.5, 0.5},    {5, 0.03},
+                                                   {5, 0.5},    {0.15, 0.03}, {0.15, 0.5}, {0.01, 0.0001}};
 
 struct StreamOptions {
   KalmanOptions kalman;
-  std::optional<MomentOptions> moment;  ///< where features are dense and targets are numbers: a start, and a watch
-  std::optional<Index> batch;           ///< of the moments, unless the usual
+  std::optional<MomentOptions> moment;    ///< where features are dense and targets are numbers: a start, and a watch
+  std::optional<Index> batch;             ///< of the moments, unless the usual
   bool features_are_independent = false;  ///< so that every step of the moments can be taken whole
   std::vector<PriorShares> priors = usual_priors;  ///< starts from nothing, one for each
-  bool standardised = true;               ///< features have the scale 1; else it is found from the rows that show them
-  double memory = 0;                      ///< bytes for rows that are kept at the start, to be solved by Gauss-Newton
-  double most_work = 1e8;                 ///< numbers that one look at the kept rows may touch
-  bool sign_restarts = false;             ///< solve them from other numbers of positive factors, too
-  int threads = 0;                        ///< 0: all cores
+  bool standardised = true;    ///< features have the scale 1; else it is found from the rows that show them
+  double memory = 0;           ///< bytes for rows that are kept at the start, to be solved by Gauss-Newton
+  double most_work = 1e8;      ///< numbers that one look at the kept rows may touch
+  bool sign_restarts = false;  ///< solve them from other numbers of positive factors, too
+  int threads = 0;             ///< 0: all cores
   std::function<bool()> interrupted;
 };
 

@@ -224,9 +224,8 @@ class Training {
     if (target.task != Task::regression || target.range_is_given || !(target.has_low() || target.has_high())) return;
     const auto low = static_cast<Scalar>(target.has_low() ? target.scaling.apply(target.low) : 0);
     const auto high = static_cast<Scalar>(target.has_high() ? target.scaling.apply(target.high) : 0);
-    if (std::none_of(block.targets.begin(), block.targets.end(), [&](Scalar y) {
-          return (target.has_low() && y < low) || (target.has_high() && y > high);
-        }))
+    if (std::none_of(block.targets.begin(), block.targets.end(),
+                     [&](Scalar y) { return (target.has_low() && y < low) || (target.has_high() && y > high); }))
       return;
     target.low = Target().low;
     target.high = Target().high;

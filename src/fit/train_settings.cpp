@@ -218,14 +218,15 @@ void TrainOptions::validate() const {
     throw std::invalid_argument(fmt::format("hash bits must lie in [1, 30], got {}", columns.hash_bits));
   if (columns.index_base != 0 && columns.index_base != 1)
     throw std::invalid_argument(fmt::format("the index base must be 0 or 1, got {}", columns.index_base));
-  if (solver == Solver::newton) throw std::invalid_argument("newton is a solver of recover; train has auto, kalman and moment");
+  if (solver == Solver::newton)
+    throw std::invalid_argument("newton is a solver of recover; train has auto, kalman and moment");
   if (solver == Solver::moment && (half_life || range))
     throw std::invalid_argument("--forget and --range are not for the moment solver");
   if (half_life && (*half_life < 1 || *half_life > Index{1} << 50))
     throw std::invalid_argument(fmt::format("data can be half forgotten after 1 to 2^50 rows, got {}", *half_life));
   if (range && !(range->first < range->second && std::isfinite(range->first) && std::isfinite(range->second)))
-    throw std::invalid_argument(fmt::format("a range goes from a number up to a larger one, got {} to {}", range->first,
-                                            range->second));
+    throw std::invalid_argument(
+        fmt::format("a range goes from a number up to a larger one, got {} to {}", range->first, range->second));
   if (range && (columns.task.value_or(Task::regression) != Task::regression || of_kind == Kind::sensing ||
                 of_kind == Kind::phase))
     throw std::invalid_argument("--range is for numbers to predict; classes and measurements have none");

@@ -19,7 +19,7 @@ struct TrainSettings {
   std::uint64_t seed = 1;
   Index half_life = 0;           ///< rows; 0: nothing is forgotten
   bool watches_moments = false;  ///< decided by the first block
-  Index rows = 0;  ///< learned so far, in all runs
+  Index rows = 0;                ///< learned so far, in all runs
 
   static TrainSettings fresh(const TrainOptions& options, ModelFile& file);
 

@@ -106,7 +106,8 @@ class MomentTraining : public TrainSolver<Scalar> {
   [[nodiscard]] std::string why_constant() const override {
     if (learner_.steps_tried() == 0)
       return fmt::format(
-          "the moments carry no signal yet: a first step needs about {} more rows, so the model is the best constant; a "
+          "the moments carry no signal yet: a first step needs about {} more rows, so the model is the best constant; "
+          "a "
           "lower --rank or --batch needs fewer",
           learner_.rows_until_step() + 1);
     return fmt::format(
@@ -183,11 +184,10 @@ bool is_full(const RowBlock<Scalar>& block, Counts&& counts) {
 template <typename Scalar>
 Diagonal usual_diagonal(const FeatureMap& map, const RowBlock<Scalar>& first) {
   if (map.kind != Kind::gfm) return Diagonal::tied;
-  const bool has_numbers =
-      first.dense ||
-      std::any_of(map.columns().begin(), map.columns().end(),
-                  [](const Column& column) { return column.role == Column::Role::number; }) ||
-      is_full(first, [](Scalar x) { return x != Scalar(0) && x != Scalar(1); });
+  const bool has_numbers = first.dense ||
+                           std::any_of(map.columns().begin(), map.columns().end(),
+                                       [](const Column& column) { return column.role == Column::Role::number; }) ||
+                           is_full(first, [](Scalar x) { return x != Scalar(0) && x != Scalar(1); });
   return has_numbers ? Diagonal::free : Diagonal::zero;
 }
 

@@ -59,7 +59,8 @@ template <typename Scalar>
 StreamOptions stream_options(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map,
                              const RowBlock<Scalar>* first);
 
-/// The means and variances that a Kalman solver left in a model file. Throws std::invalid_argument where there are none.
+/// The means and variances that a Kalman solver left in a model file. Throws std::invalid_argument where there are
+/// none.
 KalmanFilter<double> posterior_of(const ModelFile& file, const std::string& path);
 
 }  // namespace dyad

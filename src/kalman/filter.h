@@ -131,7 +131,7 @@ class KalmanFilter {
   Index stride_;                                       ///< numbers per feature
   std::vector<Scalar, CacheAligned<Scalar>> records_;  ///< per feature: factors, their variances, weight and its
                                                        ///< variance, square and its variance, scale
-  std::vector<Scalar> signs_;  ///< 0 beyond the rank
+  std::vector<Scalar> signs_;                          ///< 0 beyond the rank
   double intercept_ = 0;
   double intercept_variance_ = 0;
   double rows_ = 0;

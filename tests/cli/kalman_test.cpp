@@ -152,7 +152,8 @@ TEST_F(KalmanCommand, ARangeThatIsBrokenIsGivenUp) {
   std::string text = capped(5000, 1);
   for (int i = 0; i < 50; ++i) text += "0.1,0.2,25\n";
   const std::string rows = write("rows.csv", text);
-  ASSERT_EQ(run_dyad("train --quiet " + rows + " --target score --rank 2 --forget 20 -m " + path("m.dyad")).exit_code, 0);
+  ASSERT_EQ(run_dyad("train --quiet " + rows + " --target score --rank 2 --forget 20 -m " + path("m.dyad")).exit_code,
+            0);
   const std::string one = write("one.csv", "x1,x2\n0.1,0.2\n");
   EXPECT_GT(numbers_of(run_dyad("predict --quiet -m " + path("m.dyad") + " " + one).out).front(), 11);
 }
@@ -182,7 +183,8 @@ TEST_F(KalmanCommand, ForgettingWinsWhereTheStreamDrifts) {
   for (int i = 0; i < 20000; ++i) {
     const double a = normal(random);
     const double b = normal(random);
-    text << a << ',' << b << ',' << std::sin(i / 1000.0) * a + std::cos(i / 1000.0) * a * b + 0.1 * normal(random) << '\n';
+    text << a << ',' << b << ',' << std::sin(i / 1000.0) * a + std::cos(i / 1000.0) * a * b + 0.1 * normal(random)
+         << '\n';
   }
   const std::string rows = write("rows.csv", text.str());
   const auto rmse = [&](const std::string& extra) {
@@ -212,15 +214,25 @@ TEST_F(KalmanCommand, NeverDivergesOnHostileRows) {
     return text.str();
   };
   const std::pair<const char*, std::string> files[] = {
-      {"large", table([](int, double* x, double&) { for (int j = 0; j < 3; ++j) x[j] *= 1e6; })},
-      {"small", table([](int, double* x, double&) { for (int j = 0; j < 3; ++j) x[j] *= 1e-6; })},
+      {"large", table([](int, double* x, double&) {
+         for (int j = 0; j < 3; ++j) x[j] *= 1e6;
+       })},
+      {"small", table([](int, double* x, double&) {
+         for (int j = 0; j < 3; ++j) x[j] *= 1e-6;
+       })},
       {"both", table([](int, double* x, double&) { x[0] *= 1e6, x[1] *= 1e-6; })},
       {"constant", table([](int, double* x, double&) { x[0] = 7; })},
       {"twice", table([](int, double* x, double&) { x[0] = x[1]; })},
-      {"outliers", table([](int i, double* x, double&) { if (i % 997 == 0) x[0] = 1e9; })},
-      {"outlying targets", table([](int i, double*, double& y) { if (i % 997 == 0) y = 1e9; })},
+      {"outliers", table([](int i, double* x, double&) {
+         if (i % 997 == 0) x[0] = 1e9;
+       })},
+      {"outlying targets", table([](int i, double*, double& y) {
+         if (i % 997 == 0) y = 1e9;
+       })},
       {"large targets", table([](int, double*, double& y) { y *= 1e6; })},
-      {"empty rows", table([](int i, double* x, double&) { if (i % 2 == 0) x[0] = x[1] = x[2] = 0; })},
+      {"empty rows", table([](int i, double* x, double&) {
+         if (i % 2 == 0) x[0] = x[1] = x[2] = 0;
+       })},
       {"all empty", table([](int, double* x, double&) { x[0] = x[1] = x[2] = 0; })},
       {"sorted", table([](int i, double* x, double& y) { x[0] = i / 1000.0, y = i / 1000.0; })},
       {"one row", table([](int, double* x, double& y) { x[0] = x[1] = x[2] = 1, y = 3; })}};
@@ -230,7 +242,8 @@ TEST_F(KalmanCommand, NeverDivergesOnHostileRows) {
       const json trained = run_json("train " + rows + " -m " + path("m.dyad") + solver);
       const json& metrics = trained.at("metrics");
       ASSERT_TRUE(metrics.at("rmse").is_number()) << name << solver;
-      EXPECT_LE(metrics.at("rmse").get<double>(), 1.1 * metrics.at("best_constant").get<double>() + 1e-6) << name << solver;
+      EXPECT_LE(metrics.at("rmse").get<double>(), 1.1 * metrics.at("best_constant").get<double>() + 1e-6)
+          << name << solver;
       for (const double value : numbers_of(run_dyad("predict --quiet -m " + path("m.dyad") + " " + rows).out))
         ASSERT_TRUE(std::isfinite(value)) << name;
     }

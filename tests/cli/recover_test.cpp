@@ -110,11 +110,10 @@ TEST(RecoverCommand, AToleranceThatIsNotReachedExitsOne) {
 }
 
 TEST(RecoverCommand, EverySolverConvergesAndSaysWhatItDid) {
-  for (const char* kind : {"gfm --dim 40 --rank 2", "sensing --dim 40 --rank 2", "phase --dim 60",
-                           "bilinear --dim 20x30 --rank 2"})
+  for (const char* kind :
+       {"gfm --dim 40 --rank 2", "sensing --dim 40 --rank 2", "phase --dim 60", "bilinear --dim 20x30 --rank 2"})
     for (const char* solver : {"auto", "auto --memory 0", "kalman", "newton", "newton --memory 10M"}) {
-      const Result result =
-          run_dyad(std::string("recover ") + kind + " --tolerance 1e-6 --json --solver " + solver);
+      const Result result = run_dyad(std::string("recover ") + kind + " --tolerance 1e-6 --json --solver " + solver);
       EXPECT_EQ(result.exit_code, 0) << kind << ", " << solver << ": " << result.err;
       const json fields = json::parse(result.out);
       const bool keeps = solver == std::string("auto") || std::string(solver).starts_with("newton");

@@ -207,9 +207,11 @@ TEST_F(TrainCommand, WarnsWhereThereIsNothingToLearn) {
   for (const double value : numbers_of(run_dyad("predict --quiet -m " + path("m.dyad") + " " + constant).out))
     EXPECT_EQ(value, 5);
   const std::string few = write("few.csv", houses(40, 1));
-  EXPECT_NE(
-      run_json("train " + few + " --solver moment -m " + path("m.dyad") + " --target price").at("warnings").dump().find("more rows"),
-      std::string::npos);
+  EXPECT_NE(run_json("train " + few + " --solver moment -m " + path("m.dyad") + " --target price")
+                .at("warnings")
+                .dump()
+                .find("more rows"),
+            std::string::npos);
   const Result quiet = run_dyad("train --quiet " + few + " -m " + path("m.dyad") + " --target price");
   EXPECT_EQ(quiet.err + quiet.out, "");
 }

@@ -39,8 +39,8 @@ std::vector<double> learn(StreamLearner<double>& learner, const Rows<double>& ro
   std::vector<double> predictions(static_cast<std::size_t>(rows.count()));
   for (Index first = 0; first < rows.count(); first += chunk) {
     const Index count = std::min(chunk, rows.count() - first);
-    learner.learn(rows.slice(first, count), std::span(predictions).subspan(static_cast<std::size_t>(first),
-                                                                           static_cast<std::size_t>(count)));
+    learner.learn(rows.slice(first, count),
+                  std::span(predictions).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
   }
   return predictions;
 }
@@ -146,7 +146,8 @@ TEST(StreamLearner, NoiseAloneIsHardlyWorseThanItsMean) {
   const auto rows = random_rows<double>(5000, 10, 1);
   StreamLearner<double> learner(options_for(10, 4, 1e9));
   const auto predictions = learn(learner, rows.dense(), 1000);
-  EXPECT_LT(mean_square(predictions, rows.targets, 2500), 1.01 * mean_square(std::vector<double>(5000, 0), rows.targets, 2500));
+  EXPECT_LT(mean_square(predictions, rows.targets, 2500),
+            1.01 * mean_square(std::vector<double>(5000, 0), rows.targets, 2500));
 }
 
 TEST(StreamLearner, GrowsWithTheStream) {

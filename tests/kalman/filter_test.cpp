@@ -206,7 +206,8 @@ TEST(KalmanFilter, LearnsAPlantedModelAndItsNoise) {
     Model<double> truth = random_model<double>(dim, 2, 1, shape.left_dim);
     truth.intercept = 0.5;
     if (shape.diagonal != Diagonal::tied)
-      for (Index j = 0; j < dim; ++j) truth.squares.push_back(-truth.interaction(j, j) + (shape.diagonal == Diagonal::free ? 0.4 : 0));
+      for (Index j = 0; j < dim; ++j)
+        truth.squares.push_back(-truth.interaction(j, j) + (shape.diagonal == Diagonal::free ? 0.4 : 0));
     auto rows = random_rows<double>(30000, dim, 2);
     const Vector<double> f = test::brute_force_predictions(truth, rows.X);
     Random random(3, 0);
@@ -252,7 +253,8 @@ TEST(KalmanFilter, ForgettingFollowsAndNeverKnowsLessThanBefore) {
   auto rows = random_rows<double>(8000, 4, 5);
   Random random(6, 0);
   for (Index i = 0; i < 8000; ++i)
-    rows.targets[static_cast<std::size_t>(i)] = std::cos(static_cast<double>(i) / 1500) * rows.X(i, 0) + 0.1 * random.normal();
+    rows.targets[static_cast<std::size_t>(i)] =
+        std::cos(static_cast<double>(i) / 1500) * rows.X(i, 0) + 0.1 * random.normal();
   const auto keeps = learn(steady, rows.dense());
   const auto follows = learn(forgetful, rows.dense());
   double squares[2] = {0, 0};

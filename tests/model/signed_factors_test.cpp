@@ -24,7 +24,8 @@ TEST(SignedFactors, AreTheSameFunctionAsTheModel) {
       }
       const Model<double> back = SignedFactors<double>::of(model, diagonal, 0).model();
       const auto rows = random_rows<double>(20, 9, 2);
-      EXPECT_LT((test::brute_force_predictions(back, rows.X) - test::brute_force_predictions(model, rows.X)).norm(), 1e-10);
+      EXPECT_LT((test::brute_force_predictions(back, rows.X) - test::brute_force_predictions(model, rows.X)).norm(),
+                1e-10);
     }
 }
 
@@ -44,8 +45,9 @@ TEST(SignedFactors, FollowTheScaleOfTheirFeatures) {
   const auto rows = random_rows<double>(10, 5, 2);
   Tall<double> scaled = rows.X;
   for (Index j = 0; j < 5; ++j) scaled.col(j) /= factors[static_cast<std::size_t>(j)];
-  EXPECT_LT((test::brute_force_predictions(parts.model(), scaled) - test::brute_force_predictions(model, rows.X)).norm(),
-            1e-10);
+  EXPECT_LT(
+      (test::brute_force_predictions(parts.model(), scaled) - test::brute_force_predictions(model, rows.X)).norm(),
+      1e-10);
 }
 
 }  // namespace

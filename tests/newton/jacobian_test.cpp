@@ -15,8 +15,8 @@ struct Case {
   Diagonal diagonal;
   bool sparse;
 };
-constexpr Case cases[] = {{0, Diagonal::tied, false}, {0, Diagonal::tied, true},  {0, Diagonal::zero, false},
-                          {0, Diagonal::free, false}, {0, Diagonal::free, true},  {3, Diagonal::tied, false},
+constexpr Case cases[] = {{0, Diagonal::tied, false}, {0, Diagonal::tied, true}, {0, Diagonal::zero, false},
+                          {0, Diagonal::free, false}, {0, Diagonal::free, true}, {3, Diagonal::tied, false},
                           {3, Diagonal::tied, true}};
 
 SignedFactors<double> parameters_for(const Case& c) {
@@ -74,8 +74,7 @@ TEST(Jacobian, TransposedIsTheTranspose) {
       for (const Diagonal diagonal : {Diagonal::tied, Diagonal::free}) {
         if (left_dim > 0 && diagonal == Diagonal::free) continue;
         Workers workers(threads);
-        const auto parameters =
-            SignedFactors<double>::of(random_model<double>(30, 3, 1, left_dim), diagonal, 0);
+        const auto parameters = SignedFactors<double>::of(random_model<double>(30, 3, 1, left_dim), diagonal, 0);
         Jacobian<double> J(rows.dense(), {}, workers);
         J.move_to(parameters);
         const auto t = random_direction(parameters, 5);
