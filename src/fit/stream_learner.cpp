@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,13 @@ double scale_of(std::vector<double>& sizes) {
   double squares = 0;
   for (const double size : sizes) squares += std::pow(std::min(size, most), 2);
   return std::sqrt(squares / static_cast<double>(sizes.size()));
+}
+
+/// Whether fourth powers of a scale, and of its inverse, are numbers. A feature beyond is left out.
+template <typename Scalar>
+bool is_possible(double scale) {
+  const double most = std::pow(static_cast<double>(std::numeric_limits<Scalar>::max()), 0.22);
+  return scale > 1 / most && scale < most;
 }
 
 }  // namespace
@@ -130,6 +138,7 @@ void StreamLearner<Scalar>::meet(const Rows<Scalar>& rows) {
     });
   for (std::size_t i = 0; i < found.size(); ++i) {
     const double scale = scale_of(sizes[i]);
+    if (!is_possible<Scalar>(scale)) continue;
     scales_[static_cast<std::size_t>(found[i])] = scale;
     race_.for_each([&](KalmanFilter<Scalar>& filter) { filter.begin(found[i], scale); });
   }

@@ -1,0 +1,153 @@
+#include "kalman/posterior.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/random.h"
+
+namespace dyad {
+namespace {
+
+constexpr Index linear_numbers = 5;  // weight, its variance, square, its variance, scale
+
+Index rounded_up(Index number, Index unit) { return (number + unit - 1) / unit * unit; }
+
+}  // namespace
+
+double KalmanOptions::unknowns_of_row() const { return std::max(100.0, entries * static_cast<double>(rank + 1)); }
+
+template <typename Scalar>
+Posterior<Scalar>::Posterior(const KalmanOptions& options, const Prior& prior)
+    : options_(options),
+      prior_(prior),
+      width_(rounded_up(options.rank, Lanes<Scalar>::count)),
+      stride_(rounded_up(2 * width_ + linear_numbers, CacheAligned<Scalar>::line)),
+      records_(static_cast<std::size_t>(options.dim * stride_)),
+      signs_(static_cast<std::size_t>(width_)),
+      intercept_variance_(options.intercept ? prior.intercept : 0) {
+  if (options.half_life > 0) last_seen_.resize(static_cast<std::size_t>(options.dim));
+  const bool one_sign = options.left_dim > 0 || options.positive;
+  const Vector<Scalar> signs = one_sign ? Vector<Scalar>::Ones(options.rank) : alternating_signs<Scalar>(options.rank);
+  std::copy(signs.begin(), signs.end(), signs_.begin());
+}
+
+template <typename Scalar>
+void Posterior<Scalar>::set_scales(std::span<const double> all) {
+  for (Index j = 0; j < options_.dim; ++j)
+    record(j)[scale_at()] = static_cast<Scalar>(all[static_cast<std::size_t>(j)]);
+}
+
+template <typename Scalar>
+void Posterior<Scalar>::set(const SignedFactors<Scalar>& start) {
+  intercept_ = static_cast<double>(start.intercept);
+  std::copy(start.signs.begin(), start.signs.end(), signs_.begin());
+  for (Index j = 0; j < options_.dim; ++j) {
+    Scalar* feature = record(j);
+    for (Index c = 0; c < options_.rank; ++c) feature[c] = start.A(j, c);
+    feature[weight_at()] = start.weights[j];
+    if (options_.diagonal != Diagonal::free) continue;
+    feature[square_at()] = start.squares[j];
+    intercept_ += static_cast<double>(start.squares[j]) * options_.square_centre;
+  }
+}
+
+template <typename Scalar>
+void Posterior<Scalar>::begin(Index j, double scale) {
+  record(j)[scale_at()] = static_cast<Scalar>(scale);
+  for (Index c = 0; c < options_.rank; ++c) start_at_random(j, c);
+  set_variances(j, prior_);
+}
+
+template <typename Scalar>
+void Posterior<Scalar>::set_variances(Index j, const Prior& prior) {
+  Scalar* feature = record(j);
+  const auto scale = static_cast<double>(feature[scale_at()]);
+  if (!(scale > 0)) return;
+  const double per_square = 1 / (scale * scale);
+  std::fill(feature + width_, feature + width_ + options_.rank, static_cast<Scalar>(prior.factors * per_square));
+  if (options_.linear) feature[weight_at() + 1] = static_cast<Scalar>(prior.weights * per_square);
+  if (options_.diagonal == Diagonal::free)
+    feature[square_at() + 1] = static_cast<Scalar>(prior.squares * per_square * per_square);
+}
+
+/// The same number for the same feature, whenever it first appears.
+template <typename Scalar>
+void Posterior<Scalar>::start_at_random(Index j, Index factor) {
+  constexpr double part_of_prior = 0.5;
+  const bool right = side_of(j) == 1;
+  const Index own = right ? j - options_.left_dim : j;
+  const Index place = (2 * own + (right ? 1 : 0)) * options_.rank + factor;
+  Random random(options_.seed + static_cast<std::uint64_t>(turns_),
+                start_stream - 2 - static_cast<std::uint64_t>(place));
+  const auto scale = static_cast<double>(record(j)[scale_at()]);
+  record(j)[factor] =
+      scale > 0 ? static_cast<Scalar>(part_of_prior * std::sqrt(prior_.factors) / scale * random.normal()) : Scalar(0);
+}
+
+template <typename Scalar>
+void Posterior<Scalar>::grow(Index dim, Index left_dim) {
+  const Index left_before = options_.left_dim > 0 ? options_.left_dim : options_.dim;
+  const Index left_after = options_.left_dim > 0 ? left_dim : dim;
+  const Index right_before = options_.dim - left_before;
+  const Index right_after = dim - left_after;
+  const auto make_room = [&](auto& numbers, Index per_feature, auto value) {
+    numbers.insert(numbers.end(), static_cast<std::size_t>((right_after - right_before) * per_feature), value);
+    numbers.insert(numbers.begin() + left_before * per_feature,
+                   static_cast<std::size_t>((left_after - left_before) * per_feature), value);
+  };
+  make_room(records_, stride_, Scalar(0));
+  if (options_.half_life > 0) make_room(last_seen_, 1, rows_);
+  options_.dim = dim;
+  options_.left_dim = left_dim;
+}
+
+template <typename Scalar>
+SignedFactors<Scalar> Posterior<Scalar>::parameters() const {
+  SignedFactors<Scalar> parts;
+  parts.left_dim = options_.left_dim;
+  parts.diagonal = options_.diagonal;
+  parts.weights.resize(options_.dim);
+  parts.A.resize(options_.dim, options_.rank);
+  parts.signs = as_vector(signs_).head(options_.rank);
+  if (options_.diagonal == Diagonal::free) parts.squares.resize(options_.dim);
+  double intercept = intercept_;
+  for (Index j = 0; j < options_.dim; ++j) {
+    const Scalar* feature = record(j);
+    for (Index c = 0; c < options_.rank; ++c) parts.A(j, c) = feature[c];
+    parts.weights[j] = feature[weight_at()];
+    if (options_.diagonal != Diagonal::free) continue;
+    parts.squares[j] = feature[square_at()];
+    intercept -= static_cast<double>(feature[square_at()]) * options_.square_centre;
+  }
+  parts.intercept = static_cast<Scalar>(intercept);
+  return parts;
+}
+
+template <typename Scalar>
+std::vector<double> Posterior<Scalar>::scales() const {
+  std::vector<double> result(static_cast<std::size_t>(options_.dim));
+  for (Index j = 0; j < options_.dim; ++j)
+    result[static_cast<std::size_t>(j)] = static_cast<double>(record(j)[scale_at()]);
+  return result;
+}
+
+template <typename Scalar>
+void Posterior<Scalar>::archive(Archive& archive) {
+  archive.number("square_centre", options_.square_centre);
+  archive.number("intercept", intercept_);
+  archive.number("intercept_variance", intercept_variance_);
+  archive.number("rows", rows_);
+  archive.number("turns", turns_);
+  archive.number("prior_intercept", prior_.intercept);
+  archive.number("prior_weights", prior_.weights);
+  archive.number("prior_squares", prior_.squares);
+  archive.number("prior_factors", prior_.factors);
+  archive.vector("signs", signs_, width_);
+  archive.vector("features", records_, options_.dim * stride_);
+  if (options_.half_life > 0) archive.vector("last_seen", last_seen_, options_.dim);
+}
+
+template class Posterior<float>;
+template class Posterior<double>;
+
+}  // namespace dyad

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include <dyad/data.h>
+#include <dyad/model.h>
+#include <dyad/moment.h>
+
+#include "base/archive.h"
+#include "kalman/lanes.h"
+#include "model/signed_factors.h"
+
+namespace dyad {
+
+struct KalmanOptions {
+  Index dim = 0;
+  Index left_dim = 0;  ///< as in Model
+  Index rank = 8;
+  bool linear = true;
+  bool intercept = true;
+  bool positive = false;   ///< all signs are +
+  bool amplitude = false;  ///< rank 1, positive, measurements only: steps aim at sqrt(y) = |a'x|
+  Diagonal diagonal = Diagonal::tied;
+  Task task = Task::regression;
+  double square_centre = 0;                               ///< free diagonal: what x_j^2 is measured from
+  double low = -std::numeric_limits<double>::infinity();  ///< targets here may be anything below
+  double high = std::numeric_limits<double>::infinity();  ///< targets here may be anything above
+  double half_life = 0;                                   ///< rows after which data counts half; 0: it always counts
+  double entries = 1;                                     ///< non-zeros in a usual row
+  std::uint64_t seed = 1;
+
+  /// Numbers that a usual row moves.
+  [[nodiscard]] double unknowns_of_row() const;
+};
+
+/// Variances of the parameters before any data.
+struct Prior {
+  double intercept = 1;
+  double weights = 1;
+  double squares = 1;
+  double factors = 1;
+};
+
+/// A mean and a variance for every parameter, laid out so that the numbers of one feature fill cache lines of their
+/// own. Features have a scale, by which the prior is measured; one without is not there yet.
+template <typename Scalar>
+class Posterior {
+ public:
+  /// The prior, with no feature there.
+  Posterior(const KalmanOptions& options, const Prior& prior);
+
+  /// Feature j is there from now on, with small random factors.
+  void begin(Index j, double scale);
+
+  /// Room for more features at the end of their side.
+  void grow(Index dim, Index left_dim);
+
+  [[nodiscard]] SignedFactors<Scalar> parameters() const;
+  void archive(Archive& archive);
+
+ protected:
+  [[nodiscard]] Scalar* record(Index j) { return records_.data() + j * stride_; }
+  [[nodiscard]] const Scalar* record(Index j) const { return records_.data() + j * stride_; }
+  [[nodiscard]] Index weight_at() const { return 2 * width_; }
+  [[nodiscard]] Index square_at() const { return 2 * width_ + 2; }
+  [[nodiscard]] Index scale_at() const { return 2 * width_ + 4; }
+  [[nodiscard]] Index side_of(Index j) const { return options_.left_dim > 0 && j >= options_.left_dim ? 1 : 0; }
+  [[nodiscard]] std::vector<double> scales() const;
+
+  void set(const SignedFactors<Scalar>& means);
+  void set_scales(std::span<const double> all);
+  void set_variances(Index j, const Prior& prior);
+  void start_at_random(Index j, Index factor);
+
+  KalmanOptions options_;
+  Prior prior_;
+  Index width_;                                        ///< the rank, rounded up to full vectors
+  Index stride_;                                       ///< numbers per feature
+  std::vector<Scalar, CacheAligned<Scalar>> records_;  ///< per feature: factors, their variances, weight and its
+                                                       ///< variance, square and its variance, scale
+  std::vector<Scalar> signs_;                          ///< 0 beyond the rank
+  double intercept_ = 0;
+  double intercept_variance_ = 0;
+  double rows_ = 0;                ///< learned so far
+  double turns_ = 0;               ///< how often weak factors were turned
+  std::vector<double> last_seen_;  ///< with a half-life: the row at which each feature was last brought up to date
+};
+
+}  // namespace dyad
