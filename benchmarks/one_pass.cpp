@@ -86,7 +86,7 @@ Losses run(const FeatureMap& map, const std::vector<RowBlock<double>>& train, co
   settings.diagonal = usual_diagonal(map, train.front());
   settings.rank = std::min<Index>(8, train.front().dim);
   settings.watches_moments = !prior && moments_carry_signal(train.front(), map.target.task);
-  StreamOptions options = stream_options(TrainOptions(), settings, map, &train.front());
+  StreamOptions options = stream_options(TrainOptions(), settings, map);
   if (prior) {
     options.priors = {*prior};
     options.memory = 0;

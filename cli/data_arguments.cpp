@@ -35,7 +35,7 @@ void add_size(CLI::App& verb, const std::string& name, double& bytes, const std:
       number.pop_back();
     }
     const auto value = parse_number<double>(number);
-    if (!value || !(*value >= 0))
+    if (!value || !(*value >= 0) || !std::isfinite(*value * unit))
       throw CLI::ValidationError(name, fmt::format("expected a size such as 0, 200M or 1.5G, got '{}'", given));
     bytes = *value * unit;
   };

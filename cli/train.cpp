@@ -42,12 +42,17 @@ void Train::add_to(CLI::App& verb) {
       verb, "--solver", options.solver, optional_choices(solvers),
       "Who learns: kalman goes row by row with a variance for every number; moment is the paper's; auto is kalman "
       "and keeps a few rows at the start to solve them, if --memory allows it");
-  verb.add_option_function<std::vector<double>>(
-          "--range", [this](const std::vector<double>& ends) { options.range = std::pair(ends[0], ends[1]); },
+  const auto read_range = [this](const std::string& given) {
+    const std::size_t comma = given.find(',');
+    const auto low = parse_number<double>(given.substr(0, comma));
+    const auto high = comma == std::string::npos ? low : parse_number<double>(given.substr(comma + 1));
+    if (!low || !high) throw CLI::ValidationError("--range", fmt::format("expected LO,HI, got '{}'", given));
+    options.range = std::pair(*low, *high);
+  };
+  verb.add_option_function<std::string>(
+          "--range", read_range,
           "Targets cannot leave this range, and those at its ends may stand for more; default: found in the first rows")
-      ->type_name("LO,HI")
-      ->delimiter(',')
-      ->expected(2);
+      ->type_name("LO,HI");
   add_number(verb, "--forget", options.half_life, "H",
              "Halve the weight of old data every H rows, for streams that drift; default: never");
   add_size(verb, "--memory", options.memory, "For rows that are kept at the start, such as 200M; 0: none; default 1G");

@@ -53,7 +53,8 @@ class Learner {
   void grow(Index dim, Index left_dim = 0);
 
   [[nodiscard]] Index rows() const;           ///< learned so far
-  [[nodiscard]] double noise() const;         ///< standard deviation of what the model cannot explain
+  [[nodiscard]] double noise() const;         ///< standard deviation of what the model cannot explain; before the
+                                              ///< second row: infinite
   [[nodiscard]] Model<Scalar> model() const;  ///< of the target, or of the log-odds
   [[nodiscard]] std::string story() const;    ///< one line: where the model comes from
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -22,13 +23,19 @@ class Archive {
 
   [[nodiscard]] bool is_loading() const { return loading_; }
   [[nodiscard]] const std::map<std::string, std::vector<double>>& arrays() const { return arrays_; }
+  [[nodiscard]] std::map<std::string, std::vector<double>> take() { return std::move(arrays_); }
 
   template <typename Number>
   void number(const std::string& name, Number& value) {
-    if (loading_)
-      value = static_cast<Number>(saved(name, 1).front());
-    else
-      arrays_[prefix_ + name] = {static_cast<double>(value)};
+    if (loading_) {
+      const double number = saved(name, 1).front();
+      constexpr double most_whole = 9007199254740992;  // 2^53
+      if (std::is_integral_v<Number> && !(std::abs(number) <= most_whole))
+        throw std::runtime_error("the training state has a count that cannot be in '" + prefix_ + name + "'");
+      value = static_cast<Number>(number);
+      return;
+    }
+    arrays_[prefix_ + name] = {static_cast<double>(value)};
   }
 
   /// A vector of `size` numbers.

@@ -226,10 +226,10 @@ void TableEncoder::encode(const std::string_view* cells, std::int64_t line, RowB
     block.targets.push_back(map_.target.encode(cells[target_cell_], place(line, target_cell_)));
   if (weight_cell_ != nowhere) {
     double weight = 0;
-    if (!parse_number(cells[weight_cell_], weight) || !std::isfinite(weight) || weight < 0)
-      throw DataError(
-          file_, line, static_cast<std::int64_t>(weight_cell_) + 1,
-          "expected a weight of at least 0 in the column '" + map_.weight + "', got " + in_quotes(cells[weight_cell_]));
+    if (!parse_number(cells[weight_cell_], weight) || !(weight >= 0 && weight <= 1e100))
+      throw DataError(file_, line, static_cast<std::int64_t>(weight_cell_) + 1,
+                      "expected a weight of at least 0 (and up to 1e100) in the column '" + map_.weight + "', got " +
+                          in_quotes(cells[weight_cell_]));
     block.weights.push_back(weight);
   }
   block.lines.push_back(line);

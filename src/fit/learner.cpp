@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <vector>
 
@@ -10,31 +11,6 @@
 
 namespace dyad {
 namespace {
-
-StreamOptions stream_options(const LearnerOptions& options) {
-  options.validate();
-  const bool measures = options.kind == Kind::sensing || options.kind == Kind::phase;
-  StreamOptions stream;
-  KalmanOptions& kalman = stream.kalman;
-  kalman.dim = options.dim;
-  kalman.left_dim = options.left_dim;
-  kalman.rank = options.rank;
-  kalman.linear = kalman.intercept = !measures;
-  kalman.positive = kalman.amplitude = options.kind == Kind::phase;
-  kalman.diagonal = options.diagonal;
-  kalman.task = options.task;
-  if (options.range) {
-    kalman.low = options.range->first;
-    kalman.high = options.range->second;
-  }
-  kalman.half_life = options.half_life;
-  kalman.seed = options.seed;
-  stream.standardised = false;
-  stream.memory = options.memory;
-  stream.sign_restarts = options.kind == Kind::sensing;
-  stream.threads = options.threads;
-  return stream;
-}
 
 MomentOptions moment_options(const LearnerOptions& options) {
   const bool measures = options.kind == Kind::sensing || options.kind == Kind::phase;
@@ -49,6 +25,24 @@ MomentOptions moment_options(const LearnerOptions& options) {
   moment.threads = options.threads;
   moment.seed = options.seed;
   return moment;
+}
+
+StreamOptions stream_options(const LearnerOptions& options) {
+  options.validate();
+  StreamOptions stream;
+  KalmanOptions& kalman = stream.kalman;
+  kalman = kalman_options(moment_options(options));
+  kalman.task = options.task;
+  if (options.range) {
+    kalman.low = options.range->first;
+    kalman.high = options.range->second;
+  }
+  kalman.half_life = options.half_life;
+  stream.standardised = false;
+  stream.memory = options.memory;
+  stream.sign_restarts = options.kind == Kind::sensing;
+  stream.threads = options.threads;
+  return stream;
 }
 
 }  // namespace
@@ -85,7 +79,6 @@ struct Learner<Scalar>::Implementation {
       first.for_each_entry(i, [&](Index, Scalar x) { entries += x != 0 ? 1 : 0; });
     const bool full = 2 * entries > static_cast<double>(options.dim) * static_cast<double>(first.count());
     if (full && options.task == Task::regression) stream.moment = moment_options(options);
-    if (!first.is_sparse()) stream.kalman.square_centre = 1;
     learner.emplace(stream);
     std::vector<Scalar> unused(static_cast<std::size_t>(first.count()));
     learner->learn(first, unused);
@@ -111,6 +104,7 @@ struct Learner<Scalar>::Implementation {
   KeptRows<Scalar> waiting;
   Index rows = 0;
   double sum = 0;  ///< of the targets, or the number of positive ones, while waiting
+  double squares = 0;
 };
 
 template <typename Scalar>
@@ -140,6 +134,7 @@ void Learner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predicti
   for (; !own_->learner && done < rows.count(); ++done) {
     if (!predictions.empty()) predictions[static_cast<std::size_t>(done)] = own_->as_prediction(own_->mean());
     const auto y = static_cast<double>(rows.targets()[static_cast<std::size_t>(done)]);
+    own_->squares += y * y;
     own_->sum += own_->options.task == Task::classification ? (y > 0 ? 1 : 0) : y;
     own_->waiting.append(rows.slice(done, 1));
     ++own_->rows;
@@ -198,7 +193,10 @@ Index Learner<Scalar>::rows() const {
 
 template <typename Scalar>
 double Learner<Scalar>::noise() const {
-  return own_->learner ? std::sqrt(own_->learner->noise_variance()) : 0;
+  if (own_->learner) return std::sqrt(own_->learner->noise_variance());
+  if (own_->rows < 2) return std::numeric_limits<double>::infinity();
+  const double mean = own_->sum / static_cast<double>(own_->rows);
+  return std::sqrt(std::max(0.0, own_->squares / static_cast<double>(own_->rows) - mean * mean));
 }
 
 template <typename Scalar>

@@ -26,7 +26,7 @@ namespace {
 class Prediction {
  public:
   Prediction(const PredictOptions& options, const PredictHooks& hooks, TableEncoder::Targets targets)
-      : file_(ModelFile::load(options.model_path)),
+      : file_(loaded(options.model_path)),
         workers_(options.threads),
         reader_(file_.features, {.data = options.data,
                                  .columns = {},
@@ -52,10 +52,8 @@ class Prediction {
       for (double& value : own) value = in_units_of_target(value);
     });
     if (posterior_) find_deviations(rows);
-    const auto bad = std::find_if(values_.begin(), values_.end(), [](double value) { return !std::isfinite(value); });
-    if (bad != values_.end())
-      throw DataError(block_.file, block_.lines[static_cast<std::size_t>(bad - values_.begin())], 0,
-                      "the prediction is not finite, expected values of a size that the model has seen");
+    require_finite(values_);
+    require_finite(deviations_);
     summary.rows += rows.count();
     summary.unknown_cells += block_.unknown_cells;
     return true;
@@ -73,6 +71,20 @@ class Prediction {
   }
 
  private:
+  /// What lies outside of the range is measured like everything else.
+  static ModelFile loaded(const std::string& path) {
+    ModelFile file = ModelFile::load(path);
+    file.features.target.range_is_given = false;
+    return file;
+  }
+
+  void require_finite(const std::vector<double>& numbers) const {
+    const auto bad = std::find_if(numbers.begin(), numbers.end(), [](double number) { return !std::isfinite(number); });
+    if (bad != numbers.end())
+      throw DataError(block_.file, block_.lines[static_cast<std::size_t>(bad - numbers.begin())], 0,
+                      "the prediction is not finite, expected values of a size that the model has seen");
+  }
+
   void find_deviations(const Rows<double>& rows) {
     deviations_.resize(values_.size());
     std::vector<double> means(values_.size());

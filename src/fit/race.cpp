@@ -88,20 +88,10 @@ Index Race<Scalar>::most_contenders() const {
 }
 
 template <typename Scalar>
-bool Race<Scalar>::decide() {
+void Race<Scalar>::decide() {
   constexpr double better = 2;
   constexpr double behind = -4;
   constexpr double given_time = 1000;  // rows
-  bool changed = false;
-  auto best = contenders_.begin();
-  for (auto c = std::next(contenders_.begin()); c != contenders_.end(); ++c)
-    if (c->lead.significance() > better && (best == contenders_.begin() || c->lead.mean > best->lead.mean)) best = c;
-  if (best != contenders_.begin()) {
-    contenders_.splice(contenders_.begin(), contenders_, best);
-    // Those who were behind the old champion are behind the new one; all others begin to be compared anew.
-    for (Contender& contender : contenders_) contender.lead = {};
-    changed = true;
-  }
   for (auto c = std::next(contenders_.begin()); c != contenders_.end();) {
     const bool lost = c->lead.rows > given_time && c->lead.significance() < behind;
     c = lost ? contenders_.erase(c) : std::next(c);
@@ -112,7 +102,19 @@ bool Race<Scalar>::decide() {
       if (c->lead.mean < worst->lead.mean) worst = c;
     contenders_.erase(worst);
   }
-  return changed;
+  auto best = contenders_.begin();
+  for (auto c = std::next(contenders_.begin()); c != contenders_.end(); ++c)
+    if (c->lead.significance() > better && (best == contenders_.begin() || c->lead.mean > best->lead.mean)) best = c;
+  if (best == contenders_.begin()) return;
+  // Compared with the new champion, everybody is further behind by what it was ahead of the old one.
+  const Lead won = best->lead;
+  for (Contender& contender : contenders_) {
+    contender.lead.mean -= won.mean;
+    contender.lead.rows = std::min(contender.lead.rows, won.rows);
+  }
+  contenders_.front().lead = {won.rows, -won.mean, won.square};
+  contenders_.splice(contenders_.begin(), contenders_, best);
+  contenders_.front().lead = {};
 }
 
 template <typename Scalar>
@@ -121,6 +123,12 @@ void Race<Scalar>::drop_worst(Origin origin) {
   for (auto c = std::next(contenders_.begin()); c != contenders_.end(); ++c)
     if (c->origin == origin && (worst == contenders_.end() || c->lead.mean < worst->lead.mean)) worst = c;
   if (worst != contenders_.end()) contenders_.erase(worst);
+}
+
+template <typename Scalar>
+void Race<Scalar>::drop_runaways() {
+  for (auto c = std::next(contenders_.begin()); c != contenders_.end();)
+    c = c->filter.is_finite() ? std::next(c) : contenders_.erase(c);
 }
 
 template <typename Scalar>

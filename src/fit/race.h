@@ -36,8 +36,8 @@ class Race {
   void learn(const Rows<Scalar>& rows, std::span<Scalar> predictions);
 
   /// Lets the best challenger take over if it is better beyond doubt, drops those who are clearly behind, and more of
-  /// them the longer the race has lasted. True if there is a new champion.
-  bool decide();
+  /// them the longer the race has lasted.
+  void decide();
 
   [[nodiscard]] bool is_empty() const { return contenders_.empty(); }
   [[nodiscard]] Index count() const { return static_cast<Index>(contenders_.size()); }
@@ -46,6 +46,9 @@ class Race {
   [[nodiscard]] Origin champion_origin() const { return contenders_.front().origin; }
   /// The worst challenger of this origin leaves.
   void drop_worst(Origin origin);
+
+  /// Challengers whose numbers have run away leave: they could not be loaded again.
+  void drop_runaways();
 
   void for_each(const std::function<void(KalmanFilter<Scalar>&)>& visit);
 

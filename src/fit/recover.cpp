@@ -221,24 +221,17 @@ class Recovery {
       });
       summary_.model = learner.model();
       summary_.noise = std::sqrt(learner.noise_variance());
+      summary_.story = learner.story();
       note(measured(summary_.model, summary_.model), std::sqrt(squares / static_cast<double>(count)));
       if (!summary_.model.is_finite()) summary_.outcome = Outcome::diverged;
     }
     summary_.row_reads += learner.extra_row_reads();
-    summary_.story = learner.story();
   }
 
   void run_newton() {
     begin_with_nothing();
     const MomentOptions shape = moment_options(options_);
-    NewtonOptions newton;
-    newton.left_dim = shape.left_dim;
-    newton.rank = shape.rank;
-    newton.linear = shape.linear;
-    newton.intercept = shape.intercept;
-    newton.positive = shape.positive;
-    newton.diagonal = shape.diagonal;
-    newton.seed = shape.seed;
+    NewtonOptions newton = newton_options(kalman_options(shape));
     newton.interrupted = hooks_.interrupted;
     KeptRows<double> kept;
     for (const Index size : options_.kept_sizes()) {
@@ -260,16 +253,8 @@ class Recovery {
   [[nodiscard]] StreamOptions stream_options() const {
     const MomentOptions moment = moment_options(options_);
     StreamOptions stream;
-    stream.kalman.dim = moment.dim;
-    stream.kalman.left_dim = moment.left_dim;
-    stream.kalman.rank = moment.rank;
-    stream.kalman.linear = moment.linear;
-    stream.kalman.intercept = moment.intercept;
-    stream.kalman.positive = moment.positive;
-    stream.kalman.amplitude = options_.problem.kind == Kind::phase;
-    stream.kalman.diagonal = moment.diagonal;
+    stream.kalman = kalman_options(moment);
     stream.kalman.square_centre = 1;
-    stream.kalman.seed = moment.seed;
     stream.moment = moment;
     stream.batch = options_.batch_rows();
     stream.features_are_independent = true;
@@ -340,10 +325,10 @@ void RecoverOptions::validate() const {
       throw std::invalid_argument(fmt::format("newton keeps {} rows, which take {:.0f} bytes, but memory allows {:.0f}",
                                               kept_sizes().front(), needed, memory));
   }
-  if (batch_rows() < problem.rank)
+  if (chosen_solver() == Solver::moment && batch_rows() < problem.rank)
     throw std::invalid_argument("a batch must have at least as many rows as the rank, " + std::to_string(problem.rank) +
                                 ", got " + std::to_string(batch_rows()));
-  if (row_budget() < batch_rows())
+  if (chosen_solver() == Solver::moment && row_budget() < batch_rows())
     throw std::invalid_argument("rows must be enough for one batch, " + std::to_string(batch_rows()) + ", got " +
                                 std::to_string(row_budget()));
   if (theory && (problem.is_bilinear() || problem.features != Features::gaussian ||

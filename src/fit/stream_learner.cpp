@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,41 @@ namespace {
 /// Sizes of the kept block at which it is solved, in numbers of unknowns. Without noise the first ones are enough.
 constexpr std::array attempts{1.5, 2.0, 3.0, 4.5};
 constexpr double enough_with_noise = 3;
+
+/// Bytes that all priors together may take: with very many features fewer of them race.
+constexpr double most_for_priors = 1e9;
+
+/// Mean, variance and ends of numbers, of which wild ones count as ten times as far out as is usual.
+struct Usual {
+  double mean = 0;
+  double variance = 0;
+  double least = 0;
+  double most = 0;
+};
+
+Usual usual(std::vector<double> numbers) {
+  if (numbers.empty()) return {};
+  const auto median = [](std::vector<double>& values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+  };
+  const double centre = median(numbers);
+  std::vector<double> distances(numbers.size());
+  std::transform(numbers.begin(), numbers.end(), distances.begin(), [&](double x) { return std::abs(x - centre); });
+  double reach = 10 * median(distances);
+  if (!(reach > 0)) reach = std::numeric_limits<double>::max();  // most are the same: what is wild cannot be told
+  const auto count = static_cast<double>(numbers.size());
+  Usual result{0, 0, std::numeric_limits<double>::max(), std::numeric_limits<double>::lowest()};
+  for (double& x : numbers) {
+    x = std::clamp(x, centre - reach, centre + reach);
+    result.mean += x / count;
+    result.least = std::min(result.least, x);
+    result.most = std::max(result.most, x);
+  }
+  for (const double x : numbers) result.variance += (x - result.mean) * (x - result.mean) / count;
+  return result;
+}
 
 /// A robust size of the values that a feature has where it is not zero.
 double scale_of(std::vector<double>& sizes) {
@@ -36,6 +72,32 @@ bool is_possible(double scale) {
 Index count_unknowns(Index dim, Index left_dim, Index rank, bool linear, Diagonal diagonal, bool intercept) {
   const Index of_M = left_dim > 0 ? rank * (dim - rank) : rank * dim - rank * (rank - 1) / 2;
   return of_M + (linear ? dim : 0) + (diagonal == Diagonal::free ? dim : 0) + (intercept ? 1 : 0);
+}
+
+KalmanOptions kalman_options(const MomentOptions& shape) {
+  KalmanOptions kalman;
+  kalman.dim = shape.dim;
+  kalman.left_dim = shape.left_dim;
+  kalman.rank = shape.rank;
+  kalman.linear = shape.linear;
+  kalman.intercept = shape.intercept;
+  kalman.positive = shape.positive;
+  kalman.amplitude = shape.positive && shape.rank == 1 && !shape.linear && !shape.intercept;
+  kalman.diagonal = shape.diagonal;
+  kalman.seed = shape.seed;
+  return kalman;
+}
+
+NewtonOptions newton_options(const KalmanOptions& shape) {
+  NewtonOptions newton;
+  newton.left_dim = shape.left_dim;
+  newton.rank = shape.rank;
+  newton.linear = shape.linear;
+  newton.intercept = shape.intercept;
+  newton.positive = shape.positive;
+  newton.diagonal = shape.diagonal;
+  newton.seed = shape.seed;
+  return newton;
 }
 
 template <typename Scalar>
@@ -64,30 +126,38 @@ void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
   started_ = true;
   sparse_ = rows.is_sparse();
   KalmanOptions& kalman = options_.kalman;
-  const auto count = static_cast<double>(rows.count());
-  double entries = 0;
-  double left = 0;
-  double right = 0;
-  for (Index i = 0; i < rows.count(); ++i)
+  std::vector<double> entries;
+  std::vector<double> left;
+  std::vector<double> right;
+  std::vector<double> targets;
+  for (Index i = 0; i < rows.count(); ++i) {
+    if (!(rows.weight(i) > 0)) continue;
+    double of_row[3] = {0, 0, 0};
     rows.for_each_entry(i, [&](Index j, Scalar x) {
       const double scale = scales_[static_cast<std::size_t>(j)];
       if (!(scale > 0)) return;
-      entries += 1 / count;
-      const double square = std::pow(static_cast<double>(x) / scale, 2) / count;
-      (kalman.left_dim > 0 && j >= kalman.left_dim ? right : left) += square;
+      of_row[0] += 1;
+      of_row[kalman.left_dim > 0 && j >= kalman.left_dim ? 2 : 1] += std::pow(static_cast<double>(x) / scale, 2);
     });
-  kalman.entries = std::max(1.0, entries);
-  double mean = 0;
-  for (const Scalar y : rows.targets()) mean += static_cast<double>(y) / count;
-  const auto [least, most] = std::minmax_element(rows.targets().begin(), rows.targets().end());
-  least_target_ = static_cast<double>(*least);
-  most_target_ = static_cast<double>(*most);
-  double variance = 0;
-  for (const Scalar y : rows.targets()) variance += std::pow(static_cast<double>(y) - mean, 2) / count;
-  target_variance_ = kalman.task == Task::classification ? 1 : (variance > 0 ? variance : 1);
+    entries.push_back(of_row[0]);
+    left.push_back(of_row[1]);
+    right.push_back(of_row[2]);
+    targets.push_back(static_cast<double>(rows.targets()[static_cast<std::size_t>(i)]));
+  }
+  kalman.entries = std::max(1.0, usual(entries).mean);
+  const Usual target = usual(targets);
+  const double mean = target.mean;
+  least_target_ = target.least;
+  most_target_ = target.most;
+  target_variance_ = kalman.task == Task::regression && target.variance > 0 ? target.variance : 1;
 
-  const double length = std::max(left + right, 1e-12);
-  const double pair = kalman.left_dim > 0 ? std::sqrt(std::max(left * right, 1e-12)) : std::sqrt(2.0) * length;
+  // Rows that are still empty will have an entry or so.
+  const auto length_of = [](const std::vector<double>& lengths) {
+    const double length = usual(lengths).mean;
+    return length > 0 ? length : 1;
+  };
+  const double length = kalman.left_dim > 0 ? length_of(left) + length_of(right) : length_of(left);
+  const double pair = kalman.left_dim > 0 ? std::sqrt(length_of(left) * length_of(right)) : std::sqrt(2.0) * length;
   const auto prior = [&](const PriorShares& shares) {
     // Without weights all of the variance is the interactions' to explain.
     const double of_weights = shares.weights * target_variance_ / length;
@@ -100,6 +170,7 @@ void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
   for (const PriorShares& shares : options_.priors) {
     const Prior next = prior(shares);
     if (!kalman.linear && next.factors == last_factors) continue;
+    if (!race_.is_empty() && static_cast<double>(race_.count() + 1) * race_.champion().bytes() > most_for_priors) break;
     last_factors = next.factors;
     race_.enter(KalmanFilter<Scalar>(kalman, next, target_variance_ / 2), Origin::nothing);
   }
@@ -109,38 +180,28 @@ void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
       if (scales_[static_cast<std::size_t>(j)] > 0) filter.begin(j, scales_[static_cast<std::size_t>(j)]);
   });
 
-  const auto fits = [&](double attempt) {
-    const auto wanted = static_cast<double>(rows_to_keep(attempt));
-    return KeptRows<Scalar>::bytes_for(wanted, kalman.entries, sparse_) <= options_.memory &&
-           wanted * kalman.entries * static_cast<double>(kalman.rank + 1) <= options_.most_work;
-  };
-  if (moments_ && fits(attempts.front())) kept_ = std::make_unique<KeptRows<Scalar>>();
+  // What sign restarts would solve with hardly any rows more than unknowns, one start alone often will not.
+  while (!options_.sign_restarts && attempts[attempt_] < enough_with_noise) ++attempt_;
+  // Targets at the ends of a range would be taken for what they seem.
+  const bool has_range = std::isfinite(kalman.low) || std::isfinite(kalman.high);
+  if (moments_ && !has_range && can_keep(attempts[attempt_])) kept_ = std::make_unique<KeptRows<Scalar>>();
   next_turn_ = std::max<Index>(1024, 8 * static_cast<Index>(kalman.unknowns_of_row()));
 }
 
 /// Features that show themselves for the first time are given the scale of what they show.
 template <typename Scalar>
 void StreamLearner<Scalar>::meet(const Rows<Scalar>& rows) {
-  std::vector<Index> found;
-  std::vector<std::vector<double>> sizes;
-  std::vector<Index> place;
+  std::map<Index, std::vector<double>> sizes;
   for (Index i = 0; i < rows.count(); ++i)
     rows.for_each_entry(i, [&](Index j, Scalar x) {
       if (scales_[static_cast<std::size_t>(j)] > 0 || x == 0 || !(rows.weight(i) > 0)) return;
-      if (place.empty()) place.assign(scales_.size(), -1);
-      Index& at = place[static_cast<std::size_t>(j)];
-      if (at < 0) {
-        at = static_cast<Index>(found.size());
-        found.push_back(j);
-        sizes.emplace_back();
-      }
-      sizes[static_cast<std::size_t>(at)].push_back(std::abs(static_cast<double>(x)));
+      sizes[j].push_back(std::abs(static_cast<double>(x)));
     });
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const double scale = scale_of(sizes[i]);
+  for (auto& [j, found] : sizes) {
+    const double scale = scale_of(found);
     if (!is_possible<Scalar>(scale)) continue;
-    scales_[static_cast<std::size_t>(found[i])] = scale;
-    race_.for_each([&](KalmanFilter<Scalar>& filter) { filter.begin(found[i], scale); });
+    scales_[static_cast<std::size_t>(j)] = scale;
+    race_.for_each([feature = j, scale](KalmanFilter<Scalar>& filter) { filter.begin(feature, scale); });
   }
 }
 
@@ -157,6 +218,7 @@ void StreamLearner<Scalar>::grow(Index dim, Index left_dim) {
   kalman.dim = dim;
   kalman.left_dim = left_dim;
   if (moments_) moments_->grow(dim, left_dim);
+  if (search_) search_->grow(dim);
   race_.for_each([&](KalmanFilter<Scalar>& filter) {
     filter.grow(dim, left_dim);
     if (!options_.standardised) return;
@@ -249,28 +311,27 @@ void StreamLearner<Scalar>::keep(const Rows<Scalar>& rows) {
 template <typename Scalar>
 void StreamLearner<Scalar>::solve_kept_rows() {
   const KalmanOptions& kalman = options_.kalman;
-  NewtonOptions newton;
-  newton.left_dim = kalman.left_dim;
-  newton.rank = kalman.rank;
-  newton.linear = kalman.linear;
-  newton.intercept = kalman.intercept;
-  newton.positive = kalman.positive;
-  newton.diagonal = kalman.diagonal;
-  newton.seed = kalman.seed;
+  NewtonOptions newton = newton_options(kalman);
   newton.interrupted = options_.interrupted;
+  const double work_of_product =
+      static_cast<double>(kept_->count()) * kalman.entries * static_cast<double>(kalman.rank + 1);
+  const double products = (options_.most_work - work_) / work_of_product;
+  if (products < static_cast<double>(newton.most_products)) newton.most_products = static_cast<Index>(products);
   if (!options_.standardised) kept_->scale(inverse_scales());
   const Rows<Scalar> rows = kept_->view(kalman.dim);
   newton.restarts = options_.sign_restarts;
-  NewtonFit<Scalar> fit = gauss_newton(rows, newton, workers_);
+  NewtonFit<Scalar> fit = gauss_newton(rows, newton, workers_, last_fit_ ? &*last_fit_ : nullptr);
+  last_fit_ = fit.parameters;
   if (!options_.standardised) {
     kept_->scale(scales_);
     fit.parameters.scale_features(inverse_scales());
   }
   extra_row_reads_ += fit.products * rows.count();
+  work_ += static_cast<double>(fit.products) * work_of_product;
   const auto spare = static_cast<double>(rows.count() - unknowns());
   const double noise = std::max(fit.residual_squares * static_cast<double>(rows.count()) / std::max(1.0, spare), 1e-30);
   const bool worth_it = static_cast<double>(rows.count()) >= enough_with_noise * static_cast<double>(unknowns());
-  if (fit.exact || worth_it) {
+  if (fit.finite && (fit.exact || worth_it)) {
     KalmanFilter<Scalar> filter(kalman, prior_, fit.parameters, scales_, noise, rows);
     if (fit.exact) {
       race_.crown(std::move(filter), Origin::kept_rows);
@@ -281,12 +342,10 @@ void StreamLearner<Scalar>::solve_kept_rows() {
     }
   }
   ++attempt_;
-  // What sign restarts would solve with a few rows more, one start alone will not.
-  while (!options_.sign_restarts && attempt_ < attempts.size() && attempts[attempt_] < enough_with_noise) ++attempt_;
-  const bool fits =
-      attempt_ < attempts.size() && KeptRows<Scalar>::bytes_for(static_cast<double>(rows_to_keep(attempts[attempt_])),
-                                                                kalman.entries, sparse_) <= options_.memory;
-  if (fit.exact || !fits) kept_.reset();
+  if (fit.exact || attempt_ == attempts.size() || !can_keep(attempts[attempt_])) {
+    kept_.reset();
+    last_fit_.reset();
+  }
 }
 
 template <typename Scalar>
@@ -296,10 +355,22 @@ std::vector<double> StreamLearner<Scalar>::inverse_scales() const {
   return inverse;
 }
 
+/// Whether memory and patience allow it: a fit takes some hundred looks at the rows.
+template <typename Scalar>
+bool StreamLearner<Scalar>::can_keep(double attempt) const {
+  constexpr double looks = 300;
+  const auto wanted = static_cast<double>(rows_to_keep(attempt));
+  return KeptRows<Scalar>::bytes_for(wanted, options_.kalman.entries, sparse_) <= options_.memory &&
+         looks * wanted * options_.kalman.entries * static_cast<double>(options_.kalman.rank + 1) <=
+             options_.most_work - work_;
+}
+
 template <typename Scalar>
 void StreamLearner<Scalar>::stop_keeping() {
-  if (kept_ && kept_->count() >= rows_to_keep(attempts.front())) solve_kept_rows();
+  const bool is_first = !last_fit_.has_value();
+  if (kept_ && is_first && kept_->count() >= rows_to_keep(attempts.front())) solve_kept_rows();
   kept_.reset();
+  last_fit_.reset();
 }
 
 /// Losses are those of predictions within reach of the targets so far, and within their range.
@@ -359,7 +430,12 @@ std::string StreamLearner<Scalar>::story() const {
 
 template <typename Scalar>
 void StreamLearner<Scalar>::archive(Archive& archive) {
+  race_.drop_runaways();
   archive.number("rows", rows_);
+  archive.number("square_centre", options_.kalman.square_centre);
+  Index exact_rows = exact_rows_.value_or(0);
+  archive.number("exact_rows", exact_rows);
+  if (exact_rows > 0) exact_rows_ = exact_rows;
   archive.number("next_decision", next_decision_);
   archive.number("next_turn", next_turn_);
   archive.number("sparse", sparse_);

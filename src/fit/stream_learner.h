@@ -34,7 +34,7 @@ struct StreamOptions {
   std::vector<PriorShares> priors = usual_priors;  ///< starts from nothing, one for each
   bool standardised = true;    ///< features have the scale 1; else it is found from the rows that show them
   double memory = 0;           ///< bytes for rows that are kept at the start, to be solved by Gauss-Newton
-  double most_work = 1e8;      ///< numbers that one look at the kept rows may touch
+  double most_work = 2e10;     ///< numbers that all looks at the kept rows together may touch
   bool sign_restarts = false;  ///< solve them from other numbers of positive factors, too
   int threads = 0;             ///< 0: all cores
   std::function<bool()> interrupted;
@@ -62,12 +62,9 @@ class StreamLearner {
   /// Solves what was kept so far, and keeps no more.
   void stop_keeping();
 
-  [[nodiscard]] bool has_started() const { return started_; }
   [[nodiscard]] Model<Scalar> model() const { return race_.champion().model(); }
   [[nodiscard]] const KalmanFilter<Scalar>& filter() const { return race_.champion(); }
   [[nodiscard]] double noise_variance() const { return race_.champion().noise_variance(); }
-  /// Rows of the kept block, where they gave the present model exactly.
-  [[nodiscard]] std::optional<Index> exact_rows() const { return exact_rows_; }
   [[nodiscard]] Index extra_row_reads() const { return extra_row_reads_; }
 
   [[nodiscard]] std::string plan() const;   ///< one line: what it will do with such data, and why
@@ -83,6 +80,7 @@ class StreamLearner {
   void follow_moments(const Rows<Scalar>& rows, std::span<const Scalar> predictions);
   void keep(const Rows<Scalar>& rows);
   void solve_kept_rows();
+  [[nodiscard]] bool can_keep(double attempt) const;
   void decide();
   void set_bounds();
   void enter_copy_with_turned_factors();
@@ -105,6 +103,8 @@ class StreamLearner {
   Index next_decision_ = 0;
   Index next_turn_ = 0;
   std::size_t attempt_ = 0;
+  std::optional<SignedFactors<Scalar>> last_fit_;  ///< of the kept rows
+  double work_ = 0;                                ///< that looks at the kept rows have cost
   std::optional<Index> exact_rows_;
   Index extra_row_reads_ = 0;
   double target_variance_ = 1;
@@ -115,6 +115,10 @@ class StreamLearner {
   double champion_squares_ = 0;  ///< of the champion's on the same rows
   double compared_rows_ = 0;
 };
+
+/// The same shape for other solvers.
+KalmanOptions kalman_options(const MomentOptions& shape);
+NewtonOptions newton_options(const KalmanOptions& shape);
 
 /// Numbers that a model has to learn: of M, kd - k(k-1)/2 or k(d1 + d2 - k), and w, the squares and b.
 Index count_unknowns(Index dim, Index left_dim, Index rank, bool linear, Diagonal diagonal, bool intercept);

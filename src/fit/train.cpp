@@ -116,7 +116,6 @@ class Training {
       const auto next = reader.next(block);
       if (next == RowReader<Scalar>::Next::interrupted) summary_.outcome = Outcome::interrupted;
       if (next != RowReader<Scalar>::Next::block) break;
-      if (!lines_) begin(block);
       learn(block);
       if (block.ends_stretch) {
         save();
@@ -141,7 +140,6 @@ class Training {
     lines_.emplace(map.target.task, hooks_);
     summary_.task = map.target.task;
     if (!solver_) {
-      usual_length_ = median_length(block);
       const Index most_rank = block.left_dim > 0 ? std::min(block.left_dim, block.dim - block.left_dim) : block.dim;
       if (settings_.rank > most_rank) {
         // Said only where somebody asked for more.
@@ -219,12 +217,12 @@ class Training {
   }
 
   /// A range that the first rows seemed to have, but that is none.
-  void check_range(const RowBlock<Scalar>& block) {
+  void check_range(const std::vector<Scalar>& targets) {
     Target& target = file_.features.target;
     if (target.task != Task::regression || target.range_is_given || !(target.has_low() || target.has_high())) return;
     const auto low = static_cast<Scalar>(target.has_low() ? target.scaling.apply(target.low) : 0);
     const auto high = static_cast<Scalar>(target.has_high() ? target.scaling.apply(target.high) : 0);
-    if (std::none_of(block.targets.begin(), block.targets.end(),
+    if (std::none_of(targets.begin(), targets.end(),
                      [&](Scalar y) { return (target.has_low() && y < low) || (target.has_high() && y > high); }))
       return;
     target.low = Target().low;
@@ -237,11 +235,13 @@ class Training {
       require_memory(block.dim, settings_.rank, threads_, sizeof(Scalar));
       dim_ = block.dim;
     }
-    solver_->grow(block.dim, block.left_dim);
-    check_range(block);
     const std::vector<Scalar> targets = block.targets;
     const std::vector<Scalar> weights = block.weights;
+    if (!solver_) usual_length_ = median_length(block);
     tame(block);
+    if (!lines_) begin(block);
+    solver_->grow(block.dim, block.left_dim);
+    check_range(targets);
     Target& target = file_.features.target;
     // Measurements mean what they say, however far out.
     if (target.task == Task::regression && !file_.features.is_measurement())
@@ -277,7 +277,7 @@ class Training {
     file_.training = settings_.to_text();
     Archive saved;
     archive(saved);
-    file_.state = saved.arrays();
+    file_.state = saved.take();
     file_.save(options_.model_path);
   }
 
@@ -295,7 +295,7 @@ class Training {
   void finish() {
     summary_.rows = rows_of_this_run_;
     summary_.all_rows = settings_.rows;
-    summary_.row_reads = summary_.rows;
+    summary_.row_reads = summary_.rows + (solver_ ? solver_->extra_row_reads() : 0);
     if (!lines_ && summary_.outcome != Outcome::interrupted)
       throw DataError(options_.data.paths.front(), 0, 0, "there is no row in it, expected rows to learn from");
     if (lines_) {
@@ -323,7 +323,9 @@ class Training {
 
   void explain() {
     const bool constant_target = lines_->all().target_is_constant();
-    if (constant_target)
+    if (lines_->all().weight() == 0)
+      summary_.warnings.emplace_back("all rows have weight 0, so there was nothing to learn from");
+    else if (constant_target)
       summary_.warnings.emplace_back(file_.features.target.task == Task::classification
                                          ? "all rows are of one class, so the model is a constant"
                                          : "the target is the same in all rows, so the model is a constant");

@@ -60,9 +60,8 @@ class SavedText {
   }
 
   [[noreturn]] void fail(const char* name) const {
-    throw DataError(
-        path_, 0, 0,
-        std::string("training cannot go on from this model: its setting '") + name + "' is missing or damaged");
+    throw DataError(path_, 0, 0,
+                    std::string("the model is of no use for that: its setting '") + name + "' is missing or damaged");
   }
 
  private:

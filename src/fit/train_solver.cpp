@@ -30,20 +30,11 @@ MomentOptions moment_options(const TrainOptions& options, const TrainSettings& s
 }
 
 KalmanOptions kalman_options(const TrainSettings& settings, const FeatureMap& map) {
-  KalmanOptions kalman;
-  kalman.dim = map.dim();
-  kalman.left_dim = map.left_dim();
-  kalman.rank = settings.rank;
-  kalman.linear = !map.is_measurement();
-  kalman.intercept = !map.is_measurement();
-  kalman.positive = map.kind == Kind::phase;
-  kalman.amplitude = map.kind == Kind::phase;
-  kalman.diagonal = settings.diagonal.value_or(Diagonal::tied);
+  KalmanOptions kalman = kalman_options(moment_options(TrainOptions(), settings, map));
   kalman.task = map.target.task;
   if (map.target.has_low()) kalman.low = map.target.scaling.apply(map.target.low);
   if (map.target.has_high()) kalman.high = map.target.scaling.apply(map.target.high);
   kalman.half_life = static_cast<double>(settings.half_life);
-  kalman.seed = settings.seed;
   return kalman;
 }
 
@@ -166,6 +157,7 @@ class KalmanTraining : public TrainSolver<Scalar> {
   [[nodiscard]] std::string plan() const override { return "kalman: " + learner_.plan(); }
   [[nodiscard]] std::string story() const override { return learner_.story(); }
   [[nodiscard]] double noise() const override { return std::sqrt(learner_.noise_variance()); }
+  [[nodiscard]] Index extra_row_reads() const override { return learner_.extra_row_reads(); }
 
  private:
   StreamLearner<Scalar> learner_;
@@ -196,15 +188,14 @@ bool moments_carry_signal(const RowBlock<Scalar>& first, Task task) {
   return task == Task::regression && (first.dense || is_full(first, [](Scalar) { return true; }));
 }
 
-template <typename Scalar>
-StreamOptions stream_options(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map,
-                             const RowBlock<Scalar>* first) {
+StreamOptions stream_options(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map) {
   StreamOptions stream;
   stream.kalman = kalman_options(settings, map);
-  if (first != nullptr && first->dense) stream.kalman.square_centre = 1;
   if (settings.watches_moments) stream.moment = moment_options(options, settings, map);
   stream.batch = settings.batch;
   stream.standardised = map.format != Format::libsvm && !map.is_measurement();
+  // Every row has every feature, and their squares have mean 1.
+  if (stream.standardised && map.is_dense()) stream.kalman.square_centre = 1;
   stream.memory = settings.solver == Solver::automatic ? options.memory : 0;
   stream.sign_restarts = map.kind == Kind::sensing;
   stream.threads = options.threads;
@@ -218,7 +209,7 @@ std::unique_ptr<TrainSolver<Scalar>> make_train_solver(const TrainOptions& optio
   if (settings.solver == Solver::moment)
     return std::make_unique<MomentTraining<Scalar>>(moment_options(options, settings, map), settings.batch,
                                                     map.target.task);
-  StreamOptions stream = stream_options(options, settings, map, first);
+  StreamOptions stream = stream_options(options, settings, map);
   stream.interrupted = interrupted;
   auto training = std::make_unique<KalmanTraining<Scalar>>(std::move(stream));
   if (first != nullptr) training->start(first->view());
@@ -248,10 +239,6 @@ template std::unique_ptr<TrainSolver<double>> make_train_solver(const TrainOptio
                                                                 const std::function<bool()>&);
 template Diagonal usual_diagonal(const FeatureMap&, const RowBlock<float>&);
 template Diagonal usual_diagonal(const FeatureMap&, const RowBlock<double>&);
-template StreamOptions stream_options(const TrainOptions&, const TrainSettings&, const FeatureMap&,
-                                      const RowBlock<float>*);
-template StreamOptions stream_options(const TrainOptions&, const TrainSettings&, const FeatureMap&,
-                                      const RowBlock<double>*);
 template bool moments_carry_signal(const RowBlock<float>&, Task);
 template bool moments_carry_signal(const RowBlock<double>&, Task);
 

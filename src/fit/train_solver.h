@@ -38,6 +38,7 @@ class TrainSolver {
   [[nodiscard]] virtual std::string story() const = 0;  ///< one line: where the model comes from
   /// The standard deviation of what it cannot explain, of scaled targets; 0: it does not know.
   [[nodiscard]] virtual double noise() const { return 0; }
+  [[nodiscard]] virtual Index extra_row_reads() const { return 0; }  ///< beyond one look at each row
 };
 
 /// `first`: the first rows, which decide about the start; nothing where a state will be loaded.
@@ -55,9 +56,7 @@ template <typename Scalar>
 bool moments_carry_signal(const RowBlock<Scalar>& first, Task task);
 
 /// How the Kalman solver learns such data.
-template <typename Scalar>
-StreamOptions stream_options(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map,
-                             const RowBlock<Scalar>* first);
+StreamOptions stream_options(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map);
 
 /// The means and variances that a Kalman solver left in a model file. Throws std::invalid_argument where there are
 /// none.

@@ -160,15 +160,14 @@ std::optional<KalmanFilter<Scalar>> KalmanFilter<Scalar>::with_weak_factors_turn
   return copy;
 }
 
-/// One feature: theta += P g gain and P -= (P g)^2 shrink for the row `from`, where it has the value x; then its part
-/// in the sums for the row `to`, where it has the value to_x. Either half alone, or both in one look at its numbers.
+/// One feature, whose numbers begin at A and which belongs to the side whose sums begin at `side`: theta += P g gain
+/// and P -= (P g)^2 shrink for the row `from`, where it has the value x; then its part in the sums for the row `to`,
+/// where it has the value to_x. Either half alone, or both in one look at its numbers.
 template <typename Scalar>
-template <bool untied, bool moves, bool looks>
-inline void KalmanFilter<Scalar>::pass(Index j, Scalar x, const Step& step, Scalar to_x, Row& to) {
+template <bool untied, bool moves, bool looks, typename Number>
+inline void KalmanFilter<Scalar>::pass(Number* A, Index side, Scalar x, const Step& step, Scalar to_x, Row& to) const {
   using Four = Lanes<Scalar>;
-  Scalar* A = record(j);
-  Scalar* P = A + width_;
-  const Index side = side_of(j) * width_;
+  Number* P = A + width_;
   const Scalar* signs = signs_.data();
   const Four two(Scalar(2));
   const Four four_x(x);
@@ -207,7 +206,7 @@ inline void KalmanFilter<Scalar>::pass(Index j, Scalar x, const Step& step, Scal
     }
   }
   const auto centre = static_cast<Scalar>(options_.square_centre);
-  const auto with = [&](Scalar* parameter, Scalar g, Scalar to_g) {
+  const auto with = [&](Number* parameter, Scalar g, Scalar to_g) {
     if constexpr (moves) {
       const Scalar Pg = parameter[1] * g;
       parameter[0] += Pg * step.gain;
@@ -226,9 +225,8 @@ template <typename Scalar>
 template <bool untied>
 void KalmanFilter<Scalar>::look(const Rows<Scalar>& rows, Index i, Row& row) const {
   row.clear();
-  // A pass that only looks changes nothing.
-  auto& self = const_cast<KalmanFilter&>(*this);
-  rows.for_each_entry(i, [&](Index j, Scalar x) { self.template pass<untied, false, true>(j, 0, {}, x, row); });
+  rows.for_each_entry(
+      i, [&](Index j, Scalar x) { pass<untied, false, true>(record(j), side_of(j) * width_, 0, {}, x, row); });
 }
 
 /// Prediction, slopes and variance, from the sums over the row's entries.
@@ -275,13 +273,14 @@ void KalmanFilter<Scalar>::move_intercept(const Step& step) {
 template <typename Scalar>
 void KalmanFilter<Scalar>::forget(const Rows<Scalar>& rows, Index i) {
   const auto faded = [](auto variance, double growth, double most) {
-    return static_cast<decltype(variance)>(std::min(static_cast<double>(variance) * growth, most));
+    return variance > 0 ? static_cast<decltype(variance)>(std::min(static_cast<double>(variance) * growth, most))
+                        : variance;
   };
-  if (intercept_variance_ > 0)
-    intercept_variance_ = faded(intercept_variance_, std::exp2(1 / options_.half_life), prior_.intercept);
+  const auto growth_over = [&](double time) { return std::exp2(std::min(time / options_.half_life, 1000.0)); };
+  if (intercept_variance_ > 0) intercept_variance_ = faded(intercept_variance_, growth_over(1), prior_.intercept);
   rows.for_each_entry(i, [&](Index j, Scalar) {
     double& last = last_seen_[static_cast<std::size_t>(j)];
-    const double growth = std::exp2((rows_ - last) / options_.half_life);
+    const double growth = growth_over(rows_ - last);
     last = rows_;
     Scalar* feature = record(j);
     const double per_square = 1 / std::pow(static_cast<double>(feature[scale_at()]), 2);
@@ -310,7 +309,7 @@ std::optional<typename KalmanFilter<Scalar>::Step> KalmanFilter<Scalar>::step_fo
   if (says_nothing) return std::nullopt;
   const double residual = y - row.prediction;
   const double all = noise_.value() / weight + row.variance;
-  noise_.observe(weight * residual * residual, weight * row.variance);
+  noise_.observe(residual * residual, row.variance);
   return Step{row.slope.data(), static_cast<Scalar>(residual / all), static_cast<Scalar>(1 / all)};
 }
 
@@ -337,15 +336,15 @@ DYAD_WIDE_VECTORS void KalmanFilter<Scalar>::learn_all(const Rows<Scalar>& rows,
       next.clear();
       const Scalar* x = rows.row(i);
       const Scalar* to_x = rows.row(i + 1);
-      for (Index j = 0; j < options_.dim; ++j) pass<untied, true, true>(j, x[j], *step, to_x[j], next);
+      for (Index j = 0; j < options_.dim; ++j)
+        pass<untied, true, true>(record(j), side_of(j) * width_, x[j], *step, to_x[j], next);
       has_looked = true;
     } else {
-      rows.for_each_entry(i, [&](Index j, Scalar x) { pass<untied, true, false>(j, x, *step, 0, next); });
+      rows.for_each_entry(
+          i, [&](Index j, Scalar x) { pass<untied, true, false>(record(j), side_of(j) * width_, x, *step, 0, next); });
     }
     if (options_.task == Task::regression) {
-      const auto weight = static_cast<double>(rows.weight(i));
-      const double squared = weight * std::pow(static_cast<double>(target) - row.prediction, 2);
-      if (is_lost(squared, noise + weight * row.variance)) {
+      if (is_lost(std::pow(static_cast<double>(target) - row.prediction, 2), noise + row.variance)) {
         begin_again();
         has_looked = false;
       }

@@ -28,7 +28,9 @@ class KalmanFilter : private Posterior<Scalar> {
                std::span<const double> scales, double noise, const Rows<Scalar>& rows);
 
   using Base::begin;
+  using Base::bytes;
   using Base::grow;
+  using Base::is_finite;
 
   /// Learns the rows one after the other, and writes what each was predicted to be before it was learned.
   void learn(const Rows<Scalar>& rows, std::span<Scalar> predictions);
@@ -75,8 +77,8 @@ class KalmanFilter : private Posterior<Scalar> {
   template <bool untied>
   void look(const Rows<Scalar>& rows, Index i, Row& row) const;
   void finish_look(Row& row, std::optional<Scalar> target) const;
-  template <bool untied, bool moves, bool looks>
-  void pass(Index j, Scalar x, const Step& step, Scalar to_x, Row& to);
+  template <bool untied, bool moves, bool looks, typename Number>
+  void pass(Number* A, Index side, Scalar x, const Step& step, Scalar to_x, Row& to) const;
   [[nodiscard]] std::optional<Step> step_for(const Row& row, Scalar target, Scalar row_weight);
   void move_intercept(const Step& step);
   template <bool untied>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "base/archive.h"
 
@@ -41,6 +42,7 @@ class NoiseTracker {
     archive.number("unknowns", unknowns_);
     archive.number("rows", rows_);
     archive.number("since_fall", since_fall_);
+    if (!(value_ >= 0 && unknowns_ >= 1)) throw std::runtime_error("the training state has a noise that cannot be");
   }
 
  private:

@@ -8,9 +8,21 @@
 namespace dyad {
 
 template <typename Scalar>
-PhaseSearch<Scalar>::PhaseSearch(Index dim, std::uint64_t seed) : dim_(dim), losses_(Vector<double>::Zero(searchers)) {
+PhaseSearch<Scalar>::PhaseSearch(Index dim, std::uint64_t seed)
+    : dim_(dim), seed_(seed), losses_(Vector<double>::Zero(searchers)) {
   Random random(seed, start_stream);
   Z_ = random_normal<Scalar>(random, dim, searchers) / std::sqrt(static_cast<Scalar>(dim));
+}
+
+template <typename Scalar>
+void PhaseSearch<Scalar>::grow(Index dim) {
+  if (dim <= dim_) return;
+  Random random(seed_, start_stream - static_cast<std::uint64_t>(dim));
+  const Scalar size = Z_.norm() / std::sqrt(static_cast<Scalar>(dim_ * searchers));
+  Tall<Scalar> grown(dim, searchers);
+  grown << Z_, size * random_normal<Scalar>(random, dim - dim_, searchers);
+  Z_ = std::move(grown);
+  dim_ = dim;
 }
 
 template <typename Scalar>

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include <dyad/model.h>
 
 #include "base/archive.h"
@@ -17,6 +19,9 @@ class PhaseSearch {
 
   void learn(const Rows<Scalar>& rows);
 
+  /// New features at the end.
+  void grow(Index dim);
+
   /// Whether the best is worth going on from.
   [[nodiscard]] bool is_done() const;
   [[nodiscard]] Model<Scalar> best() const;
@@ -28,6 +33,7 @@ class PhaseSearch {
   static constexpr Index searchers = 8;
 
   Index dim_;
+  std::uint64_t seed_;
   Tall<Scalar> Z_;
   Vector<double> losses_;  ///< recent mean squares of y - (z'x)^2
   double rows_ = 0;

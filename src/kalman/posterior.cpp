@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "base/random.h"
 
@@ -124,6 +125,12 @@ SignedFactors<Scalar> Posterior<Scalar>::parameters() const {
 }
 
 template <typename Scalar>
+bool Posterior<Scalar>::is_finite() const {
+  return std::isfinite(intercept_) && std::isfinite(intercept_variance_) &&
+         std::all_of(records_.begin(), records_.end(), [](Scalar number) { return std::isfinite(number); });
+}
+
+template <typename Scalar>
 std::vector<double> Posterior<Scalar>::scales() const {
   std::vector<double> result(static_cast<std::size_t>(options_.dim));
   for (Index j = 0; j < options_.dim; ++j)
@@ -143,8 +150,48 @@ void Posterior<Scalar>::archive(Archive& archive) {
   archive.number("prior_squares", prior_.squares);
   archive.number("prior_factors", prior_.factors);
   archive.vector("signs", signs_, width_);
-  archive.vector("features", records_, options_.dim * stride_);
+  if (!(intercept_variance_ >= 0)) throw std::runtime_error("the training state has a variance below 0");
+  archive_features(archive);
   if (options_.half_life > 0) archive.vector("last_seen", last_seen_, options_.dim);
+}
+
+/// Only features that are there, and of each only its numbers.
+template <typename Scalar>
+void Posterior<Scalar>::archive_features(Archive& archive) {
+  const Index numbers = 2 * options_.rank + linear_numbers;
+  std::vector<double> places;
+  std::vector<Scalar> values;
+  const auto visit = [&](Index j, auto&& each) {
+    Scalar* feature = record(j);
+    for (Index c = 0; c < options_.rank; ++c) each(feature[c]);
+    for (Index c = 0; c < options_.rank; ++c) each(feature[width_ + c]);
+    for (Index i = 0; i < linear_numbers; ++i) each(feature[weight_at() + i]);
+  };
+  if (!archive.is_loading())
+    for (Index j = 0; j < options_.dim; ++j) {
+      if (!(record(j)[scale_at()] > 0)) continue;
+      places.push_back(static_cast<double>(j));
+      visit(j, [&](Scalar value) { values.push_back(value); });
+    }
+  auto count = static_cast<Index>(places.size());
+  archive.number("feature_count", count);
+  if (count < 0 || count > options_.dim)
+    throw std::runtime_error("the training state has more features than the model");
+  archive.vector("feature_places", places, count);
+  archive.vector("features", values, count * numbers);
+  if (!archive.is_loading()) return;
+  std::fill(records_.begin(), records_.end(), Scalar(0));
+  std::size_t next = 0;
+  for (const double place : places) {
+    if (!(place >= 0 && place < static_cast<double>(options_.dim)))
+      throw std::runtime_error("the training state has a feature that the model has not");
+    const auto j = static_cast<Index>(place);
+    visit(j, [&](Scalar& value) { value = values[next++]; });
+    const Scalar* feature = record(j);
+    const bool is_possible = std::all_of(feature + width_, feature + 2 * width_, [](Scalar p) { return p >= 0; }) &&
+                             feature[weight_at() + 1] >= 0 && feature[square_at() + 1] >= 0 && feature[scale_at()] > 0;
+    if (!is_possible) throw std::runtime_error("the training state has a variance below 0");
+  }
 }
 
 template class Posterior<float>;

@@ -59,6 +59,8 @@ class Posterior {
   void grow(Index dim, Index left_dim);
 
   [[nodiscard]] SignedFactors<Scalar> parameters() const;
+  [[nodiscard]] bool is_finite() const;
+  [[nodiscard]] double bytes() const { return static_cast<double>(records_.size() * sizeof(Scalar)); }
   void archive(Archive& archive);
 
  protected:
@@ -70,6 +72,7 @@ class Posterior {
   [[nodiscard]] Index side_of(Index j) const { return options_.left_dim > 0 && j >= options_.left_dim ? 1 : 0; }
   [[nodiscard]] std::vector<double> scales() const;
 
+  void archive_features(Archive& archive);
   void set(const SignedFactors<Scalar>& means);
   void set_scales(std::span<const double> all);
   void set_variances(Index j, const Prior& prior);

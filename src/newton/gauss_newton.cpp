@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "newton/jacobian.h"
@@ -38,7 +39,8 @@ class Descent {
     double damping = 1e-2;
     int stalled = 0;
     constexpr int most_steps = 60;
-    while (fit.steps < most_steps && stalled < 3 && cost_ > smallest() && !interrupted()) {
+    while (fit.steps < most_steps && stalled < 3 && cost_ > smallest() && J_.products() < options_.most_products &&
+           !interrupted()) {
       ++fit.steps;
       J_.move_to(parameters_);
       const Direction<Scalar> t = solve(damping);
@@ -63,13 +65,15 @@ class Descent {
     fit.parameters = parameters_;
     fit.residual_squares = cost_;
     fit.exact = cost_ <= exact_ratio * spread_;
+    fit.finite = std::isfinite(cost_);
     fit.products = J_.products() - products_before;
     return fit;
   }
 
  private:
   static constexpr double epsilon = std::numeric_limits<Scalar>::epsilon();
-  static constexpr double exact_ratio = 1e2 * epsilon;  ///< of squares: without noise a fit gets there, or nowhere near
+  /// Of squares: without noise a fit gets there, or nowhere near.
+  static constexpr double exact_ratio = std::is_same_v<Scalar, float> ? 1e-9 : 1e-14;
   static constexpr double least_progress = 1e-3;
 
   [[nodiscard]] static double dot(const Vector<Scalar>& a, const Vector<Scalar>& b) {
@@ -107,7 +111,7 @@ class Descent {
     double rz = rest.dot(z);
     const double enough = rz * std::pow(std::min(0.1, std::sqrt(cost_ / spread_)), 2);
     constexpr int most_products = 200;
-    for (int i = 0; i < most_products && rz > enough && rz > 0; ++i) {
+    for (int i = 0; i < most_products && rz > enough && rz > 0 && J_.products() < options_.most_products; ++i) {
       const Vector<Scalar> Jd = J_.times(direction);
       Direction<Scalar> Hd = J_.transposed_times(weight_.cwiseProduct(Jd));
       Hd.add(Scalar(1), scaled(direction, static_cast<Scalar>(damping), false));
@@ -161,10 +165,13 @@ std::vector<Index> sign_counts(const NewtonOptions& options, Index own) {
 }  // namespace
 
 template <typename Scalar>
-NewtonFit<Scalar> gauss_newton(const Rows<Scalar>& rows, const NewtonOptions& options, Workers& workers) {
-  const MomentStart<Scalar> moments = moment_start(rows, options, workers);
+NewtonFit<Scalar> gauss_newton(const Rows<Scalar>& rows, const NewtonOptions& options, Workers& workers,
+                               const SignedFactors<Scalar>* known) {
   Descent<Scalar> descent(rows, options, workers);
   NewtonFit<Scalar> best;
+  if (known != nullptr) best = descent.run(*known);
+  if (best.exact || (known != nullptr && !options.restarts)) return best;
+  const MomentStart<Scalar> moments = moment_start(rows, options, workers);
   for (const Index positive : sign_counts(options, moments.positive_count(options.rank))) {
     NewtonFit<Scalar> fit = descent.run(moments.take(options, positive));
     fit.starts += best.starts;
@@ -185,7 +192,8 @@ NewtonFit<Scalar> gauss_newton(const Rows<Scalar>& rows, const NewtonOptions& op
 
 template struct NewtonFit<float>;
 template struct NewtonFit<double>;
-template NewtonFit<float> gauss_newton(const Rows<float>&, const NewtonOptions&, Workers&);
-template NewtonFit<double> gauss_newton(const Rows<double>&, const NewtonOptions&, Workers&);
+template NewtonFit<float> gauss_newton(const Rows<float>&, const NewtonOptions&, Workers&, const SignedFactors<float>*);
+template NewtonFit<double> gauss_newton(const Rows<double>&, const NewtonOptions&, Workers&,
+                                        const SignedFactors<double>*);
 
 }  // namespace dyad

@@ -8,22 +8,29 @@
 
 namespace dyad {
 
-/// Rows that are worth a second look, copied in the layout in which they came.
+/// Rows that are worth a second look, those without weight left out, copied in the layout of the first of them.
 template <typename Scalar>
 class KeptRows {
  public:
   void append(const Rows<Scalar>& rows) {
     if (count_ == 0) sparse_ = rows.is_sparse();
     for (Index i = 0; i < rows.count(); ++i) {
+      if (!(rows.weight(i) > 0)) continue;
+      const std::size_t begin = values_.size();
+      if (!sparse_) values_.resize(begin + static_cast<std::size_t>(rows.dim()));
       rows.for_each_entry(i, [&](Index j, Scalar x) {
-        if (sparse_) columns_.push_back(static_cast<std::int32_t>(j));
-        values_.push_back(x);
+        if (!sparse_) {
+          values_[begin + static_cast<std::size_t>(j)] = x;
+        } else if (x != 0) {
+          columns_.push_back(static_cast<std::int32_t>(j));
+          values_.push_back(x);
+        }
       });
       if (sparse_) offsets_.push_back(static_cast<Index>(values_.size()));
       weights_.push_back(rows.weight(i));
+      targets_.push_back(rows.targets()[static_cast<std::size_t>(i)]);
+      ++count_;
     }
-    targets_.insert(targets_.end(), rows.targets().begin(), rows.targets().end());
-    count_ += rows.count();
   }
 
   /// Multiplies each feature by its factor.

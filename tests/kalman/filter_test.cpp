@@ -89,7 +89,7 @@ TEST(KalmanFilter, VarianceIsThatOfTheSlopes) {
     const double prediction = predict(state, variance);
     double expected = state.at("intercept_variance")[0];
     const std::vector<double>& numbers = state.at("features");
-    const std::size_t width = 4;  // the rank, 3, in full vectors
+    const std::size_t width = 3;
     const std::size_t stride = numbers.size() / 7;
     for (std::size_t j = 0; j < 7; ++j) {
       std::vector<std::pair<std::size_t, std::size_t>> mean_and_variance;
@@ -116,7 +116,7 @@ TEST(KalmanFilter, OneParameterIsLinearRegression) {
   const OwnedRows<double> row(Tall<double>::Constant(1, 1, 3), {4});
   learn(filter, row.dense());
   const auto state = state_of(filter);
-  const std::size_t at = 8;
+  const std::size_t at = 2;  // behind the factor and its variance
   const double precision = 1 / 2.0 + 9 / 0.5;
   EXPECT_NEAR(state.at("features")[at + 1], 1 / precision, 1e-12);
   EXPECT_NEAR(state.at("features")[at], 3 * 4 / 0.5 / precision, 1e-12);
@@ -266,7 +266,7 @@ TEST(KalmanFilter, ForgettingFollowsAndNeverKnowsLessThanBefore) {
   EXPECT_LT(squares[1], 0.5 * squares[0]);
   const auto state = state_of(forgetful);
   const std::vector<double>& numbers = state.at("features");
-  for (std::size_t j = 0; j < 4; ++j) EXPECT_LE(numbers[j * numbers.size() / 4 + 9], 1);
+  for (std::size_t j = 0; j < 4; ++j) EXPECT_LE(numbers[j * numbers.size() / 4 + 3], 1);
 }
 
 TEST(KalmanFilter, GrowsWithoutChangingWhatItKnows) {
