@@ -197,8 +197,28 @@ void StreamLearner<Scalar>::meet(const Rows<Scalar>& rows) {
       if (scales_[static_cast<std::size_t>(j)] > 0 || x == 0 || !(rows.weight(i) > 0)) return;
       sizes[j].push_back(std::abs(static_cast<double>(x)));
     });
+  // A single value may be next to nothing, and a scale that is far too small does harm: few values count together with
+  // what is typical.
+  constexpr std::size_t enough = 20;
+  constexpr double doubt = 4;
+  std::map<Index, double> found_scales;
+  std::vector<double> sure;
   for (auto& [j, found] : sizes) {
-    const double scale = scale_of(found);
+    found_scales[j] = scale_of(found);
+    if (found.size() >= enough) sure.push_back(found_scales[j]);
+  }
+  if (sure.empty() && !(typical_scale_ > 0))
+    for (const auto& [j, scale] : found_scales) sure.push_back(scale);
+  if (!sure.empty()) {
+    const auto middle = sure.begin() + static_cast<std::ptrdiff_t>(sure.size() / 2);
+    std::nth_element(sure.begin(), middle, sure.end());
+    typical_scale_ = *middle;
+  }
+  for (const auto& [j, found] : sizes) {
+    const auto count = static_cast<double>(found.size());
+    double scale = found_scales[j];
+    if (found.size() < enough)
+      scale = std::sqrt((count * scale * scale + doubt * typical_scale_ * typical_scale_) / (count + doubt));
     if (!is_possible<Scalar>(scale)) continue;
     scales_[static_cast<std::size_t>(j)] = scale;
     race_.for_each([feature = j, scale](KalmanFilter<Scalar>& filter) { filter.begin(feature, scale); });
@@ -448,6 +468,7 @@ void StreamLearner<Scalar>::archive(Archive& archive) {
   archive.number("prior_squares", prior_.squares);
   archive.number("prior_factors", prior_.factors);
   archive.vector("scales", scales_, options_.kalman.dim);
+  archive.number("typical_scale", typical_scale_);
   archive.number("moment_steps", moment_steps_);
   archive.number("moment_squares", moment_squares_);
   archive.number("champion_squares", champion_squares_);

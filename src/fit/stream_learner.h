@@ -97,6 +97,7 @@ class StreamLearner {
   std::unique_ptr<KeptRows<Scalar>> kept_;
   Prior prior_;                 ///< the middle of the race
   std::vector<double> scales_;  ///< of features that have shown themselves; else 0
+  double typical_scale_ = 0;
   bool started_ = false;
   bool sparse_ = false;
   Index rows_ = 0;
