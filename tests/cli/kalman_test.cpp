@@ -97,6 +97,91 @@ TEST_F(KalmanCommand, ResumesToTheByteWhateverItDoes) {
   }
 }
 
+TEST_F(KalmanCommand, ResumesDenseRowsToTheByte) {
+  ASSERT_EQ(run_dyad("simulate gfm --dim 6 --rank 2 --noise 0.3 --rows 6000 --quiet -o " + path("all.csv")).exit_code,
+            0);
+  const std::string text = content(path("all.csv"));
+  const std::size_t header_end = text.find('\n') + 1;
+  std::size_t middle = header_end;
+  for (int i = 0; i < 3000; ++i) middle = text.find('\n', middle) + 1;
+  const std::string first = write("first.csv", text.substr(0, middle));
+  const std::string second = write("second.csv", text.substr(0, header_end) + text.substr(middle));
+  for (const char* extra : {"", " --memory 0 --rank 4", " --forget 500 --diagonal tied"}) {
+    const std::string options = " --quiet --target y" + std::string(extra) + " -m ";
+    ASSERT_EQ(run_dyad("train " + first + options + path("halves.dyad")).exit_code, 0);
+    ASSERT_EQ(run_dyad("train " + second + " --quiet --resume -m " + path("halves.dyad")).exit_code, 0);
+    ASSERT_EQ(
+        run_dyad("train " + path("all.csv") + options + path("whole.dyad") + " --checkpoint-every 3000").exit_code, 0);
+    EXPECT_TRUE(content(path("halves.dyad")) == content(path("whole.dyad"))) << extra;
+  }
+}
+
+TEST_F(KalmanCommand, WildFirstRowsDoNotSpoilTheRest) {
+  std::mt19937 random(1);
+  std::normal_distribution<> normal;
+  for (const std::string wild : {"features", "targets"}) {
+    std::ostringstream text;
+    for (int i = 0; i < 8000; ++i) {
+      const int user = static_cast<int>(random() % 30);
+      const int item = static_cast<int>(random() % 20);
+      const double y = user % 3 - item % 4 + (user % 2 == item % 2 ? 1 : -1) + 0.1 * normal(random);
+      text << (wild == "targets" && i == 5 ? 1e9 : y) << ' ' << user << ":1 " << 30 + item << ':'
+           << (wild == "features" && i == 5 ? "1e9" : "1") << '\n';
+    }
+    const std::string rows = write("rows.svm", text.str());
+    EXPECT_GT(run_json("train " + rows + " -m " + path("m.dyad")).at("metrics").at("r2"), 0.95) << wild;
+  }
+}
+
+TEST_F(KalmanCommand, FeaturesMayComeAndGo) {
+  std::mt19937 random(1);
+  std::normal_distribution<> normal;
+  std::ostringstream text;
+  for (int i = 0; i < 9000; ++i) {
+    // Full rows at first, then ever more features and few of them at a time.
+    const int features = i < 4200 ? 10 : 40;
+    double sum = 0;
+    std::ostringstream entries;
+    for (int j = 1; j <= features; ++j) {
+      if (i >= 4200 && random() % 4 != 0) continue;
+      const double x = normal(random);
+      sum += x * (j % 3 - 1);
+      entries << ' ' << j << ':' << x;
+    }
+    text << sum * sum << entries.str() << '\n';
+  }
+  const std::string rows = write("rows.svm", text.str());
+  for (const char* kind : {"gfm", "phase", "sensing", "bilinear --right 6-"}) {
+    const std::string options = std::string(" --kind ") + kind + " -m " + path("m.dyad");
+    const json trained = run_json("train " + rows + options);
+    EXPECT_TRUE(trained.at("metrics").at("rmse").is_number()) << kind;
+    EXPECT_EQ(run_dyad("train --quiet " + rows + " --resume -m " + path("m.dyad")).exit_code, 0) << kind;
+    EXPECT_EQ(run_dyad("predict --std --quiet " + rows + " -m " + path("m.dyad")).exit_code, 0) << kind;
+  }
+}
+
+TEST_F(KalmanCommand, WhatIsSavedCanBeUsed) {
+  // Nothing of weight at first; a category that is away for thousands of half-lives; single precision at any rank.
+  std::ostringstream text;
+  text << "a,b,w,y\n";
+  std::mt19937 random(1);
+  std::normal_distribution<> normal;
+  for (int i = 0; i < 6000; ++i) {
+    const double a = normal(random);
+    text << a << ',' << (i == 3 || i == 5500 ? "rare" : "usual") << ',' << (i < 600 ? 0 : 1) << ',' << 2 * a << '\n';
+  }
+  const std::string rows = write("rows.csv", text.str());
+  for (const char* extra :
+       {" --weight w", " --forget 1", " --precision single", " --weight w --precision single --rank 3",
+        " --precision single --categorical b --diagonal free"}) {
+    ASSERT_EQ(run_dyad("train --quiet " + rows + " --target y -m " + path("m.dyad") + extra).exit_code, 0) << extra;
+    EXPECT_EQ(run_dyad("train --quiet " + rows + " --resume -m " + path("m.dyad")).exit_code, 0) << extra;
+    const Result predicted = run_dyad("predict --quiet --std " + rows + " -m " + path("m.dyad"));
+    EXPECT_EQ(predicted.exit_code, 0) << extra << predicted.err;
+    EXPECT_EQ(predicted.out.find("nan"), std::string::npos);
+  }
+}
+
 TEST_F(KalmanCommand, ResumingChecksTheSolversOptions) {
   const std::string rows = write("rows.csv", houses(500, 1));
   const std::string model = path("m.dyad");
@@ -142,6 +227,10 @@ TEST_F(KalmanCommand, FindsARangeAndKeepsWithinIt) {
   const Result outside = run_dyad("train --quiet " + rows + " --target score --range 0,5 -m " + path("m.dyad"));
   EXPECT_EQ(outside.exit_code, 3);
   EXPECT_NE(outside.err.find("outside of the range"), std::string::npos) << outside.err;
+  // What is measured may lie anywhere.
+  ASSERT_EQ(run_dyad("train --quiet " + rows + " --target score --range 0,10 -m " + path("m.dyad")).exit_code, 0);
+  const std::string beyond = write("beyond.csv", "x1,x2,score\n1,2,11\n");
+  EXPECT_EQ(run_dyad("evaluate --quiet -m " + path("m.dyad") + " " + beyond).exit_code, 0);
   for (const char* wrong : {"--range 5,5", "--range 5,1", "--range 1", "--range a,b", "--range 0,1 --solver moment",
                             "--range 0,1 --task classification"})
     EXPECT_EQ(run_dyad("train --quiet " + rows + " --target score -m " + path("m.dyad") + " " + wrong).exit_code, 2)

@@ -28,6 +28,17 @@ TEST(PhaseSearch, ComesCloseFromAnySeed) {
   }
 }
 
+TEST(PhaseSearch, Grows) {
+  PhaseSearch<double> search(5, 1);
+  const auto narrow = random_rows<double>(50, 5, 1);
+  search.learn(narrow.dense());
+  search.grow(9);
+  const auto wide = random_rows<double>(50, 9, 2);
+  search.learn(wide.dense());
+  EXPECT_EQ(search.best().dim(), 9);
+  EXPECT_TRUE(search.best().is_finite());
+}
+
 TEST(PhaseSearch, GoesOnFromItsArchive) {
   const auto rows = random_rows<double>(100, 10, 1);
   PhaseSearch<double> search(10, 1);
