@@ -89,7 +89,7 @@ Losses run(const FeatureMap& map, const std::vector<RowBlock<double>>& train, co
   StreamOptions options = stream_options(TrainOptions(), settings, map);
   if (prior) {
     options.priors = {*prior};
-    options.memory = 0;
+    options.keep.memory = 0;
   }
   options.kalman.dim = train.front().dim;
   StreamLearner<double> learner(options);

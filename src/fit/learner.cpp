@@ -39,8 +39,8 @@ StreamOptions stream_options(const LearnerOptions& options) {
   }
   kalman.half_life = options.half_life;
   stream.standardised = false;
-  stream.memory = options.memory;
-  stream.sign_restarts = options.kind == Kind::sensing;
+  stream.keep.memory = options.memory;
+  stream.keep.sign_restarts = options.kind == Kind::sensing;
   stream.threads = options.threads;
   return stream;
 }

@@ -259,11 +259,11 @@ class Recovery {
     stream.batch = options_.batch_rows();
     stream.features_are_independent = true;
     stream.priors = {usual_priors.front()};
-    stream.memory = options_.chosen_solver() == Solver::kalman ? 0 : options_.memory;
-    stream.sign_restarts = true;
-    stream.most_work = std::numeric_limits<double>::infinity();
+    stream.keep.memory = options_.chosen_solver() == Solver::kalman ? 0 : options_.memory;
+    stream.keep.sign_restarts = true;
+    stream.keep.most_work = std::numeric_limits<double>::infinity();
     stream.threads = options_.threads;
-    stream.interrupted = hooks_.interrupted;
+    stream.keep.interrupted = hooks_.interrupted;
     return stream;
   }
 
@@ -301,10 +301,7 @@ Index RecoverOptions::batch_rows() const {
 
 Index RecoverOptions::row_budget() const { return rows.value_or(std::max(1000 * problem.kd(), 60 * batch_rows())); }
 
-Index RecoverOptions::unknowns() const {
-  return count_unknowns(problem.total_dim(), problem.left_dim(), problem.rank, problem.has_weights(), problem.diagonal,
-                        problem.intercept.has_value());
-}
+Index RecoverOptions::unknowns() const { return count_unknowns(kalman_options(moment_options(*this))); }
 
 void RecoverOptions::validate() const {
   problem.validate();

@@ -1,30 +1,19 @@
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/workers.h"
+#include "fit/feature_scales.h"
+#include "fit/first_look.h"
+#include "fit/kept_start.h"
 #include "fit/race.h"
-#include "kalman/filter.h"
 #include "kalman/phase_search.h"
 #include "moment/learner.h"
-#include "newton/gauss_newton.h"
-#include "rows/kept_rows.h"
 
 namespace dyad {
-
-/// Shares of the targets' variance that the weights and the interactions may explain before any data: a prior.
-struct PriorShares {
-  double weights = 0;
-  double factors = 0;
-};
-
-/// What to race, the likeliest first; the last one allows hardly more than the mean of the targets.
-inline const std::vector<PriorShares> usual_priors{{0.5, 0.03}, {0.5, 0.5},   {1.5, 0.03}, {1.5, 0.5},    {5, 0.03},
-                                                   {5, 0.5},    {0.15, 0.03}, {0.15, 0.5}, {0.01, 0.0001}};
 
 struct StreamOptions {
   KalmanOptions kalman;
@@ -32,12 +21,9 @@ struct StreamOptions {
   std::optional<Index> batch;             ///< of the moments, unless the usual
   bool features_are_independent = false;  ///< so that every step of the moments can be taken whole
   std::vector<PriorShares> priors = usual_priors;  ///< starts from nothing, one for each
-  bool standardised = true;    ///< features have the scale 1; else it is found from the rows that show them
-  double memory = 0;           ///< bytes for rows that are kept at the start, to be solved by Gauss-Newton
-  double most_work = 2e10;     ///< numbers that all looks at the kept rows together may touch
-  bool sign_restarts = false;  ///< solve them from other numbers of positive factors, too
-  int threads = 0;             ///< 0: all cores
-  std::function<bool()> interrupted;
+  bool standardised = true;  ///< features have the scale 1; else it is found from the rows that show them
+  KeepOptions keep;          ///< rows at the start, to be solved by Gauss-Newton
+  int threads = 0;           ///< 0: all cores
 };
 
 /// One pass that tunes itself: Kalman filters from several starts race each other. Starts are nothing but small random
@@ -65,7 +51,7 @@ class StreamLearner {
   [[nodiscard]] Model<Scalar> model() const { return race_.champion().model(); }
   [[nodiscard]] const KalmanFilter<Scalar>& filter() const { return race_.champion(); }
   [[nodiscard]] double noise_variance() const { return race_.champion().noise_variance(); }
-  [[nodiscard]] Index extra_row_reads() const { return extra_row_reads_; }
+  [[nodiscard]] Index extra_row_reads() const { return keeping_.extra_row_reads(); }
 
   [[nodiscard]] std::string plan() const;   ///< one line: what it will do with such data, and why
   [[nodiscard]] std::string story() const;  ///< one line: where the present model comes from
@@ -76,39 +62,26 @@ class StreamLearner {
   using Origin = typename Race<Scalar>::Origin;
 
   void meet(const Rows<Scalar>& rows);
-  [[nodiscard]] Index rows_until_decision() const;
+  void see(const Rows<Scalar>& rows);
+  void follow_search(const Rows<Scalar>& rows);
   void follow_moments(const Rows<Scalar>& rows, std::span<const Scalar> predictions);
-  void keep(const Rows<Scalar>& rows);
-  void solve_kept_rows();
-  [[nodiscard]] bool can_keep(double attempt) const;
+  void enter(std::optional<typename KeptStart<Scalar>::Start> start);
   void decide();
-  void set_bounds();
   void enter_copy_with_turned_factors();
-
-  [[nodiscard]] Index unknowns() const;
-  [[nodiscard]] Index rows_to_keep(double attempt) const;
-  [[nodiscard]] std::vector<double> inverse_scales() const;
 
   StreamOptions options_;
   Workers workers_;
   Race<Scalar> race_;
+  FeatureScales scales_;
+  KeptStart<Scalar> keeping_;
   std::optional<MomentLearner<Scalar>> moments_;
   std::optional<PhaseSearch<Scalar>> search_;
-  std::unique_ptr<KeptRows<Scalar>> kept_;
-  Prior prior_;                 ///< the middle of the race
-  std::vector<double> scales_;  ///< of features that have shown themselves; else 0
-  double typical_scale_ = 0;
+  Prior prior_;  ///< the likeliest one of the race
   bool started_ = false;
-  bool sparse_ = false;
   Index rows_ = 0;
   Index next_decision_ = 0;
   Index next_turn_ = 0;
-  std::size_t attempt_ = 0;
-  std::optional<SignedFactors<Scalar>> last_fit_;  ///< of the kept rows
-  double work_ = 0;                                ///< that looks at the kept rows have cost
-  std::optional<Index> exact_rows_;
-  Index extra_row_reads_ = 0;
-  double target_variance_ = 1;
+  Index exact_rows_ = 0;  ///< of the kept block, where it gave the model exactly
   double least_target_ = 0;
   double most_target_ = 0;
   Index moment_steps_ = 0;
@@ -117,11 +90,7 @@ class StreamLearner {
   double compared_rows_ = 0;
 };
 
-/// The same shape for other solvers.
+/// The same shape for the filters.
 KalmanOptions kalman_options(const MomentOptions& shape);
-NewtonOptions newton_options(const KalmanOptions& shape);
-
-/// Numbers that a model has to learn: of M, kd - k(k-1)/2 or k(d1 + d2 - k), and w, the squares and b.
-Index count_unknowns(Index dim, Index left_dim, Index rank, bool linear, Diagonal diagonal, bool intercept);
 
 }  // namespace dyad

@@ -196,8 +196,8 @@ StreamOptions stream_options(const TrainOptions& options, const TrainSettings& s
   stream.standardised = map.format != Format::libsvm && !map.is_measurement();
   // Every row has every feature, and their squares have mean 1.
   if (stream.standardised && map.is_dense()) stream.kalman.square_centre = 1;
-  stream.memory = settings.solver == Solver::automatic ? options.memory : 0;
-  stream.sign_restarts = map.kind == Kind::sensing;
+  stream.keep.memory = settings.solver == Solver::automatic ? options.memory : 0;
+  stream.keep.sign_restarts = map.kind == Kind::sensing;
   stream.threads = options.threads;
   return stream;
 }
@@ -210,7 +210,7 @@ std::unique_ptr<TrainSolver<Scalar>> make_train_solver(const TrainOptions& optio
     return std::make_unique<MomentTraining<Scalar>>(moment_options(options, settings, map), settings.batch,
                                                     map.target.task);
   StreamOptions stream = stream_options(options, settings, map);
-  stream.interrupted = interrupted;
+  stream.keep.interrupted = interrupted;
   auto training = std::make_unique<KalmanTraining<Scalar>>(std::move(stream));
   if (first != nullptr) training->start(first->view());
   return training;

@@ -17,6 +17,13 @@ Index rounded_up(Index number, Index unit) { return (number + unit - 1) / unit *
 
 double KalmanOptions::unknowns_of_row() const { return std::max(100.0, entries * static_cast<double>(rank + 1)); }
 
+void Prior::archive(Archive& archive) {
+  archive.number("intercept", intercept);
+  archive.number("weights", weights);
+  archive.number("squares", squares);
+  archive.number("factors", factors);
+}
+
 template <typename Scalar>
 Posterior<Scalar>::Posterior(const KalmanOptions& options, const Prior& prior)
     : options_(options),
@@ -145,10 +152,7 @@ void Posterior<Scalar>::archive(Archive& archive) {
   archive.number("intercept_variance", intercept_variance_);
   archive.number("rows", rows_);
   archive.number("turns", turns_);
-  archive.number("prior_intercept", prior_.intercept);
-  archive.number("prior_weights", prior_.weights);
-  archive.number("prior_squares", prior_.squares);
-  archive.number("prior_factors", prior_.factors);
+  archive.group("prior", [&] { prior_.archive(archive); });
   archive.vector("signs", signs_, width_);
   if (!(intercept_variance_ >= 0)) throw std::runtime_error("the training state has a variance below 0");
   archive_features(archive);

@@ -42,6 +42,8 @@ struct Prior {
   double weights = 1;
   double squares = 1;
   double factors = 1;
+
+  void archive(Archive& archive);
 };
 
 /// A mean and a variance for every parameter, laid out so that the numbers of one feature fill cache lines of their

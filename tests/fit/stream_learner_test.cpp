@@ -30,7 +30,7 @@ StreamOptions options_for(Index dim, Index rank, double memory) {
   moment.intercept = true;
   moment.threads = 1;
   options.moment = moment;
-  options.memory = memory;
+  options.keep.memory = memory;
   options.threads = 2;
   return options;
 }

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <dyad/rows.h>
+
+#include "kalman/filter.h"
+
+namespace dyad {
+
+/// Shares of the targets' variance that the weights and the interactions may explain before any data: a prior.
+struct PriorShares {
+  double weights = 0;
+  double factors = 0;
+};
+
+/// What to race, the likeliest first; the last one allows hardly more than the mean of the targets.
+inline const std::vector<PriorShares> usual_priors{{0.5, 0.03}, {0.5, 0.5},   {1.5, 0.03}, {1.5, 0.5},    {5, 0.03},
+                                                   {5, 0.5},    {0.15, 0.03}, {0.15, 0.5}, {0.01, 0.0001}};
+
+/// What the first rows tell about all: wild ones count as ten times as far out as is usual, those without weight not.
+struct FirstLook {
+  double entries = 1;       ///< of a row
+  double left_length = 1;   ///< of a row, squared, with features of scale 1; symmetric: of all of it
+  double right_length = 1;  ///< bilinear
+  double target_mean = 0;
+  double target_variance = 1;  ///< classes: that of log-odds worth telling apart
+  double least_target = 0;
+  double most_target = 0;
+
+  template <typename Scalar>
+  static FirstLook at(const Rows<Scalar>& rows, std::span<const double> scales, const KalmanOptions& shape);
+
+  [[nodiscard]] Prior prior(const PriorShares& shares, const KalmanOptions& shape) const;
+};
+
+}  // namespace dyad

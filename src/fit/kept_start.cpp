@@ -1,0 +1,124 @@
+#include "fit/kept_start.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace dyad {
+namespace {
+
+/// Sizes of the kept block at which it is solved, in numbers of unknowns. Without noise the first ones are enough.
+constexpr std::array attempts{1.5, 2.0, 3.0, 4.5};
+constexpr double enough_with_noise = 3;
+
+}  // namespace
+
+NewtonOptions newton_options(const KalmanOptions& shape) {
+  NewtonOptions newton;
+  newton.left_dim = shape.left_dim;
+  newton.rank = shape.rank;
+  newton.linear = shape.linear;
+  newton.intercept = shape.intercept;
+  newton.positive = shape.positive;
+  newton.diagonal = shape.diagonal;
+  newton.seed = shape.seed;
+  return newton;
+}
+
+Index count_unknowns(const KalmanOptions& shape) {
+  const Index k = shape.rank;
+  const Index of_M = shape.left_dim > 0 ? k * (shape.dim - k) : k * shape.dim - k * (k - 1) / 2;
+  return of_M + (shape.linear ? shape.dim : 0) + (shape.diagonal == Diagonal::free ? shape.dim : 0) +
+         (shape.intercept ? 1 : 0);
+}
+
+template <typename Scalar>
+void KeptStart<Scalar>::begin(const KalmanOptions& shape, bool sparse) {
+  shape_ = shape;
+  sparse_ = sparse;
+  // What sign restarts would solve with hardly any rows more than unknowns, one start alone often will not.
+  while (!options_.sign_restarts && attempts[attempt_] < enough_with_noise) ++attempt_;
+  if (can_afford(attempt_)) kept_.emplace();
+}
+
+template <typename Scalar>
+void KeptStart<Scalar>::stop() {
+  kept_.reset();
+  last_fit_.reset();
+}
+
+template <typename Scalar>
+Index KeptStart<Scalar>::rows_for(std::size_t attempt) const {
+  return static_cast<Index>(std::ceil(attempts[attempt] * static_cast<double>(count_unknowns(shape_))));
+}
+
+template <typename Scalar>
+Index KeptStart<Scalar>::rows_missing() const {
+  return std::max<Index>(1, rows_for(attempt_) - kept_->count());
+}
+
+template <typename Scalar>
+double KeptStart<Scalar>::work_of_look(double rows) const {
+  return rows * shape_.entries * static_cast<double>(shape_.rank + 1);
+}
+
+template <typename Scalar>
+bool KeptStart<Scalar>::can_afford(std::size_t attempt) const {
+  constexpr double looks = 300;  // that a fit takes at least
+  if (attempt >= attempts.size()) return false;
+  const auto rows = static_cast<double>(rows_for(attempt));
+  return KeptRows<Scalar>::bytes_for(rows, shape_.entries, sparse_) <= options_.memory &&
+         looks * work_of_look(rows) <= options_.most_work - work_;
+}
+
+template <typename Scalar>
+std::optional<typename KeptStart<Scalar>::Start> KeptStart<Scalar>::keep(const Rows<Scalar>& rows, const Prior& prior,
+                                                                         const FeatureScales& scales) {
+  kept_->append(rows);
+  if (kept_->count() < rows_for(attempt_)) return std::nullopt;
+  std::optional<Start> start = solve(prior, scales);
+  ++attempt_;
+  if ((start && start->exact) || !can_afford(attempt_)) stop();
+  return start;
+}
+
+template <typename Scalar>
+std::optional<typename KeptStart<Scalar>::Start> KeptStart<Scalar>::finish(const Prior& prior,
+                                                                           const FeatureScales& scales) {
+  std::optional<Start> start;
+  if (kept_ && !last_fit_ && kept_->count() >= rows_for(0)) start = solve(prior, scales);
+  stop();
+  return start;
+}
+
+template <typename Scalar>
+std::optional<typename KeptStart<Scalar>::Start> KeptStart<Scalar>::solve(const Prior& prior,
+                                                                          const FeatureScales& scales) {
+  NewtonOptions newton = newton_options(shape_);
+  newton.restarts = options_.sign_restarts;
+  newton.interrupted = options_.interrupted;
+  const auto count = static_cast<double>(kept_->count());
+  const double looks = (options_.most_work - work_) / work_of_look(count);
+  if (looks < static_cast<double>(newton.most_products)) newton.most_products = static_cast<Index>(looks);
+  if (!scales.are_one()) kept_->scale(scales.inverse());
+  const Rows<Scalar> rows = kept_->view(shape_.dim);
+  NewtonFit<Scalar> fit = gauss_newton(rows, newton, workers_, last_fit_ ? &*last_fit_ : nullptr);
+  last_fit_ = fit.parameters;
+  extra_row_reads_ += fit.products * rows.count();
+  work_ += static_cast<double>(fit.products) * work_of_look(count);
+  if (!scales.are_one()) {
+    kept_->scale(scales.all());
+    fit.parameters.scale_features(scales.inverse());
+  }
+  const auto unknowns = static_cast<double>(count_unknowns(shape_));
+  if (!fit.finite || !(fit.exact || count >= enough_with_noise * unknowns)) return std::nullopt;
+  constexpr double least_noise = 1e-30;
+  const double noise = std::max(fit.residual_squares * count / std::max(1.0, count - unknowns), least_noise);
+  return Start{KalmanFilter<Scalar>(shape_, prior, fit.parameters, scales.all(), noise, rows), rows.count(), fit.exact};
+}
+
+template class KeptStart<float>;
+template class KeptStart<double>;
+
+}  // namespace dyad
