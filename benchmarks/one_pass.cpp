@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "fit/calibration.h"
+#include "base/logistic.h"
 #include "fit/row_reader.h"
-#include "fit/stream_learner.h"
 #include "fit/train_solver.h"
+#include "stream/stream_learner.h"
 
 namespace dyad {
 namespace {

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-namespace dyad {
+#include "base/logistic.h"
 
-double logistic(double log_odds) {
-  return log_odds >= 0 ? 1 / (1 + std::exp(-log_odds)) : std::exp(log_odds) / (1 + std::exp(log_odds));
-}
+namespace dyad {
 
 void Calibration::learn(double score, double positive, double weight) {
   if (weight == 0 || !std::isfinite(score)) return;

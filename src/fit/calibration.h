@@ -4,8 +4,6 @@
 
 namespace dyad {
 
-double logistic(double log_odds);
-
 /// Log-odds = shift + stretch * score, learned row by row from scores of rows that their model had not seen: what makes
 /// a score a probability. Each row is one step of a Kalman filter for logistic regression; there is nothing to set.
 class Calibration {

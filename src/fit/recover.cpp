@@ -15,13 +15,13 @@
 #include "base/workers.h"
 #include "fit/peak_memory.h"
 #include "fit/recovery_error.h"
-#include "fit/stream_learner.h"
 #include "fit/theory.h"
 #include "fit/verdict.h"
 #include "newton/gauss_newton.h"
 #include "rows/block.h"
 #include "rows/kept_rows.h"
 #include "source/planted.h"
+#include "stream/stream_learner.h"
 
 namespace dyad {
 namespace {

@@ -14,9 +14,9 @@
 #include <dyad/data_error.h>
 #include <dyad/predict.h>
 
+#include "base/logistic.h"
 #include "base/output_file.h"
 #include "base/workers.h"
-#include "fit/calibration.h"
 #include "fit/metrics.h"
 #include "fit/peak_memory.h"
 #include "fit/row_reader.h"

@@ -9,10 +9,10 @@
 
 #include "base/archive.h"
 #include "features/feature_map.h"
-#include "fit/stream_learner.h"
 #include "fit/train_settings.h"
 #include "kalman/filter.h"
 #include "rows/block.h"
+#include "stream/stream_learner.h"
 
 namespace dyad {
 

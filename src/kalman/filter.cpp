@@ -4,6 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "base/logistic.h"
+
 // The loop over rows is compiled twice, and the machine that runs it chooses. Sanitizers start later than the choice.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
@@ -299,7 +301,7 @@ std::optional<typename KalmanFilter<Scalar>::Step> KalmanFilter<Scalar>::step_fo
   const auto y = static_cast<double>(target);
   if (!(weight > 0) || !std::isfinite(row.prediction) || !std::isfinite(row.variance)) return std::nullopt;
   if (options_.task == Task::classification) {
-    const double p = 1 / (1 + std::exp(-row.prediction));
+    const double p = logistic(row.prediction);
     const double a = weight * p * (1 - p);
     const double narrower = 1 / (1 + a * row.variance);
     return Step{row.slope.data(), static_cast<Scalar>(weight * ((y > 0 ? 1 : 0) - p) * narrower),

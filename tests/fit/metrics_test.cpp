@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/logistic.h"
 #include "base/random.h"
 #include "fit/calibration.h"
 

@@ -1,4 +1,4 @@
-#include "fit/race.h"
+#include "stream/race.h"
 
 #include <gtest/gtest.h>
 

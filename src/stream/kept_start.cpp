@@ -1,4 +1,4 @@
-#include "fit/kept_start.h"
+#include "stream/kept_start.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "fit/feature_scales.h"
+#include "stream/feature_scales.h"
 
 #include <algorithm>
 #include <cmath>

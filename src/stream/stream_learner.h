@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "base/workers.h"
-#include "fit/feature_scales.h"
-#include "fit/first_look.h"
-#include "fit/kept_start.h"
-#include "fit/race.h"
 #include "kalman/phase_search.h"
 #include "moment/learner.h"
+#include "stream/feature_scales.h"
+#include "stream/first_look.h"
+#include "stream/kept_start.h"
+#include "stream/race.h"
 
 namespace dyad {
 

@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "fit/calibration.h"
-#include "fit/stream_learner.h"
+#include "base/logistic.h"
+#include "stream/stream_learner.h"
 
 namespace dyad {
 namespace {

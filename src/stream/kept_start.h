@@ -4,10 +4,10 @@
 #include <optional>
 
 #include "base/workers.h"
-#include "fit/feature_scales.h"
 #include "kalman/filter.h"
 #include "newton/gauss_newton.h"
 #include "rows/kept_rows.h"
+#include "stream/feature_scales.h"
 
 namespace dyad {
 

@@ -1,4 +1,4 @@
-#include "fit/first_look.h"
+#include "stream/first_look.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "fit/stream_learner.h"
+#include "stream/stream_learner.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cmath>
+
+namespace dyad {
+
+/// The probability of log-odds, which no exponent overflows.
+inline double logistic(double log_odds) {
+  return log_odds >= 0 ? 1 / (1 + std::exp(-log_odds)) : std::exp(log_odds) / (1 + std::exp(log_odds));
+}
+
+}  // namespace dyad
