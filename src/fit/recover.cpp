@@ -258,7 +258,7 @@ class Recovery {
     stream.moment = moment;
     stream.batch = options_.batch_rows();
     stream.features_are_independent = true;
-    stream.priors = {usual_priors.front()};
+    stream.priors = {{0.5, 0.03}, {0.5, 0.5}};
     stream.keep.memory = options_.chosen_solver() == Solver::kalman ? 0 : options_.memory;
     stream.keep.sign_restarts = true;
     stream.keep.most_work = std::numeric_limits<double>::infinity();

@@ -16,8 +16,8 @@ struct PriorShares {
 };
 
 /// What to race, the likeliest first; the last one allows hardly more than the mean of the targets.
-inline const std::vector<PriorShares> usual_priors{{0.5, 0.03}, {0.5, 0.5},   {1.5, 0.03}, {1.5, 0.5},    {5, 0.03},
-                                                   {5, 0.5},    {0.15, 0.03}, {0.15, 0.5}, {0.01, 0.0001}};
+inline const std::vector<PriorShares> usual_priors{{0.5, 0.01}, {0.5, 0.5},   {1.5, 0.01}, {1.5, 0.5},    {5, 0.01},
+                                                   {5, 0.5},    {0.15, 0.01}, {0.15, 0.5}, {0.01, 0.0001}};
 
 /// What the first rows tell about all: wild ones count as ten times as far out as is usual, those without weight not.
 struct FirstLook {
