@@ -85,8 +85,10 @@ KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& pr
 
 template <typename Scalar>
 KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, const SignedFactors<Scalar>& fit,
-                                   std::span<const double> scales, double noise, const Rows<Scalar>& rows)
+                                   std::span<const double> scales, double noise, double spare_rows,
+                                   const Rows<Scalar>& rows)
     : KalmanFilter(options, prior, noise) {
+  noise_ = NoiseTracker(noise, options.unknowns_of_row(), spare_rows);
   set_scales(scales);
   set(fit);
   for (Index j = 0; j < options_.dim; ++j) set_variances(j, prior_);

@@ -23,9 +23,10 @@ class KalmanFilter : private Posterior<Scalar> {
   KalmanFilter(const KalmanOptions& options, const Prior& prior, const Model<Scalar>& model,
                std::span<const double> scales, double residual_variance);
 
-  /// From the best fit to these rows, with what they leave open.
+  /// From the best fit to these rows, with what they leave open. `spare_rows`: beyond the unknowns, which tell the
+  /// noise.
   KalmanFilter(const KalmanOptions& options, const Prior& prior, const SignedFactors<Scalar>& fit,
-               std::span<const double> scales, double noise, const Rows<Scalar>& rows);
+               std::span<const double> scales, double noise, double spare_rows, const Rows<Scalar>& rows);
 
   using Base::begin;
   using Base::bytes;

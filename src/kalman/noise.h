@@ -12,8 +12,10 @@ namespace dyad {
 class NoiseTracker {
  public:
   NoiseTracker() = default;
-  /// `unknowns`: how many numbers a row touches, which is how fast the model itself can change.
-  NoiseTracker(double start, double unknowns) : value_(start), recent_(start), unknowns_(unknowns) {}
+  /// `unknowns`: how many numbers a row touches, which is how fast the model itself can change. `rows`: that the start
+  /// was found from.
+  NoiseTracker(double start, double unknowns, double rows = 0)
+      : value_(start), recent_(start), unknowns_(unknowns), rows_(rows) {}
 
   [[nodiscard]] double value() const { return value_; }
 

@@ -114,8 +114,10 @@ std::optional<typename KeptStart<Scalar>::Start> KeptStart<Scalar>::solve(const 
   const auto unknowns = static_cast<double>(count_unknowns(shape_));
   if (!fit.finite || !(fit.exact || count >= enough_with_noise * unknowns)) return std::nullopt;
   constexpr double least_noise = 1e-30;
-  const double noise = std::max(fit.residual_squares * count / std::max(1.0, count - unknowns), least_noise);
-  return Start{KalmanFilter<Scalar>(shape_, prior, fit.parameters, scales.all(), noise, rows), rows.count(), fit.exact};
+  const double spare = std::max(1.0, count - unknowns);
+  const double noise = std::max(fit.residual_squares * count / spare, least_noise);
+  return Start{KalmanFilter<Scalar>(shape_, prior, fit.parameters, scales.all(), noise, spare, rows), rows.count(),
+               fit.exact};
 }
 
 template class KeptStart<float>;
