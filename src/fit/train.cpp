@@ -15,6 +15,7 @@
 #include <dyad/predict.h>
 
 #include "base/logistic.h"
+#include "base/median.h"
 #include "base/output_file.h"
 #include "base/workers.h"
 #include "fit/metrics.h"
@@ -188,9 +189,7 @@ class Training {
 
   [[nodiscard]] static double median_length(const RowBlock<Scalar>& block) {
     std::vector<double> lengths = lengths_of(block);
-    const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
-    std::nth_element(lengths.begin(), middle, lengths.end());
-    return *middle;
+    return median(lengths);
   }
 
   /// One broken row must not undo what all others have taught: a row a thousand times as long as usual is predicted but

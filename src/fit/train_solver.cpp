@@ -217,10 +217,11 @@ std::unique_ptr<TrainSolver<Scalar>> make_train_solver(const TrainOptions& optio
 }
 
 KalmanFilter<double> posterior_of(const ModelFile& file, const std::string& path) {
-  const TrainSettings settings = TrainSettings::saved(file, path);
-  if (settings.solver == Solver::moment)
+  const auto solver = file.training.find("solver");
+  if (solver == file.training.end() || solver->second == "moment")
     throw std::invalid_argument("the model in " + path +
-                                " has no error bars, for moments have none; train it with --solver auto or kalman");
+                                " has no error bars; those that train makes with --solver auto or kalman do");
+  const TrainSettings settings = TrainSettings::saved(file, path);
   KalmanFilter<double> filter(kalman_options(settings, file.features), Prior(), 1);
   Archive saved(file.state);
   try {

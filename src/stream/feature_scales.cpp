@@ -5,14 +5,10 @@
 #include <limits>
 #include <map>
 
+#include "base/median.h"
+
 namespace dyad {
 namespace {
-
-double median(std::vector<double>& numbers) {
-  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
-  std::nth_element(numbers.begin(), middle, numbers.end());
-  return *middle;
-}
 
 /// The root mean square of sizes, of which wild ones count as ten times the usual.
 double robust_size(std::vector<double>& sizes) {

@@ -5,14 +5,10 @@
 #include <cmath>
 #include <limits>
 
+#include "base/median.h"
+
 namespace dyad {
 namespace {
-
-double median(std::vector<double>& numbers) {
-  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
-  std::nth_element(numbers.begin(), middle, numbers.end());
-  return *middle;
-}
 
 struct Usual {
   double mean = 0;
