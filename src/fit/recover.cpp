@@ -209,7 +209,7 @@ class Recovery {
     begin_with_nothing();
     std::vector<double> predictions;
     while (!is_over() && reader_.rows() < options_.row_budget()) {
-      const Index step = std::max<Index>({1, options_.problem.kd() / 4, reader_.rows() / 16});
+      const auto step = std::max<Index>({1, options_.problem.kd() / 4, reader_.rows() / 16});
       const Batch<double> batch = reader_.next(std::min(step, options_.row_budget() - reader_.rows()));
       double squares = 0;
       Index count = 0;

@@ -44,8 +44,10 @@ class KeptRows {
 
   /// What so many rows like these take.
   [[nodiscard]] static double bytes_for(double rows, double entries_of_row, bool sparse) {
-    const double entry = sizeof(Scalar) + (sparse ? sizeof(std::int32_t) : 0);
-    return rows * (entries_of_row * entry + 2 * sizeof(Scalar) + (sparse ? sizeof(Index) : 0));
+    const double entry =
+        static_cast<double>(sizeof(Scalar)) + (sparse ? static_cast<double>(sizeof(std::int32_t)) : 0.0);
+    const double of_row = 2 * static_cast<double>(sizeof(Scalar)) + (sparse ? static_cast<double>(sizeof(Index)) : 0.0);
+    return rows * (entries_of_row * entry + of_row);
   }
 
   [[nodiscard]] Rows<Scalar> view(Index dim) const {
