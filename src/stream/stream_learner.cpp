@@ -235,7 +235,7 @@ std::string StreamLearner<Scalar>::story() const {
 
 template <typename Scalar>
 void StreamLearner<Scalar>::archive(Archive& archive) {
-  race_.drop_runaways();
+  if (!archive.is_loading()) race_.drop_runaways();
   archive.number("rows", rows_);
   archive.number("next_decision", next_decision_);
   archive.number("next_turn", next_turn_);
