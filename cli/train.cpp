@@ -58,7 +58,7 @@ void Train::add_to(CLI::App& verb) {
   add_size(verb, "--memory", options.memory, "For rows that are kept at the start, such as 200M; 0: none; default 1G");
   add_choice(verb, "--diagonal", options.diagonal, or_automatic(diagonals),
              "gfm: squares x_j^2 tied to M, left out (zero), or with weights of their own (free); auto: free where "
-             "there are columns of numbers, zero for categories alone and for sparse rows");
+             "there are columns of numbers, zero for categories and flags alone");
   add_columns(verb, "--categorical", options.columns.categorical, "csv, tsv: columns of names that look like numbers");
   add_columns(verb, "--ignore", options.columns.ignored, "csv, tsv: columns to pass over");
   verb.add_option("--weight", options.columns.weight, "csv, tsv: the column that says how often a row counts")

@@ -24,7 +24,7 @@ struct TrainOptions {
   std::optional<Kind> kind;      ///< gfm unless given
   std::optional<Index> rank;     ///< 8 unless given; phase: 1
   std::optional<Diagonal>
-      diagonal;                ///< unless given: free where there are numbers, zero for categories and sparse rows
+      diagonal;                ///< unless given: free where there are columns of numbers, zero for categories and flags
   std::optional<Index> batch;  ///< rows in the first update; 6 x rank x dim, at most 4096, unless given
   std::optional<Precision> precision;              ///< double unless given
   std::optional<std::uint64_t> seed;               ///< 1 unless given
