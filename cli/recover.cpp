@@ -80,6 +80,7 @@ std::string Recover::how() const {
     case Solver::kalman:
       return "kalman: row by row, from what the moments find, nothing kept";
     case Solver::automatic:
+    case Solver::variational:
       break;
   }
   return options.memory > 0 ? "auto: the first rows are kept for Gauss-Newton as memory allows, then kalman"

@@ -1,6 +1,8 @@
 #include <dyad/train.h>
 
+#include <cmath>
 #include <memory>
+#include <utility>
 
 #include "command.h"
 #include "data_arguments.h"
@@ -12,7 +14,11 @@ namespace {
 
 const Choices<Task> tasks{{"regression", Task::regression}, {"classification", Task::classification}};
 const Choices<Precision> precisions{{"double", Precision::double_precision}, {"single", Precision::single_precision}};
-const Choices<Solver> solvers{{"auto", Solver::automatic}, {"kalman", Solver::kalman}, {"moment", Solver::moment}};
+const Choices<Solver> solvers{{"auto", Solver::automatic},
+                              {"kalman", Solver::kalman},
+                              {"moment", Solver::moment},
+                              {"newton", Solver::newton},
+                              {"variational", Solver::variational}};
 
 struct Train {
   TrainOptions options;
@@ -24,8 +30,11 @@ struct Train {
  private:
   void print_start(const TrainStart& start) const;
   void print_line(const TrainProgress& point);
+  void print_step(const RefineProgress& step);
   void print_summary(const TrainSummary& summary) const;
   [[nodiscard]] nlohmann::ordered_json json(const TrainSummary& summary) const;
+
+  bool has_steps_ = false;
 };
 
 void Train::add_to(CLI::App& verb) {
@@ -40,8 +49,11 @@ void Train::add_to(CLI::App& verb) {
   add_number(verb, "--rank", options.rank, "K", "Rank of M; default 8 (phase: 1)");
   add_choice(
       verb, "--solver", options.solver, optional_choices(solvers),
-      "Who learns: kalman goes row by row with a variance for every number; moment is the paper's; auto is kalman "
-      "and keeps a few rows at the start to solve them, if --memory allows it");
+      "Who learns: kalman goes row by row with a variance for every number, moment is the paper's; newton and "
+      "variational read the rows of a file again and again; auto is kalman, then newton for dense and variational for "
+      "sparse rows of a file, if --memory allows it");
+  add_number(verb, "--passes", options.passes, "P",
+             "1: read each row once; P: then P - 1 sweeps or ridges; default: as long as held-out rows get better");
   const auto read_range = [this](const std::string& given) {
     const std::size_t comma = given.find(',');
     const auto low = parse_number<double>(given.substr(0, comma));
@@ -55,7 +67,8 @@ void Train::add_to(CLI::App& verb) {
       ->type_name("LO,HI");
   add_number(verb, "--forget", options.half_life, "H",
              "Halve the weight of old data every H rows, for streams that drift; default: never");
-  add_size(verb, "--memory", options.memory, "For rows that are kept at the start, such as 200M; 0: none; default 1G");
+  add_size(verb, "--memory", options.memory, "For rows that are kept, such as 200M; more rows go to a private file on disk; 0: none, one pass; "
+           "default 1G");
   add_choice(verb, "--diagonal", options.diagonal, or_automatic(diagonals),
              "gfm: squares x_j^2 tied to M, left out (zero), or with weights of their own (free); auto: free where "
              "there are columns of numbers, zero for categories and flags alone");
@@ -69,7 +82,7 @@ void Train::add_to(CLI::App& verb) {
              "Let categories share 2^B features instead of remembering each one");
   add_number(verb, "--index-base", options.columns.index_base, "0|1",
              "libsvm: the smallest index; 0, the default, serves one-based files, too, 1 refuses an index 0");
-  verb.add_option("--validation", options.validation_path, "A file to measure the finished model on")
+  verb.add_option("--validation", options.validation_path, "A file to measure the finished model on, and to say when to stop reading again")
       ->type_name("FILE");
   verb.add_flag("--resume", options.resume, "Go on with the model in MODEL as if these rows had followed its own");
   add_number(verb, "--checkpoint-every", options.checkpoint_every, "ROWS", "Save the model every so many rows");
@@ -124,6 +137,14 @@ void Train::print_line(const TrainProgress& point) {
                 point.rss_bytes / 1'000'000);
 }
 
+void Train::print_step(const RefineProgress& step) {
+  if (!std::exchange(has_steps_, true))
+    print_message("\n{:>20} {:>12} {:>12} {:>8}\n", "all rows again", "objective", "held out", "seconds");
+  const auto number = [](double value) { return std::isnan(value) ? std::string() : fmt::format("{:.6g}", value); };
+  print_message("{:>20} {:>12} {:>12} {:>8.2f}{}\n", step.level, number(step.objective), number(step.held_out),
+                step.seconds, step.is_refit ? "  with all rows" : "");
+}
+
 void Train::print_summary(const TrainSummary& summary) const {
   print_message("\n{} rows in {:.2f} s ({} rows/s), {} features; each row predicted before it was learned:\n",
                 summary.rows, summary.seconds, short_count(static_cast<double>(summary.rows) / summary.seconds),
@@ -131,6 +152,15 @@ void Train::print_summary(const TrainSummary& summary) const {
   print_message("  all rows     {}\n", sentence_of(summary.progressive));
   print_message("  latest rows  {}\n", sentence_of(summary.metrics));
   if (summary.validation) print_message("  validation   {}\n", sentence_of(*summary.validation));
+  if (summary.improvement) {
+    const Improvement& rows = *summary.improvement;
+    const char* loss = summary.task == Task::regression ? "rmse" : "logloss";
+    print_message("{} rows held out: {} {:.6g} after one pass, {}\n", rows.held_out_rows, loss, rows.one_pass,
+                  rows.refined < rows.one_pass
+                      ? fmt::format("{:.6g} after reading again ({:.2g}% less)", rows.refined,
+                                    100 * (1 - rows.refined / rows.one_pass))
+                      : std::string("which reading again does not improve"));
+  }
   print_message("learned {}{}\n", summary.story, summary.noise > 0 ? fmt::format("; noise {:.4g}", summary.noise) : "");
   if (summary.outcome == Outcome::interrupted)
     print_message("\ninterrupted; {} holds what was learned from {} rows, go on with --resume from row {}\n",
@@ -144,10 +174,14 @@ nlohmann::ordered_json Train::json(const TrainSummary& summary) const {
   nlohmann::ordered_json fields = json_of_run(summary);
   fields["row_reads"] = summary.row_reads;
   fields["all_rows"] = summary.all_rows;
-  fields["solver"] = summary.solver == Solver::moment ? "moment" : "kalman";
+  fields["solver"] = word_for(solvers, summary.solver);
   fields["story"] = summary.story;
   if (summary.noise > 0) fields["noise"] = summary.noise;
-  fields["passes"] = 1;
+  fields["passes"] = summary.passes;
+  if (summary.improvement)
+    fields["held_out"] = {{"rows", summary.improvement->held_out_rows},
+                          {"one_pass", summary.improvement->one_pass},
+                          {"refined", summary.improvement->refined}};
   fields["features"] = summary.features;
   fields["checkpoints"] = summary.checkpoints;
   fields["metrics"] = json_of(summary.metrics);
@@ -164,6 +198,7 @@ int Train::run() {
   if (!output.quiet) {
     hooks.start = [this](const TrainStart& start) { print_start(start); };
     hooks.progress = [this](const TrainProgress& point) { print_line(point); };
+    hooks.refine = [this](const RefineProgress& step) { print_step(step); };
   }
   const TrainSummary summary = train(options, hooks);
   if (!output.quiet) {
@@ -177,7 +212,7 @@ int Train::run() {
 }  // namespace
 
 void add_train(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("train", "Learn a model from files or a pipe, in one pass");
+  CLI::App* verb = app.add_subcommand("train", "Learn a model from files or a pipe");
   auto command = std::make_shared<Train>();
   command->add_to(*verb);
   verb->callback([&action, command] { action = [command] { return command->run(); }; });

@@ -18,6 +18,7 @@ enum class Solver {
   moment,     ///< the paper: batches, each seen once
   kalman,     ///< row by row, nothing kept
   newton,     ///< Gauss-Newton on rows that are kept
+  variational,  ///< rows that are kept, sweep after sweep; sparse data in train
 };
 enum class Update { one_scan, paper };
 

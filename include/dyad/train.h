@@ -14,13 +14,13 @@
 
 namespace dyad {
 
-/// Learns a model from files or a pipe in one pass. With `resume`, what is not given comes from the model, and what is
+/// Learns a model from files or a pipe. Rows of files are read again and again as long as that helps. With `resume`, what is not given comes from the model, and what is
 /// given must agree with it.
 struct TrainOptions {
   DataOptions data;
   ColumnOptions columns;
   std::string model_path;
-  std::optional<Solver> solver;  ///< automatic unless given: kalman, with rows kept at the start; moment
+  std::optional<Solver> solver;  ///< automatic unless given: kalman, then newton or variational where rows are kept
   std::optional<Kind> kind;      ///< gfm unless given
   std::optional<Index> rank;     ///< 8 unless given; phase: 1
   std::optional<Diagonal>
@@ -30,10 +30,12 @@ struct TrainOptions {
   std::optional<std::uint64_t> seed;               ///< 1 unless given
   std::optional<std::pair<double, double>> range;  ///< that targets cannot leave; found in the first rows unless given
   std::optional<Index> half_life;  ///< rows after which data counts half, for streams that drift; never unless given
-  double memory = 1e9;             ///< bytes for rows that are kept at the start; 0: none
+  std::optional<Index> passes;     ///< 1: one; more: the first, and so many levels less one of newton or variational;
+                                   ///< unless given, files are read again as long as held-out rows say that it helps
+  double memory = 1e9;             ///< bytes for rows that are kept, and what is made of them; 0: none
   bool resume = false;
   Index checkpoint_every = 0;   ///< rows; 0: only at the end
-  std::string validation_path;  ///< a file to measure the finished model on
+  std::string validation_path;  ///< a file to measure the finished model on, and to say how far to go
   int threads = 0;              ///< 0: all cores
 
   /// The validation file, in the format of its name or else that of the rows.
@@ -50,6 +52,22 @@ struct TrainProgress {
   double constant_loss = 0;    ///< of the best constant over all rows
   double rows_per_second = 0;  ///< so far
   std::int64_t rss_bytes = 0;
+};
+
+/// After a step over all rows, behind the first pass.
+struct RefineProgress {
+  std::string level;       ///< which sweep, or which ridge
+  double objective = 0;    ///< per row, to be made small; NaN: none
+  double held_out = 0;     ///< rmse or logloss of rows that were held out, or of the validation file; NaN: not measured
+  double seconds = 0;      ///< since the start
+  bool is_refit = false;   ///< with all rows, once the level is chosen
+};
+
+/// What reading rows again has brought, by rows that were held out or the validation file.
+struct Improvement {
+  double one_pass = 0;  ///< rmse or logloss
+  double refined = 0;
+  Index held_out_rows = 0;
 };
 
 /// What training found in the data, once its first rows are read.
@@ -87,7 +105,9 @@ struct TrainSummary {
   Index features = 0;
   Index checkpoints = 0;
   bool is_constant = false;  ///< the data carried no signal that this solver can see
-  Solver solver = Solver::automatic;
+  Solver solver = Solver::automatic;  ///< who made the model in the end
+  Index passes = 1;                   ///< the first one, and the levels behind it
+  std::optional<Improvement> improvement;
   std::string story;  ///< one line: where the model comes from
   double noise = 0;   ///< standard deviation of what the model cannot explain; 0: not known
   std::vector<std::string> warnings;
@@ -96,6 +116,7 @@ struct TrainSummary {
 struct TrainHooks {
   std::function<void(const TrainStart&)> start;
   std::function<void(const TrainProgress&)> progress;  ///< at 1, 2, 4, 8, ... rows and at the end
+  std::function<void(const RefineProgress&)> refine;
   std::function<bool()> interrupted;                   ///< asked between blocks; true saves the model and ends the run
 };
 

@@ -21,6 +21,7 @@
 #include "fit/metrics.h"
 #include "fit/peak_memory.h"
 #include "fit/row_reader.h"
+#include "fit/second_look.h"
 #include "fit/train_settings.h"
 #include "fit/train_solver.h"
 #include "model/model_file.h"
@@ -153,6 +154,7 @@ class Training {
       require_memory(block.dim, settings_.rank, threads_, sizeof(Scalar));
       settings_.watches_moments = moments_carry_signal(block, map.target.task);
       solver_ = make_train_solver<Scalar>(options_, settings_, map, &block, hooks_.interrupted);
+      second_look_.emplace(options_, settings_, map);
     }
     if (!hooks_.start) return;
     TrainStart start;
@@ -167,6 +169,7 @@ class Training {
     start.negative = map.target.negative;
     start.positive = map.target.positive;
     start.plan = solver_->plan();
+    if (second_look_ && second_look_->is_keeping()) start.plan += "; " + second_look_->plan();
     start.low = map.target.low;
     start.high = map.target.high;
     start.has_low = map.target.has_low();
@@ -247,6 +250,7 @@ class Training {
       for (const Scalar y : block.targets) target.see(target.in_units(static_cast<double>(y)));
     predictions_.resize(static_cast<std::size_t>(block.count()));
     solver_->learn(block.view(), predictions_);
+    if (second_look_) second_look_->keep(block);
     rows_of_this_run_ += block.count();
     const double rows_per_second = rate();
     for (std::size_t i = 0; i < predictions_.size(); ++i) {
@@ -303,6 +307,7 @@ class Training {
       summary_.progressive = lines_->all().metrics();
       summary_.metrics = lines_->recent();
       explain();
+      if (summary_.outcome != Outcome::interrupted) look_again();
     }
     summary_.features = file_.features.dim();
     if (!options_.validation_path.empty() && lines_ && summary_.outcome != Outcome::interrupted) {
@@ -318,6 +323,36 @@ class Training {
     }
     summary_.seconds = elapsed();
     summary_.peak_rss_bytes = peak_rss_bytes();
+  }
+
+  /// The rows that were kept, again and again. What one pass has learned is saved by now, and stays where nothing is
+  /// better.
+  void look_again() {
+    summary_.passes = 1;
+    if (!second_look_) return;
+    if (!second_look_->why_not().empty()) summary_.warnings.push_back(second_look_->why_not());
+    const bool constant_target = lines_->all().target_is_constant();
+    if (!second_look_->is_keeping() || constant_target || lines_->all().weight() == 0) return;
+    const Task task = file_.features.target.task;
+    const auto in_units = [task](double loss) { return task == Task::regression ? std::sqrt(loss) : loss; };
+    RefineOptions options;
+    options.interrupted = hooks_.interrupted;
+    if (hooks_.refine)
+      options.progress = [&](const RefineStep& step) {
+        hooks_.refine({step.level, step.objective, in_units(step.held_out), elapsed(), step.is_refit});
+      };
+    RefineResult<Scalar> result = second_look_->refine(*solver_->filter(), file_.features, options);
+    summary_.row_reads += result.row_reads;
+    if (result.interrupted) summary_.outcome = Outcome::interrupted;
+    if (result.held_out_rows > 0)
+      summary_.improvement = Improvement{in_units(result.one_pass), in_units(result.refined), result.held_out_rows};
+    if (!result.filter) return;
+    solver_->crown(std::move(*result.filter));
+    save();
+    summary_.passes = 1 + result.levels;
+    summary_.solver = second_look_->solver();
+    summary_.story = fmt::format("from all rows, read again: {}", result.level);
+    summary_.noise = solver_->noise() * (task == Task::regression ? file_.features.target.scaling.scale : 0);
   }
 
   void explain() {
@@ -336,7 +371,7 @@ class Training {
         (map.count_of_seen(FeatureMap::Side::left) == 0 || map.count_of_seen(FeatureMap::Side::right) == 0))
       summary_.warnings.emplace_back(
           "one of the two factors has no column that ever occurred, so there were no pairs to learn; look at --right");
-    summary_.solver = settings_.solver;
+    summary_.solver = settings_.solver == Solver::moment ? Solver::moment : Solver::kalman;
     summary_.story = solver_->story();
     summary_.noise = solver_->noise() * (map.target.task == Task::regression ? map.target.scaling.scale : 0);
     summary_.is_constant = solver_->is_constant();
@@ -351,6 +386,7 @@ class Training {
   int threads_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::unique_ptr<TrainSolver<Scalar>> solver_;
+  std::optional<SecondLook<Scalar>> second_look_;  ///< of fresh runs
   std::optional<ProgressLines> lines_;
   std::vector<double> predictions_;
   Index dim_ = 0;

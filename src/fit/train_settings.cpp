@@ -21,8 +21,11 @@ namespace {
 
 constexpr std::array<std::pair<const char*, Diagonal>, 3> diagonals{
     {{"tied", Diagonal::tied}, {"zero", Diagonal::zero}, {"free", Diagonal::free}}};
-constexpr std::array<std::pair<const char*, Solver>, 3> solvers{
-    {{"auto", Solver::automatic}, {"moment", Solver::moment}, {"kalman", Solver::kalman}}};
+constexpr std::array<std::pair<const char*, Solver>, 5> solvers{{{"auto", Solver::automatic},
+                                                                {"moment", Solver::moment},
+                                                                {"kalman", Solver::kalman},
+                                                                {"newton", Solver::newton},
+                                                                {"variational", Solver::variational}}};
 
 template <typename Choice, std::size_t count>
 std::string word_for(const std::array<std::pair<const char*, Choice>, count>& words, Choice choice) {
@@ -217,8 +220,23 @@ void TrainOptions::validate() const {
     throw std::invalid_argument(fmt::format("hash bits must lie in [1, 30], got {}", columns.hash_bits));
   if (columns.index_base != 0 && columns.index_base != 1)
     throw std::invalid_argument(fmt::format("the index base must be 0 or 1, got {}", columns.index_base));
-  if (solver == Solver::newton)
-    throw std::invalid_argument("newton is a solver of recover; train has auto, kalman and moment");
+  if (solver == Solver::variational &&
+      (kind.value_or(Kind::gfm) != Kind::gfm || diagonal.value_or(Diagonal::free) == Diagonal::tied))
+    throw std::invalid_argument(
+        "variational sweeps are for gfm with a diagonal that is zero or free; newton is for all kinds");
+  const bool reads_again = solver == Solver::newton || solver == Solver::variational || passes.value_or(1) > 1;
+  if (reads_again && memory == 0)
+    throw std::invalid_argument("rows can only be read again where they may be kept; --memory 0 means one pass");
+  if (passes && (*passes < 1 || *passes > 10000))
+    throw std::invalid_argument(fmt::format("passes must lie in [1, 10000], got {}", *passes));
+  if (passes.value_or(1) > 1 && (solver == Solver::moment || solver == Solver::kalman))
+    throw std::invalid_argument("moment and kalman make one pass; more are for auto, newton and variational");
+  if (passes.value_or(2) == 1 && (solver == Solver::newton || solver == Solver::variational))
+    throw std::invalid_argument("newton and variational need more than one pass");
+  if (reads_again && half_life)
+    throw std::invalid_argument("--forget is for streams, which are read once; newton, variational and --passes are not");
+  if (reads_again && resume)
+    throw std::invalid_argument("--resume goes on in one pass over new rows; leave --passes and --solver out");
   if (solver == Solver::moment && (half_life || range))
     throw std::invalid_argument("--forget and --range are not for the moment solver");
   if (half_life && (*half_life < 1 || *half_life > Index{1} << 50))

@@ -154,6 +154,9 @@ class KalmanTraining : public TrainSolver<Scalar> {
     archive.group("kalman", [&] { learner_.archive(archive); });
   }
 
+  [[nodiscard]] const KalmanFilter<Scalar>* filter() const override { return &learner_.filter(); }
+  void crown(KalmanFilter<Scalar> filter) override { learner_.crown(std::move(filter)); }
+
   [[nodiscard]] std::string plan() const override { return "kalman: " + learner_.plan(); }
   [[nodiscard]] std::string story() const override { return learner_.story(); }
   [[nodiscard]] double noise() const override { return std::sqrt(learner_.noise_variance()); }
@@ -196,7 +199,7 @@ StreamOptions stream_options(const TrainOptions& options, const TrainSettings& s
   stream.standardised = map.format != Format::libsvm && !map.is_measurement();
   // Every row has every feature, and their squares have mean 1.
   if (stream.standardised && map.is_dense()) stream.kalman.square_centre = 1;
-  stream.keep.memory = settings.solver == Solver::automatic ? options.memory : 0;
+  stream.keep.memory = settings.solver == Solver::kalman ? 0 : options.memory / 4;
   stream.keep.sign_restarts = map.kind == Kind::sensing;
   stream.threads = options.threads;
   return stream;

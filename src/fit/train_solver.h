@@ -31,6 +31,10 @@ class TrainSolver {
   virtual Model<double> model() = 0;
   virtual void archive(Archive& archive) = 0;
 
+  /// What one pass has left, where rows may be read again; and what they have made of it.
+  [[nodiscard]] virtual const KalmanFilter<Scalar>* filter() const { return nullptr; }
+  virtual void crown(KalmanFilter<Scalar>) {}
+
   [[nodiscard]] virtual bool is_constant() const { return false; }
   /// Why the model is a constant, where it is.
   [[nodiscard]] virtual std::string why_constant() const { return {}; }

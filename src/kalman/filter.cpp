@@ -6,14 +6,6 @@
 
 #include "base/logistic.h"
 
-// The loop over rows is compiled twice, and the machine that runs it chooses. Sanitizers start later than the choice.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
-#define DYAD_WIDE_VECTORS __attribute__((target_clones("avx2", "default"), flatten))
-#else
-#define DYAD_WIDE_VECTORS
-#endif
-
 namespace dyad {
 namespace {
 
@@ -64,16 +56,16 @@ KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& pr
 
 template <typename Scalar>
 KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, const Model<Scalar>& model,
-                                   std::span<const double> scales, double residual_variance)
+                                   std::span<const double> feature_scales, double residual_variance)
     : KalmanFilter(options, prior, residual_variance / 2) {
   const auto start = SignedFactors<Scalar>::of(model, options.diagonal, Scalar(0.01));
-  set_scales(scales);
+  set_scales(feature_scales);
   set(start);
   // The variance of a usual prediction if that of every parameter were 1, for features of scale 1: the slopes of the
   // factors are 2p, or those of the other side.
   double projections = 0;
   for (Index j = 0; j < options.dim; ++j)
-    projections += static_cast<double>(start.A.row(j).squaredNorm()) * std::pow(scales[static_cast<std::size_t>(j)], 2);
+    projections += static_cast<double>(start.A.row(j).squaredNorm()) * std::pow(feature_scales[static_cast<std::size_t>(j)], 2);
   const double of_slopes = options.left_dim > 0 ? 0.5 * projections : 4 * projections;
   const double unit =
       (options.intercept ? 1 : 0) +
@@ -85,17 +77,28 @@ KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& pr
 
 template <typename Scalar>
 KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, const SignedFactors<Scalar>& fit,
-                                   std::span<const double> scales, double noise, double spare_rows,
+                                   std::span<const double> feature_scales, double noise, double spare_rows,
                                    const Rows<Scalar>& rows)
     : KalmanFilter(options, prior, noise) {
   noise_ = NoiseTracker(noise, options.unknowns_of_row(), spare_rows);
-  set_scales(scales);
+  set_scales(feature_scales);
   set(fit);
   for (Index j = 0; j < options_.dim; ++j) set_variances(j, prior_);
   if (options.diagonal == Diagonal::tied)
     narrow<false>(rows);
   else
     narrow<true>(rows);
+}
+
+template <typename Scalar>
+KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, const Beliefs<Scalar>& all,
+                                   std::span<const double> feature_scales, double noise, double rows)
+    : KalmanFilter(options, prior, noise) {
+  noise_ = NoiseTracker(noise, options.unknowns_of_row(), rows);
+  set_scales(feature_scales);
+  set(all.means);
+  Base::set_variances(all.variances);
+  rows_ = rows;
 }
 
 /// The variances that remain behind rows that were fitted: 1 / (1/P + sum g^2 / noise).
@@ -105,10 +108,11 @@ void KalmanFilter<Scalar>::narrow(const Rows<Scalar>& rows) {
   Row row(width_, options_.left_dim > 0);
   std::vector<double> sums(records_.size());
   double weight_of_all = 0;
+  const double noise = options_.task == Task::regression ? noise_.value() : 1;
   for (Index i = 0; i < rows.count(); ++i) {
     look<untied>(rows, i, row);
     finish_look(row, std::nullopt);
-    const auto weight = static_cast<double>(rows.weight(i));
+    const double weight = static_cast<double>(rows.weight(i)) * curvature(row, rows.targets()[static_cast<std::size_t>(i)]);
     weight_of_all += weight;
     rows.for_each_entry(i, [&](Index j, Scalar x) {
       const Scalar* A = record(j);
@@ -126,8 +130,22 @@ void KalmanFilter<Scalar>::narrow(const Rows<Scalar>& rows) {
   }
   for (std::size_t i = 0; i < sums.size(); ++i)
     if (sums[i] > 0 && records_[i] > 0)
-      records_[i] = static_cast<Scalar>(1 / (1 / static_cast<double>(records_[i]) + sums[i] / noise_.value()));
-  if (intercept_variance_ > 0) intercept_variance_ = 1 / (1 / intercept_variance_ + weight_of_all / noise_.value());
+      records_[i] = static_cast<Scalar>(1 / (1 / static_cast<double>(records_[i]) + sums[i] / noise));
+  if (intercept_variance_ > 0) intercept_variance_ = 1 / (1 / intercept_variance_ + weight_of_all / noise);
+}
+
+/// How much a row says about its prediction, in units of the noise.
+template <typename Scalar>
+double KalmanFilter<Scalar>::curvature(const Row& row, Scalar target) const {
+  if (options_.task == Task::regression) return says_nothing(row, static_cast<double>(target)) ? 0 : 1;
+  const double p = logistic(row.prediction);
+  return p * (1 - p);
+}
+
+/// The target is an end of the range, and the prediction lies beyond it.
+template <typename Scalar>
+bool KalmanFilter<Scalar>::says_nothing(const Row& row, double target) const {
+  return (target >= options_.high && row.prediction >= target) || (target <= options_.low && row.prediction <= target);
 }
 
 template <typename Scalar>
@@ -309,8 +327,7 @@ std::optional<typename KalmanFilter<Scalar>::Step> KalmanFilter<Scalar>::step_fo
     return Step{row.slope.data(), static_cast<Scalar>(weight * ((y > 0 ? 1 : 0) - p) * narrower),
                 static_cast<Scalar>(a * narrower)};
   }
-  const bool says_nothing = (y >= options_.high && row.prediction >= y) || (y <= options_.low && row.prediction <= y);
-  if (says_nothing) return std::nullopt;
+  if (says_nothing(row, y)) return std::nullopt;
   const double residual = y - row.prediction;
   const double all = noise_.value() / weight + row.variance;
   noise_.observe(residual * residual, row.variance);

@@ -21,17 +21,25 @@ class KalmanFilter : private Posterior<Scalar> {
 
   /// From a model whose residuals on fresh rows have this variance, half of which is given to the parameters.
   KalmanFilter(const KalmanOptions& options, const Prior& prior, const Model<Scalar>& model,
-               std::span<const double> scales, double residual_variance);
+               std::span<const double> feature_scales, double residual_variance);
 
   /// From the best fit to these rows, with what they leave open. `spare_rows`: beyond the unknowns, which tell the
   /// noise.
   KalmanFilter(const KalmanOptions& options, const Prior& prior, const SignedFactors<Scalar>& fit,
-               std::span<const double> scales, double noise, double spare_rows, const Rows<Scalar>& rows);
+               std::span<const double> feature_scales, double noise, double spare_rows, const Rows<Scalar>& rows);
+
+  /// From what is believed of every parameter. `rows`: how many it rests on.
+  KalmanFilter(const KalmanOptions& options, const Prior& prior, const Beliefs<Scalar>& beliefs,
+               std::span<const double> feature_scales, double noise, double rows);
 
   using Base::begin;
+  using Base::beliefs;
   using Base::bytes;
   using Base::grow;
   using Base::is_finite;
+  using Base::parameters;
+  using Base::first_prior;
+  using Base::scales;
 
   /// Learns the rows one after the other, and writes what each was predicted to be before it was learned.
   void learn(const Rows<Scalar>& rows, std::span<Scalar> predictions);
@@ -65,7 +73,7 @@ class KalmanFilter : private Posterior<Scalar> {
 
   using Base::intercept_, Base::intercept_variance_, Base::last_seen_, Base::options_, Base::prior_, Base::records_,
       Base::rows_, Base::signs_, Base::stride_, Base::turns_, Base::width_;
-  using Base::parameters, Base::record, Base::scale_at, Base::set, Base::set_scales, Base::set_variances, Base::side_of,
+  using Base::record, Base::scale_at, Base::set, Base::set_scales, Base::set_variances, Base::side_of,
       Base::square_at, Base::start_at_random, Base::weight_at;
 
   /// Numbers too large for a prediction count as none.
@@ -77,6 +85,8 @@ class KalmanFilter : private Posterior<Scalar> {
   void narrow(const Rows<Scalar>& rows);
   template <bool untied>
   void look(const Rows<Scalar>& rows, Index i, Row& row) const;
+  [[nodiscard]] double curvature(const Row& row, Scalar target) const;
+  [[nodiscard]] bool says_nothing(const Row& row, double target) const;
   void finish_look(Row& row, std::optional<Scalar> target) const;
   template <bool untied, bool moves, bool looks, typename Number>
   void pass(Number* A, Index side, Scalar x, const Step& step, Scalar to_x, Row& to) const;

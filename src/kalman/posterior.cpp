@@ -60,6 +60,17 @@ void Posterior<Scalar>::set(const SignedFactors<Scalar>& start) {
 }
 
 template <typename Scalar>
+void Posterior<Scalar>::set_variances(const SignedFactors<Scalar>& variances) {
+  intercept_variance_ = static_cast<double>(variances.intercept);
+  for (Index j = 0; j < options_.dim; ++j) {
+    Scalar* feature = record(j);
+    for (Index c = 0; c < options_.rank; ++c) feature[width_ + c] = variances.A(j, c);
+    feature[weight_at() + 1] = variances.weights[j];
+    if (options_.diagonal == Diagonal::free) feature[square_at() + 1] = variances.squares[j];
+  }
+}
+
+template <typename Scalar>
 void Posterior<Scalar>::begin(Index j, double scale) {
   record(j)[scale_at()] = static_cast<Scalar>(scale);
   for (Index c = 0; c < options_.rank; ++c) start_at_random(j, c);
@@ -129,6 +140,20 @@ SignedFactors<Scalar> Posterior<Scalar>::parameters() const {
   }
   parts.intercept = static_cast<Scalar>(intercept);
   return parts;
+}
+
+template <typename Scalar>
+Beliefs<Scalar> Posterior<Scalar>::beliefs() const {
+  Beliefs<Scalar> result{parameters(), parameters()};
+  SignedFactors<Scalar>& variances = result.variances;
+  variances.intercept = static_cast<Scalar>(intercept_variance_);
+  for (Index j = 0; j < options_.dim; ++j) {
+    const Scalar* feature = record(j);
+    for (Index c = 0; c < options_.rank; ++c) variances.A(j, c) = feature[width_ + c];
+    variances.weights[j] = feature[weight_at() + 1];
+    if (options_.diagonal == Diagonal::free) variances.squares[j] = feature[square_at() + 1];
+  }
+  return result;
 }
 
 template <typename Scalar>

@@ -10,8 +10,8 @@
 #include <dyad/moment.h>
 
 #include "base/archive.h"
-#include "kalman/lanes.h"
-#include "model/signed_factors.h"
+#include "base/lanes.h"
+#include "model/beliefs.h"
 
 namespace dyad {
 
@@ -61,7 +61,11 @@ class Posterior {
   void grow(Index dim, Index left_dim);
 
   [[nodiscard]] SignedFactors<Scalar> parameters() const;
+  /// With their variances; that of the intercept is what it is for squares measured from their centre.
+  [[nodiscard]] Beliefs<Scalar> beliefs() const;
+  [[nodiscard]] const Prior& first_prior() const { return prior_; }
   [[nodiscard]] bool is_finite() const;
+  [[nodiscard]] std::vector<double> scales() const;
   [[nodiscard]] double bytes() const { return static_cast<double>(records_.size() * sizeof(Scalar)); }
   void archive(Archive& archive);
 
@@ -72,10 +76,10 @@ class Posterior {
   [[nodiscard]] Index square_at() const { return 2 * width_ + 2; }
   [[nodiscard]] Index scale_at() const { return 2 * width_ + 4; }
   [[nodiscard]] Index side_of(Index j) const { return options_.left_dim > 0 && j >= options_.left_dim ? 1 : 0; }
-  [[nodiscard]] std::vector<double> scales() const;
 
   void archive_features(Archive& archive);
   void set(const SignedFactors<Scalar>& means);
+  void set_variances(const SignedFactors<Scalar>& variances);
   void set_scales(std::span<const double> all);
   void set_variances(Index j, const Prior& prior);
   void start_at_random(Index j, Index factor);

@@ -5,6 +5,7 @@
 
 #include "model/low_rank.h"
 #include "model/sides.h"
+#include "rows/products.h"
 
 namespace dyad {
 
@@ -53,6 +54,35 @@ void SignedFactors<Scalar>::scale_features(std::span<const double> factors) {
     weights[j] *= factor;
     A.row(j) *= factor;
     if (squares.size() > 0) squares[j] *= factor * factor;
+  }
+}
+
+template <typename Scalar>
+void SignedFactors<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predictions) const {
+  const Sides sides(rows.dim(), left_dim);
+  const Index width = rank() + 1;
+  Tall<Scalar> features(dim(), width);
+  features << weights, A;
+  Vector<Scalar> of_squares;
+  if (diagonal != Diagonal::tied) of_squares = -(A.array().square().matrix() * signs);
+  if (diagonal == Diagonal::free) of_squares += squares;
+  constexpr Index most = 256;
+  for (Index first = 0; first < rows.count(); first += most) {
+    const Index count = std::min(most, rows.count() - first);
+    const Rows<Scalar> part = rows.slice(first, count);
+    Tall<Scalar> left(count, width);
+    Tall<Scalar> right(sides.two() ? count : 0, width);
+    project(sides.left(part), features.data(), width, left.data());
+    if (sides.two()) project(sides.right(part), features.data() + sides.right_first() * width, width, right.data());
+    const Tall<Scalar>& other = sides.two() ? right : left;
+    Eigen::Map<Vector<Scalar>> f(predictions.data() + first, count);
+    f = left.col(0).array() + intercept;
+    if (sides.two()) f += right.col(0);
+    f += left.rightCols(rank()).cwiseProduct(other.rightCols(rank())) * signs;
+    if (of_squares.size() == 0) continue;
+    Vector<Scalar> square(count);
+    project_squares(part, of_squares.data(), square.data());
+    f += square;
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <dyad/model.h>
 #include <dyad/moment.h>
+#include <dyad/rows.h>
 
 #include "base/linear_algebra.h"
 
@@ -27,6 +28,9 @@ struct SignedFactors {
   /// Factors of strength 0 have no slope to move along, so each is given `least` of the strongest one's.
   static SignedFactors of(const Model<Scalar>& model, Diagonal diagonal, Scalar least);
   [[nodiscard]] Model<Scalar> model() const;
+
+  /// Writes one prediction per row. Runs on the calling thread.
+  void predict(const Rows<Scalar>& rows, std::span<Scalar> predictions) const;
 
   /// The same function of features that are `factors` times as small.
   void scale_features(std::span<const double> factors);

@@ -1,28 +1,12 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <limits>
-
-#include <dyad/moment.h>
+#include <dyad/rows.h>
 
 #include "base/workers.h"
 #include "model/signed_factors.h"
+#include "newton/newton_options.h"
 
 namespace dyad {
-
-struct NewtonOptions {
-  Index left_dim = 0;  ///< as in Model
-  Index rank = 8;
-  bool linear = true;
-  bool intercept = true;
-  bool positive = false;  ///< all signs are +
-  Diagonal diagonal = Diagonal::tied;
-  bool restarts = true;  ///< with other numbers of positive factors, where the fit is not exact
-  Index most_products = std::numeric_limits<Index>::max();  ///< looks at all rows, in all
-  std::uint64_t seed = 1;
-  std::function<bool()> interrupted;  ///< asked between steps; true ends the fit where it is
-};
 
 template <typename Scalar>
 struct NewtonFit {

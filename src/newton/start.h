@@ -1,6 +1,10 @@
 #pragma once
 
-#include "newton/gauss_newton.h"
+#include <dyad/rows.h>
+
+#include "base/workers.h"
+#include "model/signed_factors.h"
+#include "newton/newton_options.h"
 
 namespace dyad {
 

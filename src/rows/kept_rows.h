@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
+#include <string>
 
 #include <dyad/rows.h>
+
+#include "base/shelf.h"
 
 namespace dyad {
 
@@ -12,35 +14,47 @@ namespace dyad {
 template <typename Scalar>
 class KeptRows {
  public:
-  void append(const Rows<Scalar>& rows) {
+  KeptRows() { offsets_.put(0); }
+
+  /// Rows of two sides say where the right one begins, for the left one may grow.
+  void append(const Rows<Scalar>& rows, Index left_dim = 0) {
     if (count_ == 0) sparse_ = rows.is_sparse();
     for (Index i = 0; i < rows.count(); ++i) {
       if (!(rows.weight(i) > 0)) continue;
-      const std::size_t begin = values_.size();
-      if (!sparse_) values_.resize(begin + static_cast<std::size_t>(rows.dim()));
-      rows.for_each_entry(i, [&](Index j, Scalar x) {
-        if (!sparse_) {
-          values_[begin + static_cast<std::size_t>(j)] = x;
-        } else if (x != 0) {
-          columns_.push_back(static_cast<std::int32_t>(j));
-          values_.push_back(x);
-        }
-      });
-      if (sparse_) offsets_.push_back(static_cast<Index>(values_.size()));
-      weights_.push_back(rows.weight(i));
-      targets_.push_back(rows.targets()[static_cast<std::size_t>(i)]);
+      if (sparse_)
+        put_sparse(rows, i, left_dim);
+      else
+        put_dense(rows, i);
+      weights_.put(rows.weight(i));
+      targets_.put(rows.targets()[static_cast<std::size_t>(i)]);
       ++count_;
     }
   }
 
+  /// From now on in private files; see PrivateFile for what can go wrong.
+  void move_to_disk(const std::string& folder) {
+    offsets_.move_to_disk(folder);
+    columns_.move_to_disk(folder);
+    values_.move_to_disk(folder);
+    targets_.move_to_disk(folder);
+    weights_.move_to_disk(folder);
+    on_disk_ = true;
+  }
+  [[nodiscard]] bool is_on_disk() const { return on_disk_; }
+
   /// Multiplies each feature by its factor.
-  void scale(std::span<const double> factors) {
+  void scale(std::span<const double> factors, Index left_dim = 0) {
+    settle(left_dim);
     const std::size_t dim = factors.size();
-    for (std::size_t e = 0; e < values_.size(); ++e)
-      values_[e] *= static_cast<Scalar>(factors[sparse_ ? static_cast<std::size_t>(columns_[e]) : e % dim]);
+    const std::span<Scalar> values = values_.all();
+    const std::span<const std::int32_t> columns = columns_.all();
+    for (std::size_t e = 0; e < values.size(); ++e)
+      values[e] *= static_cast<Scalar>(factors[sparse_ ? static_cast<std::size_t>(columns[e]) : e % dim]);
   }
 
   [[nodiscard]] Index count() const { return count_; }
+  [[nodiscard]] bool is_sparse() const { return sparse_; }
+  [[nodiscard]] double entries() const { return static_cast<double>(values_.size()); }
 
   /// What so many rows like these take.
   [[nodiscard]] static double bytes_for(double rows, double entries_of_row, bool sparse) {
@@ -49,21 +63,58 @@ class KeptRows {
     const double of_row = 2 * static_cast<double>(sizeof(Scalar)) + (sparse ? static_cast<double>(sizeof(Index)) : 0.0);
     return rows * (entries_of_row * entry + of_row);
   }
+  [[nodiscard]] double bytes() const {
+    const auto rows = static_cast<double>(count_);
+    return count_ == 0 ? 0 : bytes_for(rows, entries() / rows, sparse_);
+  }
 
-  [[nodiscard]] Rows<Scalar> view(Index dim) const {
-    const Rows<Scalar> rows = sparse_ ? Rows<Scalar>::sparse(offsets_, columns_, values_, dim, targets_)
-                                      : Rows<Scalar>::dense(values_, dim, targets_);
-    return rows.weighted(weights_);
+  [[nodiscard]] Rows<Scalar> view(Index dim, Index left_dim = 0) {
+    settle(left_dim);
+    const Rows<Scalar> rows = sparse_
+                                  ? Rows<Scalar>::sparse(offsets_.all(), columns_.all(), values_.all(), dim, targets_.all())
+                                  : Rows<Scalar>::dense(values_.all(), dim, targets_.all());
+    return rows.weighted(weights_.all());
   }
 
  private:
+  void put_dense(const Rows<Scalar>& rows, Index i) {
+    Index next = 0;
+    rows.for_each_entry(i, [&](Index j, Scalar x) {
+      for (; next < j; ++next) values_.put(0);
+      values_.put(x);
+      ++next;
+    });
+    for (; next < rows.dim(); ++next) values_.put(0);
+  }
+
+  void put_sparse(const Rows<Scalar>& rows, Index i, Index left_dim) {
+    rows.for_each_entry(i, [&](Index j, Scalar x) {
+      if (x == 0) return;
+      const Index place = left_dim > 0 && j >= left_dim ? -1 - (j - left_dim) : j;
+      has_right_ = has_right_ || place < 0;
+      columns_.put(static_cast<std::int32_t>(place));
+      values_.put(x);
+    });
+    offsets_.put(static_cast<Index>(values_.size()));
+  }
+
+  /// Features of the right side get their places behind the left one.
+  void settle(Index left_dim) {
+    if (!has_right_) return;
+    for (std::int32_t& column : columns_.all())
+      if (column < 0) column = static_cast<std::int32_t>(left_dim - 1 - column);
+    has_right_ = false;
+  }
+
   Index count_ = 0;
   bool sparse_ = false;
-  std::vector<Index> offsets_{0};
-  std::vector<std::int32_t> columns_;
-  std::vector<Scalar> values_;
-  std::vector<Scalar> targets_;
-  std::vector<Scalar> weights_;
+  bool has_right_ = false;  ///< features are counted from the start of the right side, as -1, -2, ...
+  bool on_disk_ = false;
+  Shelf<Index> offsets_;
+  Shelf<std::int32_t> columns_;
+  Shelf<Scalar> values_;
+  Shelf<Scalar> targets_;
+  Shelf<Scalar> weights_;
 };
 
 }  // namespace dyad

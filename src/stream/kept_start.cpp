@@ -21,7 +21,11 @@ NewtonOptions newton_options(const KalmanOptions& shape) {
   newton.linear = shape.linear;
   newton.intercept = shape.intercept;
   newton.positive = shape.positive;
+  newton.amplitude = shape.amplitude;
   newton.diagonal = shape.diagonal;
+  newton.task = shape.task;
+  newton.low = shape.low;
+  newton.high = shape.high;
   newton.seed = shape.seed;
   return newton;
 }

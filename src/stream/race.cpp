@@ -152,7 +152,7 @@ void Race<Scalar>::archive(Archive& archive, const std::function<KalmanFilter<Sc
     archive.group(std::to_string(place++), [&] {
       auto origin = static_cast<Index>(contender.origin);
       archive.number("origin", origin);
-      contender.origin = static_cast<Origin>(std::clamp<Index>(origin, 0, static_cast<Index>(Origin::turned)));
+      contender.origin = static_cast<Origin>(std::clamp<Index>(origin, 0, static_cast<Index>(Origin::all_rows)));
       archive.number("lead_rows", contender.lead.rows);
       archive.number("lead_mean", contender.lead.mean);
       archive.number("lead_square", contender.lead.square);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <list>
 #include <span>
@@ -18,7 +19,7 @@ template <typename Scalar>
 class Race {
  public:
   /// Where a contender comes from.
-  enum class Origin { nothing, moments, kept_rows, search, turned };
+  enum class Origin { nothing, moments, kept_rows, search, turned, all_rows };
 
   explicit Race(Workers& workers) : workers_(workers) {}
 
@@ -47,6 +48,7 @@ class Race {
   /// The worst challenger of this origin leaves.
   void drop_worst(Origin origin);
 
+  void drop_challengers() { contenders_.erase(std::next(contenders_.begin()), contenders_.end()); }
   /// Challengers whose numbers have run away leave: they could not be loaded again.
   void drop_runaways();
 

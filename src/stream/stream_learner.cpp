@@ -186,6 +186,13 @@ void StreamLearner<Scalar>::stop_keeping() {
 }
 
 template <typename Scalar>
+void StreamLearner<Scalar>::crown(KalmanFilter<Scalar> filter) {
+  race_.crown(std::move(filter), Origin::all_rows);
+  race_.drop_challengers();
+  search_.reset();
+}
+
+template <typename Scalar>
 void StreamLearner<Scalar>::decide() {
   race_.decide();
   if (rows_ >= next_turn_) {
@@ -229,6 +236,8 @@ std::string StreamLearner<Scalar>::story() const {
       return "from the search for the phases";
     case Origin::turned:
       return "with factors whose sign was turned on the way";
+    case Origin::all_rows:
+      return "from all rows of a file, read again and again";
   }
   return {};
 }

@@ -48,6 +48,9 @@ class StreamLearner {
   /// Solves what was kept so far, and keeps no more.
   void stop_keeping();
 
+  /// What all rows so far, read again, have made of it.
+  void crown(KalmanFilter<Scalar> filter);
+
   [[nodiscard]] Model<Scalar> model() const { return race_.champion().model(); }
   [[nodiscard]] const KalmanFilter<Scalar>& filter() const { return race_.champion(); }
   [[nodiscard]] double noise_variance() const { return race_.champion().noise_variance(); }

@@ -5,6 +5,14 @@
 
 #include <dyad/rows.h>
 
+// A function compiled twice; the machine that runs it chooses. Sanitizers start later than the choice.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
+#define DYAD_WIDE_VECTORS __attribute__((target_clones("avx2", "default"), flatten))
+#else
+#define DYAD_WIDE_VECTORS
+#endif
+
 namespace dyad {
 
 /// Four numbers at a time, for whatever vectors the machine has: GCC and Clang make instructions of it. Loops over the
@@ -20,6 +28,7 @@ class Lanes {
 
   friend Lanes operator+(const Lanes& a, const Lanes& b) { return Lanes(a.values_ + b.values_); }
   friend Lanes operator-(const Lanes& a, const Lanes& b) { return Lanes(a.values_ - b.values_); }
+  [[nodiscard]] Scalar sum() const { return (values_[0] + values_[1]) + (values_[2] + values_[3]); }
   friend Lanes operator*(const Lanes& a, const Lanes& b) { return Lanes(a.values_ * b.values_); }
 
   void add_to(Scalar* sums) const { (Lanes(sums) + *this).store(sums); }

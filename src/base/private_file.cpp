@@ -1,0 +1,74 @@
+#include "base/private_file.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+namespace dyad {
+namespace {
+
+/// Of the disk, which others need too.
+constexpr double left_free = 0.05;
+
+}  // namespace
+
+PrivateFile::PrivateFile(const std::string& folder) : folder_(folder) {
+  std::string name = folder + "/dyad-cache.XXXXXX";
+  descriptor_ = mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor_ < 0) fail("cannot be created");
+  unlink(name.c_str());
+}
+
+PrivateFile::~PrivateFile() {
+  if (mapped_ != nullptr) munmap(mapped_, size_);
+  close(descriptor_);
+}
+
+void PrivateFile::append(const void* bytes, std::size_t count) {
+  struct statvfs disk {};
+  if (fstatvfs(descriptor_, &disk) == 0) {
+    const double block = static_cast<double>(disk.f_frsize);
+    const double after = static_cast<double>(disk.f_bavail) * block - static_cast<double>(count);
+    if (after < left_free * static_cast<double>(disk.f_blocks) * block) {
+      errno = ENOSPC;
+      fail("cannot grow, for the disk is almost full");
+    }
+  }
+  const auto* next = static_cast<const char*>(bytes);
+  for (std::size_t rest = count; rest > 0;) {
+    const ssize_t written = write(descriptor_, next, rest);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) fail("cannot be written");
+    next += written;
+    rest -= static_cast<std::size_t>(written);
+  }
+  size_ += count;
+}
+
+void* PrivateFile::map() {
+  if (mapped_ != nullptr || size_ == 0) return mapped_;
+  void* place = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+  if (place == MAP_FAILED) fail("cannot be read back");
+  mapped_ = place;
+  return mapped_;
+}
+
+void PrivateFile::fail(const char* what) const {
+  const std::string reason = std::strerror(errno);
+  throw std::runtime_error("a cache in the folder " + folder_ + " " + what + ": " + reason);
+}
+
+std::string folder_for_private_files(const std::string& beside) {
+  if (const char* given = std::getenv("TMPDIR"); given != nullptr && *given != '\0') return given;
+  const std::filesystem::path folder = std::filesystem::path(beside).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+}  // namespace dyad

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dyad {
+
+/// A file without a name, which nobody else can open and which is gone when it is closed, however that happens. Every
+/// failure throws std::runtime_error with the folder and the reason, a disk that is almost full among them.
+class PrivateFile {
+ public:
+  explicit PrivateFile(const std::string& folder);
+  ~PrivateFile();
+  PrivateFile(const PrivateFile&) = delete;
+  PrivateFile& operator=(const PrivateFile&) = delete;
+
+  void append(const void* bytes, std::size_t count);
+
+  /// All of it, as memory that the machine can take back. Nothing is appended afterwards.
+  [[nodiscard]] void* map();
+
+ private:
+  [[noreturn]] void fail(const char* what) const;
+
+  std::string folder_;
+  int descriptor_ = -1;
+  std::size_t size_ = 0;
+  void* mapped_ = nullptr;
+};
+
+/// The folder for such files: TMPDIR where it is set, else that of a file that will be written anyway.
+std::string folder_for_private_files(const std::string& beside);
+
+}  // namespace dyad

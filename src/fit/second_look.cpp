@@ -1,0 +1,122 @@
+#include "fit/second_look.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/logistic.h"
+#include "base/private_file.h"
+#include "fit/metrics.h"
+#include "fit/row_reader.h"
+#include "variational/sweeps.h"
+
+namespace dyad {
+namespace {
+
+/// For each row, beside the row itself: weights of what is held out and what is not, predictions, curvature.
+constexpr double bytes_beside_row = 40;
+
+}  // namespace
+
+template <typename Scalar>
+SecondLook<Scalar>::SecondLook(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map)
+    : options_(options), settings_(settings) {
+  const bool is_asked_for =
+      settings.solver == Solver::newton || settings.solver == Solver::variational || options.passes.value_or(1) > 1;
+  const bool is_stream = options.data.paths.front() == "-";
+  const bool can_be = settings.solver != Solver::moment && settings.solver != Solver::kalman && !options.resume &&
+                      settings.half_life == 0 && options.memory > 0 && options.passes.value_or(2) > 1;
+  if (can_be && (is_asked_for || !is_stream)) kept_.emplace();
+  if (settings.solver == Solver::variational && settings.diagonal == Diagonal::tied)
+    give_up(fmt::format("variational sweeps are not for {}", map.is_bilinear() ? "two sides" : "a tied diagonal"));
+}
+
+template <typename Scalar>
+void SecondLook<Scalar>::give_up(std::string why) {
+  kept_.reset();
+  why_not_ = std::move(why);
+}
+
+template <typename Scalar>
+std::string SecondLook<Scalar>::plan() const {
+  if (!kept_) return {};
+  if (options_.passes) return fmt::format("then {} more looks at all rows", *options_.passes - 1);
+  return fmt::format("then all rows again, as long as {} get better",
+                     options_.validation_path.empty() ? "held-out rows" : "the validation rows");
+}
+
+template <typename Scalar>
+void SecondLook<Scalar>::keep(const RowBlock<Scalar>& block) {
+  if (!kept_) return;
+  const Rows<Scalar> rows = block.view();
+  if (kept_->count() == 0 && !rows.is_sparse()) dense_dim_ = rows.dim();
+  if (!kept_->is_sparse() && kept_->count() > 0 && rows.dim() != dense_dim_)
+    return give_up("rows of different lengths cannot be kept");
+  try {
+    kept_->append(rows, block.left_dim);
+    if (!kept_->is_on_disk() && kept_->bytes() > options_.memory / 2)
+      kept_->move_to_disk(folder_for_private_files(options_.model_path));
+  } catch (const std::runtime_error& error) {
+    return give_up(fmt::format("{}; the model comes from one pass", error.what()));
+  }
+  if (static_cast<double>(kept_->count()) * bytes_beside_row > options_.memory)
+    give_up(fmt::format("to read {} rows and more again takes more than {:.0f} MB of memory, so the model comes from one "
+                        "pass; see --memory",
+                        kept_->count(), options_.memory / 1e6));
+}
+
+template <typename Scalar>
+Solver SecondLook<Scalar>::chosen_solver(const KalmanOptions& shape) const {
+  if (settings_.solver == Solver::newton) return Solver::newton;
+  const bool can_sweep = shape.left_dim == 0 && shape.diagonal != Diagonal::tied && !kept_->is_on_disk();
+  if (settings_.solver == Solver::variational) return can_sweep ? Solver::variational : Solver::newton;
+  const auto count = static_cast<double>(kept_->count());
+  const double needed =
+      kept_->bytes() + VariationalSweeps<Scalar>::bytes_for(count, kept_->entries() / count, shape.rank);
+  return can_sweep && kept_->is_sparse() && needed <= options_.memory ? Solver::variational : Solver::newton;
+}
+
+template <typename Scalar>
+KeptRows<Scalar> SecondLook<Scalar>::validation_rows(FeatureMap& map, const std::function<bool()>& interrupted) const {
+  KeptRows<Scalar> rows;
+  RowReader<Scalar> reader(map, {.data = options_.validation_data(),
+                                 .columns = {},
+                                 .unknown = TableEncoder::Unknown::is_left_out,
+                                 .interrupted = interrupted});
+  RowBlock<Scalar> block;
+  while (rows.bytes() < options_.memory / 4 && reader.next(block) == RowReader<Scalar>::Next::block)
+    rows.append(block.view(), block.left_dim);
+  reader.stop();
+  return rows;
+}
+
+template <typename Scalar>
+RefineResult<Scalar> SecondLook<Scalar>::refine(const KalmanFilter<Scalar>& one_pass, FeatureMap& map,
+                                                const RefineOptions& hooks) {
+  RefineOptions options = hooks;
+  options.seed = settings_.seed;
+  solver_ = options.solver = chosen_solver(one_pass.options());
+  if (options_.passes) options.levels = *options_.passes - 1;
+  const Target& target = map.target;
+  if (target.task == Task::regression)
+    options.loss = [&target](double y, double f) {
+      const double residual = target.in_units(y) - target.prediction_in_units(f);
+      return residual * residual;
+    };
+  else
+    options.loss = [](double y, double f) { return log_loss(y > 0 ? 1 : 0, logistic(f)); };
+  std::optional<KeptRows<Scalar>> validation;
+  if (!options_.validation_path.empty() && !options.levels) {
+    const bool range_was_given = std::exchange(map.target.range_is_given, false);
+    validation.emplace(validation_rows(map, options.interrupted));
+    map.target.range_is_given = range_was_given;
+    if (validation->count() == 0) validation.reset();
+  }
+  Workers workers(options_.threads);
+  return dyad::refine(one_pass, *kept_, validation ? &*validation : nullptr, options, workers);
+}
+
+template class SecondLook<float>;
+template class SecondLook<double>;
+
+}  // namespace dyad

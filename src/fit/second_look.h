@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dyad/train.h>
+
+#include "features/feature_map.h"
+#include "fit/train_settings.h"
+#include "refine/refine.h"
+#include "rows/block.h"
+
+namespace dyad {
+
+/// Keeps the rows of the first pass, in memory or on disk, and makes the most of them afterwards.
+template <typename Scalar>
+class SecondLook {
+ public:
+  SecondLook(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map);
+
+  /// Why there will be none, to be told to the user; empty otherwise, or where nobody would expect one.
+  [[nodiscard]] const std::string& why_not() const { return why_not_; }
+  [[nodiscard]] bool is_keeping() const { return kept_.has_value(); }
+  /// One line; empty where no rows are kept.
+  [[nodiscard]] std::string plan() const;
+
+  void keep(const RowBlock<Scalar>& block);
+
+  /// `map`: by now.
+  RefineResult<Scalar> refine(const KalmanFilter<Scalar>& one_pass, FeatureMap& map, const RefineOptions& hooks);
+
+  /// Who does it, once all rows are there.
+  [[nodiscard]] Solver solver() const { return solver_; }
+
+ private:
+  void give_up(std::string why);
+  [[nodiscard]] Solver chosen_solver(const KalmanOptions& shape) const;
+  [[nodiscard]] KeptRows<Scalar> validation_rows(FeatureMap& map, const std::function<bool()>& interrupted) const;
+
+  const TrainOptions& options_;
+  const TrainSettings& settings_;
+  std::optional<KeptRows<Scalar>> kept_;
+  Index dense_dim_ = 0;
+  std::string why_not_;
+  Solver solver_ = Solver::newton;
+};
+
+}  // namespace dyad

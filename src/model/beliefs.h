@@ -1,0 +1,14 @@
+#pragma once
+
+#include "model/signed_factors.h"
+
+namespace dyad {
+
+/// A mean and a variance for every parameter; variances stand where their means do. 0: it is not learned.
+template <typename Scalar>
+struct Beliefs {
+  SignedFactors<Scalar> means;
+  SignedFactors<Scalar> variances;  ///< its signs mean nothing
+};
+
+}  // namespace dyad

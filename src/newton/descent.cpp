@@ -1,0 +1,129 @@
+#include "newton/descent.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+namespace dyad {
+
+template <typename Scalar>
+Descent<Scalar>::Descent(const Rows<Scalar>& rows, const NewtonOptions& options, Workers& workers)
+    : options_(options), rows_(rows, options, workers), preconditioner_(rows, options, workers) {}
+
+template <typename Scalar>
+void Descent<Scalar>::start(SignedFactors<Scalar> parameters) {
+  parameters_ = std::move(parameters);
+  loss_ = rows_.move_to(parameters_);
+  objective_ = loss_ + ridge_of(parameters_);
+  preconditioner_.move_to(rows_, parameters_);
+  has_moved_ = false;
+  damping_ = 1e-2;
+  stalled_ = 0;
+}
+
+template <typename Scalar>
+bool Descent<Scalar>::is_exact() const {
+  // Of squares: without noise a fit gets there, or nowhere near.
+  constexpr double exact_ratio = std::is_same_v<Scalar, float> ? 1e-9 : 1e-14;
+  return options_.task == Task::regression && loss_ <= exact_ratio * rows_.constant_loss();
+}
+
+template <typename Scalar>
+double Descent<Scalar>::ridge_of(const SignedFactors<Scalar>& parameters) const {
+  const auto squares = [](const auto& numbers) { return numbers.template cast<double>().squaredNorm(); };
+  return (options_.ridge.weights * (squares(parameters.weights) + squares(parameters.squares)) +
+          options_.ridge.factors * squares(parameters.A)) /
+         (2 * rows_.total_weight());
+}
+
+/// this += scale * ridge * v.
+template <typename Scalar>
+void Descent<Scalar>::add_ridge(Scalar scale, const Vector<Scalar>& weights, const Tall<Scalar>& factors,
+                                const Vector<Scalar>& squares, Direction<Scalar>& to) const {
+  const Scalar of_weights = scale * static_cast<Scalar>(options_.ridge.weights);
+  if (options_.linear) to.features.col(0) += of_weights * weights;
+  to.features.rightCols(options_.rank) += scale * static_cast<Scalar>(options_.ridge.factors) * factors;
+  if (to.squares.size() > 0) to.squares += of_weights * squares;
+}
+
+/// (J'HJ + ridge + damping B) t = J'r - ridge theta by conjugate gradients, preconditioned by (1 + damping) B + ridge.
+template <typename Scalar>
+Direction<Scalar> Descent<Scalar>::solve() {
+  Direction<Scalar> rest = rows_.descent();
+  add_ridge(Scalar(-1), parameters_.weights, parameters_.A, parameters_.squares, rest);
+  const Direction<Scalar> slope = rest;
+  Direction<Scalar> t = rest;
+  t.add(Scalar(-1), rest);
+  Direction<Scalar> z = preconditioner_.solved(rest, damping_);
+  Direction<Scalar> direction = z;
+  double rz = rest.dot(z);
+  const double enough = rz * std::pow(std::min(0.1, std::sqrt(loss_ / rows_.constant_loss())), 2);
+  constexpr int most_products = 200;
+  for (int i = 0; i < most_products && rz > enough && rz > 0 && products() < options_.most_products; ++i) {
+    Direction<Scalar> Hd = rows_.curvature_times(direction);
+    Hd.add(Scalar(1), preconditioner_.damped(direction, damping_));
+    add_ridge(Scalar(1), direction.features.col(0), direction.features.rightCols(options_.rank), direction.squares, Hd);
+    const double curvature = direction.dot(Hd);
+    if (!(curvature > 0)) break;
+    const auto step = static_cast<Scalar>(rz / curvature);
+    t.add(step, direction);
+    rest.add(-step, Hd);
+    z = preconditioner_.solved(rest, damping_);
+    const double next = rest.dot(z);
+    direction.scale_and_add(static_cast<Scalar>(next / rz), z);
+    rz = next;
+  }
+  // slope't - t'(H + ridge)t / 2, where t solves the damped equations up to `rest`.
+  predicted_gain_ =
+      (slope.dot(t) + rest.dot(t) + preconditioner_.damped(t, damping_).dot(t)) / (2 * rows_.total_weight());
+  return t;
+}
+
+template <typename Scalar>
+bool Descent<Scalar>::step() {
+  constexpr double least_progress = 1e-3;
+  constexpr double epsilon = std::numeric_limits<Scalar>::epsilon();
+  constexpr double most_damping = 1e6;
+  const bool has_ridge = options_.ridge.weights > 0 || options_.ridge.factors > 0;
+  const bool is_done = !has_ridge && loss_ <= 1e2 * epsilon * epsilon * rows_.constant_loss();
+  if (is_done || stalled_ >= 3 || damping_ > most_damping || !std::isfinite(objective_) ||
+      products() >= options_.most_products)
+    return false;
+  ++steps_;
+  if (has_moved_) {
+    rows_.move_to(parameters_);
+    has_moved_ = false;
+  }
+  preconditioner_.move_to(rows_, parameters_);
+  SignedFactors<Scalar> next = moved(parameters_, solve());
+  const double loss = rows_.move_to(next);
+  has_moved_ = true;
+  const double objective = loss + ridge_of(next);
+  const bool better = objective < objective_;  // false for NaN
+  const double gain =
+      better ? (objective_ - objective) / std::max(predicted_gain_, std::numeric_limits<double>::min()) : 0;
+  if (better) {
+    stalled_ = objective > (1 - least_progress) * objective_ ? stalled_ + 1 : 0;
+    parameters_ = std::move(next);
+    loss_ = loss;
+    objective_ = objective;
+    has_moved_ = false;
+  }
+  if (gain > 0.75)
+    damping_ = std::max(damping_ / 5, 1e-12);
+  else if (gain < 0.25)
+    damping_ *= 4;
+  return true;
+}
+
+template <typename Scalar>
+void Descent<Scalar>::run() {
+  constexpr int most_steps = 60;
+  for (int i = 0; i < most_steps && !(options_.interrupted && options_.interrupted()) && step();) ++i;
+}
+
+template class Descent<float>;
+template class Descent<double>;
+
+}  // namespace dyad

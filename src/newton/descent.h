@@ -1,0 +1,52 @@
+#pragma once
+
+#include "newton/objective.h"
+#include "newton/preconditioner.h"
+
+namespace dyad {
+
+/// Levenberg-Marquardt: Gauss-Newton steps, each solved by conjugate gradients, damped as far as the loss asks for.
+template <typename Scalar>
+class Descent {
+ public:
+  /// The options and workers are somebody else's.
+  Descent(const Rows<Scalar>& rows, const NewtonOptions& options, Workers& workers);
+
+  void start(SignedFactors<Scalar> parameters);
+
+  /// Takes a step, or finds a better damping for the next; false where there is nothing more to gain.
+  bool step();
+
+  /// From here to where there is nothing more to gain.
+  void run();
+
+  /// The ridge has changed.
+  void look_again() { start(std::move(parameters_)); }
+
+  [[nodiscard]] const SignedFactors<Scalar>& parameters() const { return parameters_; }
+  [[nodiscard]] double loss() const { return loss_; }            ///< mean by weight, without the ridge
+  [[nodiscard]] double objective() const { return objective_; }  ///< with it
+  [[nodiscard]] bool is_exact() const;                           ///< nothing is left but rounding
+  [[nodiscard]] Index steps() const { return steps_; }
+  [[nodiscard]] Index products() const { return rows_.products(); }  ///< looks at all rows
+
+ private:
+  void add_ridge(Scalar scale, const Vector<Scalar>& weights, const Tall<Scalar>& factors,
+                 const Vector<Scalar>& squares, Direction<Scalar>& to) const;
+  [[nodiscard]] double ridge_of(const SignedFactors<Scalar>& parameters) const;
+  Direction<Scalar> solve();
+
+  const NewtonOptions& options_;
+  Objective<Scalar> rows_;
+  Preconditioner<Scalar> preconditioner_;
+  SignedFactors<Scalar> parameters_;
+  double loss_ = 0;
+  double objective_ = 0;
+  double damping_ = 0;
+  double predicted_gain_ = 0;
+  int stalled_ = 0;
+  bool has_moved_ = false;  ///< the objective's place is not `parameters_`
+  Index steps_ = 0;
+};
+
+}  // namespace dyad

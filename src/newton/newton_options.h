@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+
+#include <dyad/data.h>
+#include <dyad/moment.h>
+
+namespace dyad {
+
+/// Precisions of the parameters before any data, for features of scale 1: half of ridge |theta|^2 is added to the sum
+/// of all losses, each half a squared residual or a log-loss.
+struct Ridge {
+  double weights = 0;  ///< and squares
+  double factors = 0;
+};
+
+struct NewtonOptions {
+  Index left_dim = 0;  ///< as in Model
+  Index rank = 8;
+  bool linear = true;
+  bool intercept = true;
+  bool positive = false;   ///< all signs are +
+  bool amplitude = false;  ///< rank 1, positive, measurements only: phase retrieval
+  Diagonal diagonal = Diagonal::tied;
+  Task task = Task::regression;                           ///< classes: targets above 0 are positive
+  double low = -std::numeric_limits<double>::infinity();  ///< targets here may be anything below
+  double high = std::numeric_limits<double>::infinity();  ///< targets here may be anything above
+  Ridge ridge;
+  bool preconditioned = true;  ///< by what second moments know of the curvature; else by its scales alone
+  bool restarts = true;        ///< with other numbers of positive factors, where the fit is not exact
+  Index most_products = std::numeric_limits<Index>::max();  ///< looks at all rows, in all
+  std::uint64_t seed = 1;
+  std::function<bool()> interrupted;  ///< asked between steps; true ends the fit where it is
+};
+
+}  // namespace dyad

@@ -1,0 +1,269 @@
+#include "refine/refine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/random.h"
+
+namespace dyad {
+namespace {
+
+constexpr Index fewest_rows = 10;
+constexpr Index few_rows = 5000;  // below, every row is held out once
+constexpr int turns_of_few = 5;
+constexpr double held_out_share = 0.1;
+constexpr Index most_levels = 200;
+
+double mean(const std::vector<double>& sums, double count) {
+  double sum = 0;
+  for (const double part : sums) sum += part;
+  return sum / count;
+}
+
+/// Multiplies features by `factors` and parameters to match, for as long as it lives.
+template <typename Scalar>
+class InScale {
+ public:
+  InScale(KeptRows<Scalar>& rows, std::vector<double> scales, Index left_dim)
+      : rows_(rows), scales_(std::move(scales)), inverse_(scales_), left_dim_(left_dim) {
+    for (double& scale : inverse_) scale = scale > 0 ? 1 / scale : 0;
+    are_one_ = std::all_of(scales_.begin(), scales_.end(), [](double scale) { return scale == 1 || scale == 0; });
+    if (!are_one_) rows_.scale(inverse_, left_dim_);
+  }
+
+  [[nodiscard]] Beliefs<Scalar> there(Beliefs<Scalar> beliefs) const { return changed(std::move(beliefs), scales_); }
+  [[nodiscard]] Beliefs<Scalar> back(Beliefs<Scalar> beliefs) const { return changed(std::move(beliefs), inverse_); }
+  [[nodiscard]] const std::vector<double>& scales() const { return scales_; }
+  void scale_back() {
+    if (!are_one_) rows_.scale(scales_, left_dim_);
+    are_one_ = true;
+  }
+
+ private:
+  [[nodiscard]] Beliefs<Scalar> changed(Beliefs<Scalar> beliefs, const std::vector<double>& factors) const {
+    beliefs.means.scale_features(factors);
+    if (beliefs.variances.dim() > 0) {
+      beliefs.variances.scale_features(factors);
+      beliefs.variances.scale_features(factors);
+    }
+    return beliefs;
+  }
+
+  KeptRows<Scalar>& rows_;
+  std::vector<double> scales_;
+  std::vector<double> inverse_;
+  Index left_dim_;
+  bool are_one_ = false;
+};
+
+template <typename Scalar>
+class Refinement {
+ public:
+  Refinement(const KalmanFilter<Scalar>& one_pass, KeptRows<Scalar>& rows, KeptRows<Scalar>* validation,
+             const RefineOptions& options, Workers& workers)
+      : one_pass_(one_pass),
+        kept_(rows),
+        validation_(validation),
+        options_(options),
+        workers_(workers),
+        shape_(one_pass.options()) {
+    refiner_options_.shape = shape_;
+    refiner_options_.solver = options.solver;
+    refiner_options_.interrupted = options.interrupted;
+  }
+
+  RefineResult<Scalar> run() {
+    if (kept_.count() < fewest_rows) return {};
+    InScale<Scalar> scale(kept_, one_pass_.scales(), shape_.left_dim);
+    std::optional<InScale<Scalar>> validation_scale;
+    if (validation_ != nullptr) validation_scale.emplace(*validation_, one_pass_.scales(), shape_.left_dim);
+    rows_.emplace(kept_.view(shape_.dim, shape_.left_dim));
+    start_ = scale.there(one_pass_.beliefs());
+    std::optional<Refined<Scalar>> best;
+    if (options_.levels) {
+      best = fit_all(*options_.levels);
+    } else if (validation_ != nullptr) {
+      std::vector<Fold> folds(1);
+      folds[0].held_out = validation_;
+      folds[0].start = start_;
+      folds[0].noise = one_pass_.noise_variance();
+      folds[0].rows.emplace(*rows_);
+      best = choose(folds, true);
+    } else {
+      std::vector<Fold> folds = make_folds(scale);
+      choose(folds, false);
+      folds.clear();
+      if (result_.levels > 0 && !is_interrupted()) best = fit_all(result_.levels);
+    }
+    scale.scale_back();
+    result_.interrupted = is_interrupted();
+    if (result_.interrupted || !best) return std::move(result_);
+    best->beliefs = scale.back(std::move(best->beliefs));
+    const Rows<Scalar> all = kept_.view(shape_.dim, shape_.left_dim);
+    const auto count = static_cast<double>(all.count());
+    KalmanFilter<Scalar> filter =
+        best->has_variances()
+            ? KalmanFilter<Scalar>(shape_, one_pass_.first_prior(), best->beliefs, scale.scales(), best->noise_variance, count)
+            : KalmanFilter<Scalar>(shape_, one_pass_.first_prior(), best->beliefs.means, scale.scales(),
+                                   best->noise_variance, count, all);
+    if (filter.is_finite()) result_.filter.emplace(std::move(filter));
+    return std::move(result_);
+  }
+
+ private:
+  /// A part of the rows to learn from, and another to judge by.
+  struct Fold {
+    std::vector<Scalar> weights;  ///< 0 for what is held out
+    std::optional<Rows<Scalar>> rows;
+    KeptRows<Scalar> own_held_out;
+    KeptRows<Scalar>* held_out = nullptr;
+    Beliefs<Scalar> start;
+    double noise = 1;
+    std::unique_ptr<Refiner<Scalar>> refiner;
+  };
+
+  [[nodiscard]] bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
+
+  std::vector<Fold> make_folds(const InScale<Scalar>& scale) {
+    const int turns = kept_.count() < few_rows ? turns_of_few : 1;
+    const double share = turns > 1 ? 1.0 / turns : held_out_share;
+    std::vector<int> turn_of(static_cast<std::size_t>(kept_.count()));
+    Random random(options_.seed, start_stream - 1);
+    for (int& turn : turn_of) turn = static_cast<int>(random.uniform() / share);
+    std::vector<Fold> folds(static_cast<std::size_t>(turns));
+    for (int turn = 0; turn < turns; ++turn) {
+      Fold& fold = folds[static_cast<std::size_t>(turn)];
+      std::vector<Scalar> only(turn_of.size());
+      fold.weights.resize(turn_of.size());
+      for (std::size_t i = 0; i < turn_of.size(); ++i)
+        (turn_of[i] == turn ? only[i] : fold.weights[i]) = rows_->weight(static_cast<Index>(i));
+      fold.own_held_out.append(rows_->weighted(only), shape_.left_dim);
+      fold.held_out = &fold.own_held_out;
+      fold.rows.emplace(rows_->weighted(fold.weights));
+      const KalmanFilter<Scalar> filter = one_more_pass(*fold.rows, scale);
+      fold.start = filter.beliefs();
+      fold.noise = filter.noise_variance();
+    }
+    return folds;
+  }
+
+  /// What one pass makes of these rows, with the prior that was best for all.
+  KalmanFilter<Scalar> one_more_pass(const Rows<Scalar>& rows, const InScale<Scalar>& scale) {
+    KalmanFilter<Scalar> filter(shape_, one_pass_.first_prior(), std::max(one_pass_.noise_variance(), 1e-12));
+    for (Index j = 0; j < shape_.dim; ++j)
+      if (scale.scales()[static_cast<std::size_t>(j)] > 0) filter.begin(j, 1);
+    std::vector<Scalar> predictions(static_cast<std::size_t>(rows.count()));
+    filter.learn(rows, predictions);
+    result_.row_reads += rows.count();
+    return filter;
+  }
+
+  [[nodiscard]] double held_out_loss(std::vector<Fold>& folds) {
+    double sum = 0;
+    double weight = 0;
+    result_.held_out_rows = 0;
+    for (Fold& fold : folds) {
+      const Rows<Scalar> held_out = fold.held_out->view(shape_.dim, shape_.left_dim);
+      const SignedFactors<Scalar> parameters = fold.refiner ? fold.refiner->parameters() : fold.start.means;
+      std::vector<Scalar> predictions(static_cast<std::size_t>(held_out.count()));
+      workers_.split(held_out.count(), [&](int, Share share) {
+        parameters.predict(
+            held_out.slice(share.first, share.count),
+            std::span(predictions).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count)));
+      });
+      for (Index i = 0; i < held_out.count(); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const auto own = static_cast<double>(held_out.weight(i));
+        sum += own * options_.loss(static_cast<double>(held_out.targets()[at]), static_cast<double>(predictions[at]));
+        weight += own;
+      }
+      result_.held_out_rows += held_out.count();
+    }
+    return sum / weight;
+  }
+
+  /// The level at which the held-out rows are predicted best. `keep`: what was found there, too.
+  std::optional<Refined<Scalar>> choose(std::vector<Fold>& folds, bool keep) {
+    constexpr double worth_it = 3e-4;  // of the loss, over so many levels:
+    const std::size_t patience = options_.solver == Solver::variational ? 3 : 2;
+    std::vector<double> losses{held_out_loss(folds)};
+    result_.one_pass = result_.refined = losses[0];
+    report(RefineStep{"one pass", std::numeric_limits<double>::quiet_NaN(), losses[0], false});
+    for (Fold& fold : folds)
+      fold.refiner = make_refiner(*fold.rows, refiner_options_, fold.start, fold.noise, workers_);
+    std::optional<Refined<Scalar>> best;
+    for (Index level = 1; level <= most_levels; ++level) {
+      bool has_next = true;
+      for (Fold& fold : folds)
+        has_next = has_next && fold.refiner->advance([&] {
+          if (folds.size() == 1 && !keep) report_step(*fold.refiner, false);
+        });
+      if (!has_next) break;
+      losses.push_back(held_out_loss(folds));
+      report(RefineStep{folds.front().refiner->level(), objective_of(folds), losses.back(), false});
+      if (losses.back() < result_.refined) {
+        result_.refined = losses.back();
+        result_.levels = level;
+        result_.level = folds.front().refiner->level();
+        if (keep) best = folds.front().refiner->result();
+      }
+      if (losses.size() <= patience) continue;
+      const double before = losses[losses.size() - 1 - patience];
+      if (!(losses.back() < (1 - worth_it) * before)) break;
+    }
+    for (const Fold& fold : folds) result_.row_reads += fold.refiner->looks() * fold.rows->count();
+    return best;
+  }
+
+  [[nodiscard]] double objective_of(const std::vector<Fold>& folds) const {
+    if (!options_.progress) return 0;
+    std::vector<double> objectives;
+    for (const Fold& fold : folds) objectives.push_back(fold.refiner->objective());
+    return mean(objectives, static_cast<double>(folds.size()));
+  }
+
+  std::optional<Refined<Scalar>> fit_all(Index levels) {
+    const auto refiner = make_refiner(*rows_, refiner_options_, start_, one_pass_.noise_variance(), workers_);
+    result_.levels = 0;
+    while (result_.levels < levels && refiner->advance([&] { report_step(*refiner, true); })) ++result_.levels;
+    result_.row_reads += refiner->looks() * rows_->count();
+    result_.level = refiner->level();
+    if (is_interrupted() || result_.levels == 0) return std::nullopt;
+    return refiner->result();
+  }
+
+  void report(const RefineStep& step) const {
+    if (options_.progress) options_.progress(step);
+  }
+  void report_step(const Refiner<Scalar>& refiner, bool is_refit) const {
+    if (!options_.progress) return;
+    report(RefineStep{refiner.level(), refiner.objective(), std::numeric_limits<double>::quiet_NaN(), is_refit});
+  }
+
+  const KalmanFilter<Scalar>& one_pass_;
+  KeptRows<Scalar>& kept_;
+  KeptRows<Scalar>* validation_;
+  const RefineOptions& options_;
+  Workers& workers_;
+  KalmanOptions shape_;
+  RefinerOptions refiner_options_;
+  std::optional<Rows<Scalar>> rows_;
+  Beliefs<Scalar> start_;
+  RefineResult<Scalar> result_;
+};
+
+}  // namespace
+
+template <typename Scalar>
+RefineResult<Scalar> refine(const KalmanFilter<Scalar>& one_pass, KeptRows<Scalar>& rows, KeptRows<Scalar>* validation,
+                            const RefineOptions& options, Workers& workers) {
+  return Refinement<Scalar>(one_pass, rows, validation, options, workers).run();
+}
+
+template RefineResult<float> refine(const KalmanFilter<float>&, KeptRows<float>&, KeptRows<float>*,
+                                    const RefineOptions&, Workers&);
+template RefineResult<double> refine(const KalmanFilter<double>&, KeptRows<double>&, KeptRows<double>*,
+                                     const RefineOptions&, Workers&);
+
+}  // namespace dyad

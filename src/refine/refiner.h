@@ -1,0 +1,51 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <dyad/recover.h>
+
+#include "base/workers.h"
+#include "kalman/filter.h"
+
+namespace dyad {
+
+/// What a refiner has made of the rows.
+template <typename Scalar>
+struct Refined {
+  Beliefs<Scalar> beliefs;        ///< variances may be empty: what the rows leave open is not known yet
+  double noise_variance = 1;      ///< regression
+  [[nodiscard]] bool has_variances() const { return beliefs.variances.dim() > 0; }
+};
+
+/// A solver that looks at all rows again and again, from one level to the next: sweep after sweep, or with a weaker and
+/// weaker ridge. Where a level is too far, the one before it is not.
+template <typename Scalar>
+class Refiner {
+ public:
+  virtual ~Refiner() = default;
+
+  /// To the next level, with a word after every step on the way; false where there is none, or after an interruption.
+  virtual bool advance(const std::function<void()>& after_step) = 0;
+
+  [[nodiscard]] virtual std::string level() const = 0;      ///< its name
+  [[nodiscard]] virtual double objective() const = 0;       ///< per row, to be made small
+  [[nodiscard]] virtual SignedFactors<Scalar> parameters() const = 0;
+  [[nodiscard]] virtual Refined<Scalar> result() const = 0;
+  [[nodiscard]] virtual Index looks() const = 0;            ///< at all rows
+};
+
+struct RefinerOptions {
+  KalmanOptions shape;
+  Solver solver = Solver::newton;  ///< newton or variational
+  std::function<bool()> interrupted;
+};
+
+/// From where one pass ended: `start`, with features of scale 1. Rows without weight do not count. Options, rows and
+/// workers are somebody else's.
+template <typename Scalar>
+std::unique_ptr<Refiner<Scalar>> make_refiner(const Rows<Scalar>& rows, const RefinerOptions& options,
+                                              const Beliefs<Scalar>& start, double noise_variance, Workers& workers);
+
+}  // namespace dyad

@@ -1,0 +1,488 @@
+#include "variational/sweeps.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <numbers>
+
+namespace dyad {
+namespace {
+
+using Four = Lanes<double>;
+
+constexpr double flat_prior = 1e-12;  // precision of the intercept
+constexpr Index rows_at_once = 64;    // of one feature, which fit a core's cache
+
+Index rounded_up(Index number) { return (number + Four::count - 1) / Four::count * Four::count; }
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+/// lambda(xi) of the bound log logistic(f) >= log logistic(xi) + (f - xi) / 2 - lambda(xi) (f^2 - xi^2).
+double bend_at(double xi) { return xi < 1e-6 ? 0.125 : std::tanh(xi / 2) / (4 * xi); }
+
+double log_logistic(double f) { return f > 0 ? -std::log1p(std::exp(-f)) : f - std::log1p(std::exp(f)); }
+
+}  // namespace
+
+/// A row's prediction under the beliefs.
+template <typename Scalar>
+struct VariationalSweeps<Scalar>::RowTotals {
+  double mean = 0;
+  double variance = 0;
+};
+
+/// The normal equations of one feature, and room for what goes into them.
+template <typename Scalar>
+struct VariationalSweeps<Scalar>::Equations {
+  explicit Equations(Index stride)
+      : size(stride), K(at(stride * stride)), extra(at(stride)), right(at(stride)), step(at(stride)),
+        variances(at(stride)), slopes(at(rows_at_once * stride)), weighted(at(rows_at_once * stride)) {}
+
+  void clear() {
+    std::fill(K.begin(), K.end(), 0.0);
+    std::fill(extra.begin(), extra.end(), 0.0);
+    std::fill(right.begin(), right.end(), 0.0);
+  }
+
+  /// K += sum over rows of rho g g', above the diagonal.
+  void add_products(Index count) {
+    for (Index a = 0; a < size; a += Four::count)
+      for (Index b = a; b < size; b += Four::count) {
+        Four sum0(0.0), sum1(0.0), sum2(0.0), sum3(0.0);
+        for (Index i = 0; i < count; ++i) {
+          const Four g(slopes.data() + i * size + b);
+          const double* w = weighted.data() + i * size + a;
+          sum0 = sum0 + Four(w[0]) * g;
+          sum1 = sum1 + Four(w[1]) * g;
+          sum2 = sum2 + Four(w[2]) * g;
+          sum3 = sum3 + Four(w[3]) * g;
+        }
+        double* to = K.data() + a * size + b;
+        sum0.add_to(to);
+        sum1.add_to(to + size);
+        sum2.add_to(to + 2 * size);
+        sum3.add_to(to + 3 * size);
+      }
+  }
+
+  /// One parameter after the other moves to where its equation holds.
+  void solve() {
+    for (Index a = 0; a < size; ++a) {
+      const double* row = K.data() + a * size;
+      step[at(a)] = right[at(a)] / row[a];
+      const Four by(step[at(a)]);
+      for (Index b = (a + 1) / Four::count * Four::count; b < size; b += Four::count)
+        (Four(right.data() + b) - by * Four(row + b)).store(right.data() + b);
+    }
+  }
+
+  Index size;
+  Numbers K;
+  Numbers extra;  ///< what the variances of others add to its diagonal
+  Numbers right;
+  Numbers step;
+  Numbers variances;
+  Numbers slopes;  ///< E[g] of some rows
+  Numbers weighted;
+};
+
+template <typename Scalar>
+VariationalSweeps<Scalar>::VariationalSweeps(const Rows<Scalar>& rows, const VariationalOptions& options,
+                                             const Beliefs<Scalar>& start, double noise_variance, Workers& workers)
+    : options_(options),
+      workers_(workers),
+      rows_(rows),
+      rank_(start.means.rank()),
+      width_(rounded_up(rank_)),
+      stride_(rounded_up(width_ + 2)),
+      diagonal_(start.means.diagonal),
+      signs_(at(width_)),
+      records_(at((rows_.dim + 1) * 2 * stride_)),
+      priors_(at(stride_), 1.0),
+      noise_precision_(options.task == Task::classification ? 1 : 1 / noise_variance),
+      signals_(at(rows_.count)) {
+  (options_.task == Task::classification ? bends_ : aims_).resize(at(rows_.count));
+  if (rows_.deep) totals_.resize(at(rows_.count * 3 * width_));
+  for (const double weight : rows_.weights) total_weight_ += weight;
+  for (Index j = 0; j < rows_.dim; ++j) active_ += rows_.count_of(j) > 0 ? 1 : 0;
+  take(start);
+  learn_priors();
+}
+
+template <typename Scalar>
+void VariationalSweeps<Scalar>::take(const Beliefs<Scalar>& start) {
+  has_weights_ = start.variances.weights.cwiseAbs().sum() > 0;
+  intercept_ = static_cast<double>(start.means.intercept);
+  intercept_variance_ = static_cast<double>(start.variances.intercept);
+  for (Index c = 0; c < rank_; ++c) signs_[at(c)] = static_cast<double>(start.means.signs[c]);
+  const auto copy = [&](const SignedFactors<Scalar>& from, auto&& place_of) {
+    for (Index j = 0; j < rows_.dim; ++j) {
+      double* feature = records_.data() + j * 2 * stride_;
+      for (Index c = 0; c < rank_; ++c) feature[place_of(c)] = static_cast<double>(from.A(j, c));
+      if (has_weights_) feature[place_of(weight_at())] = static_cast<double>(from.weights[j]);
+      if (diagonal_ == Diagonal::free) feature[place_of(square_at())] = static_cast<double>(from.squares[j]);
+    }
+  };
+  copy(start.means, [&](Index place) { return mean_at(place); });
+  copy(start.variances, [&](Index place) { return variance_at(place); });
+}
+
+template <typename Scalar>
+double VariationalSweeps<Scalar>::bytes_for(double rows, double entries_of_row, Index rank) {
+  const double per_entry = 3 * static_cast<double>(sizeof(Scalar) + sizeof(std::int32_t));
+  const double per_row = 6 + (entries_of_row > 2 ? 3 * static_cast<double>(rank) : 0);
+  return rows * (entries_of_row * per_entry + static_cast<double>(sizeof(double)) * per_row);
+}
+
+template <typename Scalar>
+bool VariationalSweeps<Scalar>::is_learned(Index place) const {
+  if (place < width_) return place < rank_;
+  return place == weight_at() ? has_weights_ : place == square_at() && diagonal_ == Diagonal::free;
+}
+
+template <typename Scalar>
+template <typename Visit>
+double VariationalSweeps<Scalar>::sum_over_rows(Visit&& visit) const {
+  constexpr Index in_block = 4096;
+  std::vector<double> sums(at((rows_.count + in_block - 1) / in_block));
+  workers_.split(static_cast<Index>(sums.size()), [&](int, Share share) {
+    for (Index block = share.first; block < share.first + share.count; ++block) {
+      const Index first = block * in_block;
+      sums[at(block)] = visit(first, std::min(in_block, rows_.count - first));
+    }
+  });
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
+/// `sums`: per factor those of m x, v x^2, m v x^3, (m x)^2, (m x)^2 v x^2, (v x^2)^2.
+template <typename Scalar>
+inline typename VariationalSweeps<Scalar>::RowTotals VariationalSweeps<Scalar>::totals_of(Index i, double* sums) const {
+  const Index width = width_;
+  std::fill(sums, sums + 6 * width, 0.0);
+  RowTotals totals{intercept_, intercept_variance_};
+  for (Index e = rows_.row_offsets[at(i)]; e < rows_.row_offsets[at(i + 1)]; ++e) {
+    const auto x = static_cast<double>(rows_.row_values[at(e)]);
+    const double* feature = record(rows_.row_features[at(e)]);
+    const double* m = feature;
+    const double* v = feature + width;
+    const Four four_x(x);
+    for (Index c = 0; c < width; c += Four::count) {
+      const Four mx = Four(m + c) * four_x;
+      const Four vxx = Four(v + c) * four_x * four_x;
+      mx.add_to(sums + c);
+      vxx.add_to(sums + width + c);
+      (mx * vxx).add_to(sums + 2 * width + c);
+      (mx * mx).add_to(sums + 3 * width + c);
+      (mx * mx * vxx).add_to(sums + 4 * width + c);
+      (vxx * vxx).add_to(sums + 5 * width + c);
+    }
+    totals.mean += x * (feature[mean_at(weight_at())] + x * feature[mean_at(square_at())]);
+    totals.variance += x * x * (feature[variance_at(weight_at())] + x * x * feature[variance_at(square_at())]);
+  }
+  Four mean(0.0);
+  Four variance(0.0);
+  for (Index c = 0; c < width; c += Four::count) {
+    const Four q(sums + c);
+    const Four u(sums + width + c);
+    const Four two(2.0);
+    mean = mean + Four(signs_.data() + c) * (q * q - Four(sums + 3 * width + c));
+    variance = variance +
+               two * (two * (q * q * u - two * q * Four(sums + 2 * width + c) + Four(sums + 4 * width + c)) + u * u -
+                      Four(sums + 5 * width + c));
+  }
+  totals.mean += mean.sum();
+  totals.variance = std::max(0.0, totals.variance + variance.sum());
+  return totals;
+}
+
+/// A target at an end of the range may stand for anything beyond it.
+template <typename Scalar>
+double VariationalSweeps<Scalar>::aim(double target, double prediction) const {
+  if (target >= options_.high) return std::max(target, prediction);
+  return target <= options_.low ? std::min(target, prediction) : target;
+}
+
+/// The sum of E[(y - f)^2] over regression's rows.
+template <typename Scalar>
+DYAD_WIDE_VECTORS double VariationalSweeps<Scalar>::look_at_block(Index first, Index count) {
+  Numbers sums(at(6 * width_));
+  double squares = 0;
+  for (Index i = first; i < first + count; ++i) {
+    const RowTotals totals = totals_of(i, sums.data());
+    if (rows_.deep) std::copy(sums.begin(), sums.begin() + 3 * width_, totals_.begin() + i * 3 * width_);
+    Signal& signal = signals_[at(i)];
+    const double y = rows_.targets[at(i)];
+    if (options_.task == Task::classification) {
+      double& xi = bends_[at(i)];
+      xi = std::sqrt(totals.mean * totals.mean + totals.variance);
+      const double twice = 2 * bend_at(xi);
+      signal = {(y > 0 ? 0.5 : -0.5) / twice - totals.mean, rows_.weights[at(i)] * twice};
+    } else {
+      aims_[at(i)] = aim(y, totals.mean);
+      signal = {aims_[at(i)] - totals.mean, rows_.weights[at(i)]};
+      squares += signal.rho * (signal.residual * signal.residual + totals.variance);
+    }
+  }
+  return squares;
+}
+
+template <typename Scalar>
+void VariationalSweeps<Scalar>::look_at_rows() {
+  const double squares = sum_over_rows([&](Index first, Index count) { return look_at_block(first, count); });
+  if (options_.task == Task::regression && squares > 0) noise_precision_ = total_weight_ / squares;
+}
+
+template <typename Scalar>
+void VariationalSweeps<Scalar>::move_intercept() {
+  if (!(intercept_variance_ > 0)) return;
+  const double rho = sum_over_rows([&](Index first, Index count) {
+    double sum = 0;
+    for (Index i = first; i < first + count; ++i) sum += signals_[at(i)].rho;
+    return sum;
+  });
+  const double slope = sum_over_rows([&](Index first, Index count) {
+    double sum = 0;
+    for (Index i = first; i < first + count; ++i) sum += signals_[at(i)].rho * signals_[at(i)].residual;
+    return sum;
+  });
+  const double precision = flat_prior + noise_precision_ * rho;
+  const double step = (noise_precision_ * slope - flat_prior * intercept_) / precision;
+  intercept_ += step;
+  intercept_variance_ = 1 / precision;
+  for (Signal& signal : signals_) signal.residual -= step;
+}
+
+template <typename Scalar>
+void VariationalSweeps<Scalar>::move_features(std::size_t group) {
+  const std::vector<std::int32_t>& features = rows_.groups[group];
+  std::atomic<std::size_t> next{0};
+  constexpr std::size_t at_once = 64;
+  const auto work = [&](int) {
+    Equations equations(stride_);
+    for (std::size_t first = next.fetch_add(at_once); first < features.size(); first = next.fetch_add(at_once))
+      for (std::size_t i = first; i < std::min(first + at_once, features.size()); ++i)
+        move_feature(features[i], equations);
+  };
+  if (features.size() <= at_once)
+    work(0);
+  else
+    workers_.run(work);
+}
+
+/// E[g] of rows [first, first + count) of feature j, and what the variances of others add.
+template <typename Scalar>
+template <bool deep>
+inline void VariationalSweeps<Scalar>::find_slopes(Index j, Index first, Index count, Equations& own) const {
+  const double* m = record(j);
+  const double* v = m + width_;
+  const Index begin = rows_.first_of(j) + first;
+  for (Index i = 0; i < count; ++i) {
+    const std::size_t entry = at(begin + i);
+    if (const std::size_t soon = entry + 8; !deep && soon < rows_.partners.size()) {
+      const double* partner = record(rows_.partners[soon]);
+      __builtin_prefetch(partner);
+      __builtin_prefetch(partner + 8);
+      __builtin_prefetch(&signals_[at(rows_.feature_rows[soon])]);
+    }
+    const Index row = rows_.feature_rows[entry];
+    const auto x = static_cast<double>(rows_.feature_values[entry]);
+    const double rho = signals_[at(row)].rho;
+    double* g = own.slopes.data() + i * stride_;
+    const Four two_x(2 * x);
+    const Four four_x(x);
+    const Four rho_xx(4 * rho * x * x);
+    const double* other_m = deep ? totals_.data() + row * 3 * width_ : record(rows_.partners[entry]);
+    const double* other_v = other_m + width_;
+    const Four other_x(deep ? 1.0 : static_cast<double>(rows_.partner_values[entry]));
+    for (Index c = 0; c < width_; c += Four::count) {
+      Four q = Four(other_m + c) * other_x;
+      Four u = Four(other_v + c) * other_x * other_x;
+      if constexpr (deep) {
+        const Four mx = Four(m + c) * four_x;
+        const Four vxx = Four(v + c) * four_x * four_x;
+        q = q - mx;
+        u = u - vxx;
+        // The covariance of g with f_rest, whose pairs share features with g.
+        const Four shared = q * u - (Four(other_v + width_ + c) - mx * vxx);
+        (Four(own.right.data() + c) - Four(4 * rho * x) * shared).store(own.right.data() + c);
+      }
+      (two_x * Four(signs_.data() + c) * q).store(g + c);
+      (rho_xx * u).add_to(own.extra.data() + c);
+    }
+    std::fill(g + width_, g + stride_, 0.0);
+    if (has_weights_) g[weight_at()] = x;
+    if (diagonal_ == Diagonal::free) g[square_at()] = x * x;
+  }
+}
+
+template <typename Scalar>
+template <bool deep>
+inline void VariationalSweeps<Scalar>::add_rows(Index j, Index first, Index count, Equations& own) const {
+  find_slopes<deep>(j, first, count, own);
+  const Index begin = rows_.first_of(j) + first;
+  for (Index i = 0; i < count; ++i) {
+    const Signal& signal = signals_[at(rows_.feature_rows[at(begin + i)])];
+    const Four rho(signal.rho);
+    const Four residual(signal.residual);
+    for (Index c = 0; c < stride_; c += Four::count) {
+      const Four weighted = rho * Four(own.slopes.data() + i * stride_ + c);
+      weighted.store(own.weighted.data() + i * stride_ + c);
+      (weighted * residual).add_to(own.right.data() + c);
+    }
+  }
+  own.add_products(count);
+}
+
+/// The rows behind the step.
+template <typename Scalar>
+template <bool deep>
+inline void VariationalSweeps<Scalar>::move_rows(Index j, Index first, Index count, Equations& own) {
+  const Index begin = rows_.first_of(j) + first;
+  const double* m = record(j);
+  const double* v = m + width_;
+  for (Index i = 0; i < count; ++i) {
+    const std::size_t entry = at(begin + i);
+    const Index row = rows_.feature_rows[entry];
+    Four change(0.0);
+    for (Index c = 0; c < stride_; c += Four::count)
+      change = change + Four(own.slopes.data() + i * stride_ + c) * Four(own.step.data() + c);
+    signals_[at(row)].residual -= change.sum();
+    if constexpr (deep) {
+      const Four x(static_cast<double>(rows_.feature_values[entry]));
+      double* totals = totals_.data() + row * 3 * width_;
+      for (Index c = 0; c < width_; c += Four::count) {
+        const Four before(m + c);
+        const Four step(own.step.data() + c);
+        const Four variance(own.variances.data() + c);
+        const Four variance_before(v + c);
+        (step * x).add_to(totals + c);
+        ((variance - variance_before) * x * x).add_to(totals + width_ + c);
+        ((variance * (before + step) - variance_before * before) * x * x * x).add_to(totals + 2 * width_ + c);
+      }
+    }
+  }
+}
+
+template <typename Scalar>
+DYAD_WIDE_VECTORS void VariationalSweeps<Scalar>::move_feature(Index j, Equations& own) {
+  const Index count = rows_.count_of(j);
+  const auto in_parts = [&](auto&& visit) {
+    for (Index first = 0; first < count; first += rows_at_once) visit(first, std::min(rows_at_once, count - first));
+  };
+  own.clear();
+  in_parts([&](Index first, Index part) {
+    rows_.deep ? add_rows<true>(j, first, part, own) : add_rows<false>(j, first, part, own);
+  });
+  double* feature = records_.data() + j * 2 * stride_;
+  for (Index a = 0; a < stride_; ++a) {
+    const double ridge = is_learned(a) ? noise_precision_ * own.extra[at(a)] + priors_[at(a)] : 1;
+    for (Index b = a; b < stride_; ++b) own.K[at(a * stride_ + b)] *= noise_precision_;
+    double& diagonal = own.K[at(a * stride_ + a)];
+    diagonal += ridge;
+    own.right[at(a)] = noise_precision_ * own.right[at(a)] - ridge * feature[mean_at(a)];
+    own.variances[at(a)] = is_learned(a) ? 1 / diagonal : 0;
+  }
+  own.solve();
+  in_parts([&](Index first, Index part) {
+    // One part is still as add_rows left it.
+    if (count > rows_at_once) rows_.deep ? find_slopes<true>(j, first, part, own) : find_slopes<false>(j, first, part, own);
+    rows_.deep ? move_rows<true>(j, first, part, own) : move_rows<false>(j, first, part, own);
+  });
+  for (Index a = 0; a < stride_; ++a) {
+    feature[mean_at(a)] += own.step[at(a)];
+    feature[variance_at(a)] = own.variances[at(a)];
+  }
+}
+
+template <typename Scalar>
+void VariationalSweeps<Scalar>::learn_priors() {
+  std::vector<double> squares(at(stride_));
+  for (Index j = 0; j < rows_.dim; ++j) {
+    if (rows_.count_of(j) == 0) continue;
+    for (Index a = 0; a < stride_; ++a) {
+      const double mean = record(j)[mean_at(a)];
+      squares[at(a)] += mean * mean + record(j)[variance_at(a)];
+    }
+  }
+  for (Index a = 0; a < stride_; ++a)
+    if (squares[at(a)] > 0) priors_[at(a)] = static_cast<double>(active_) / squares[at(a)];
+}
+
+template <typename Scalar>
+std::vector<double> VariationalSweeps<Scalar>::factor_precisions() const {
+  return {priors_.begin(), priors_.begin() + rank_};
+}
+
+template <typename Scalar>
+void VariationalSweeps<Scalar>::sweep() {
+  look_at_rows();
+  move_intercept();
+  for (std::size_t group = 0; group < group_count(); ++group) move_features(group);
+  learn_priors();
+}
+
+template <typename Scalar>
+DYAD_WIDE_VECTORS double VariationalSweeps<Scalar>::bound_of_block(Index first, Index count) const {
+  Numbers sums(at(6 * width_));
+  double sum = 0;
+  for (Index i = first; i < first + count; ++i) {
+    const RowTotals totals = totals_of(i, sums.data());
+    const double y = rows_.targets[at(i)];
+    double of_row = 0;
+    if (options_.task == Task::classification) {
+      const double xi = bends_[at(i)];
+      of_row = log_logistic(xi) + ((y > 0 ? totals.mean : -totals.mean) - xi) / 2 -
+               bend_at(xi) * (totals.mean * totals.mean + totals.variance - xi * xi);
+    } else {
+      const double residual = aims_[at(i)] - totals.mean;
+      of_row = (std::log(noise_precision_ / (2 * std::numbers::pi)) -
+                noise_precision_ * (residual * residual + totals.variance)) /
+               2;
+    }
+    sum += rows_.weights[at(i)] * of_row;
+  }
+  return sum;
+}
+
+template <typename Scalar>
+double VariationalSweeps<Scalar>::bound() const {
+  double sum = sum_over_rows([&](Index first, Index count) { return bound_of_block(first, count); });
+  const auto add_prior = [&](double precision, double mean, double variance) {
+    sum += (std::log(precision * variance) - precision * (mean * mean + variance) + 1) / 2;
+  };
+  if (intercept_variance_ > 0) add_prior(flat_prior, intercept_, intercept_variance_);
+  for (Index j = 0; j < rows_.dim; ++j)
+    for (Index a = 0; a < stride_; ++a)
+      if (rows_.count_of(j) > 0 && is_learned(a)) 
+        add_prior(priors_[at(a)], record(j)[mean_at(a)], record(j)[variance_at(a)]);
+  return sum;
+}
+
+template <typename Scalar>
+Beliefs<Scalar> VariationalSweeps<Scalar>::beliefs() const {
+  const auto made = [&](double intercept, auto&& place_of) {
+    SignedFactors<Scalar> parts;
+    parts.diagonal = diagonal_;
+    parts.intercept = static_cast<Scalar>(intercept);
+    parts.weights.resize(rows_.dim);
+    parts.squares.resize(diagonal_ == Diagonal::free ? rows_.dim : 0);
+    parts.A.resize(rows_.dim, rank_);
+    parts.signs.resize(rank_);
+    for (Index c = 0; c < rank_; ++c) parts.signs[c] = static_cast<Scalar>(signs_[at(c)]);
+    for (Index j = 0; j < rows_.dim; ++j) {
+      const double* feature = record(j);
+      for (Index c = 0; c < rank_; ++c) parts.A(j, c) = static_cast<Scalar>(feature[place_of(c)]);
+      parts.weights[j] = static_cast<Scalar>(feature[place_of(weight_at())]);
+      if (diagonal_ == Diagonal::free) parts.squares[j] = static_cast<Scalar>(feature[place_of(square_at())]);
+    }
+    return parts;
+  };
+  return {made(intercept_, [&](Index place) { return mean_at(place); }),
+          made(intercept_variance_, [&](Index place) { return variance_at(place); })};
+}
+
+template class VariationalSweeps<float>;
+template class VariationalSweeps<double>;
+
+}  // namespace dyad

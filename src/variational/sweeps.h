@@ -1,0 +1,117 @@
+#pragma once
+
+#include <limits>
+#include <vector>
+
+#include <dyad/data.h>
+#include <dyad/rows.h>
+
+#include "base/lanes.h"
+#include "base/workers.h"
+#include "model/beliefs.h"
+#include "variational/incidence.h"
+
+namespace dyad {
+
+struct VariationalOptions {
+  Task task = Task::regression;                           ///< classes: targets above 0 are positive
+  double low = -std::numeric_limits<double>::infinity();  ///< targets here may be anything below
+  double high = std::numeric_limits<double>::infinity();  ///< targets here may be anything above
+};
+
+/// Coordinate ascent on the variational bound of the model with independent Gaussian beliefs, for diagonals that are not
+/// tied: given all others, a prediction is linear in the parameters of one feature, f = f_rest + theta'g, and their best
+/// beliefs have precisions tau + sum rho E[g^2] and means (tau + sum rho E[g g'])^-1 sum rho E[g (y - f_rest)]. Noise,
+/// the priors' precisions tau (of weights, of squares, of each factor) and the bounds of classes are learned on the way.
+/// Features that never occur in the same row do not see each other, so that they are updated at the same time. Results
+/// do not depend on the number of threads.
+template <typename Scalar>
+class VariationalSweeps {
+ public:
+  /// Rows without weight are left out. The rows are not needed afterwards.
+  VariationalSweeps(const Rows<Scalar>& rows, const VariationalOptions& options, const Beliefs<Scalar>& start,
+                    double noise_variance, Workers& workers);
+
+  /// All of the updates below, each once.
+  void sweep();
+
+  void look_at_rows();  ///< residuals and noise, or the bounds of classes; before anything else
+  void move_intercept();
+  void move_features(std::size_t group);
+  void learn_priors();
+
+  [[nodiscard]] std::size_t group_count() const { return rows_.groups.size(); }
+  /// Of the log-likelihood. No update lowers it. One look at all rows.
+  [[nodiscard]] double bound() const;
+
+  [[nodiscard]] Beliefs<Scalar> beliefs() const;
+  [[nodiscard]] double noise_variance() const { return 1 / noise_precision_; }
+  [[nodiscard]] double total_weight() const { return total_weight_; }
+  /// Precisions of the factors, which are large where the data has no use for one.
+  [[nodiscard]] std::vector<double> factor_precisions() const;
+
+  /// What the sweeps over rows like these need.
+  [[nodiscard]] static double bytes_for(double rows, double entries_of_row, Index rank);
+
+ private:
+  struct Equations;
+  struct RowTotals;
+  using Numbers = std::vector<double, CacheAligned<double>>;
+
+  /// A row as its features see it.
+  struct Signal {
+    double residual = 0;  ///< y - E[f]
+    double rho = 0;       ///< how much it counts, in units of the noise precision
+  };
+
+  /// A feature's parameters, as its equations number them: the factors, padded to whole vectors, the weight, the
+  /// square, padding.
+  [[nodiscard]] Index weight_at() const { return width_; }
+  [[nodiscard]] Index square_at() const { return width_ + 1; }
+  [[nodiscard]] bool is_learned(Index place) const;
+  /// A feature's numbers: the factors' means, their variances, the means of all others, their variances.
+  [[nodiscard]] const double* record(Index j) const { return records_.data() + j * 2 * stride_; }
+  [[nodiscard]] Index mean_at(Index place) const { return place < width_ ? place : width_ + place; }
+  [[nodiscard]] Index variance_at(Index place) const { return place < width_ ? width_ + place : stride_ + place; }
+
+  void take(const Beliefs<Scalar>& start);
+  void move_feature(Index j, Equations& own);
+  template <bool deep>
+  void add_rows(Index j, Index first, Index count, Equations& own) const;
+  template <bool deep>
+  void move_rows(Index j, Index first, Index count, Equations& own);
+  template <bool deep>
+  void find_slopes(Index j, Index first, Index count, Equations& own) const;
+  [[nodiscard]] double look_at_block(Index first, Index count);
+  [[nodiscard]] double bound_of_block(Index first, Index count) const;
+  [[nodiscard]] double aim(double target, double prediction) const;
+  [[nodiscard]] RowTotals totals_of(Index i, double* sums) const;
+  /// The same blocks for any number of threads: sums up what visit(first, count) gives for each.
+  template <typename Visit>
+  [[nodiscard]] double sum_over_rows(Visit&& visit) const;
+
+  VariationalOptions options_;
+  Workers& workers_;
+  Incidence<Scalar> rows_;
+  double total_weight_ = 0;
+  Index active_ = 0;  ///< features that occur
+  Index rank_ = 0;
+  Index width_ = 0;   ///< the rank, rounded up to whole vectors
+  Index stride_ = 0;  ///< parameters per feature, padded
+  Diagonal diagonal_ = Diagonal::zero;
+  bool has_weights_ = true;
+
+  Numbers signs_;  ///< 0 beyond the rank
+  double intercept_ = 0;
+  double intercept_variance_ = 0;
+  Numbers records_;  ///< of one feature more than there are, which is nothing
+  Numbers priors_;   ///< precisions, one per parameter of a feature
+  double noise_precision_ = 1;
+
+  std::vector<Signal> signals_;
+  std::vector<double> aims_;   ///< regression: each target, or what lies beyond it at the ends of the range
+  std::vector<double> bends_;  ///< classes: xi of each row
+  Numbers totals_;             ///< deep: per row and factor the sums of m x, v x^2, m v x^3
+};
+
+}  // namespace dyad
