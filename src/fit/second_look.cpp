@@ -96,6 +96,7 @@ RefineResult<Scalar> SecondLook<Scalar>::refine(const KalmanFilter<Scalar>& one_
   RefineOptions options = hooks;
   options.seed = settings_.seed;
   solver_ = options.solver = chosen_solver(one_pass.options());
+  options.may_decline = settings_.solver == Solver::automatic;
   if (options_.passes) options.levels = *options_.passes - 1;
   const Target& target = map.target;
   if (target.task == Task::regression)

@@ -346,6 +346,8 @@ class Training {
     if (result.interrupted) summary_.outcome = Outcome::interrupted;
     if (result.held_out_rows > 0)
       summary_.improvement = Improvement{in_units(result.one_pass), in_units(result.refined), result.held_out_rows};
+    if (!result.filter && !result.interrupted && settings_.solver != Solver::automatic)
+      summary_.warnings.emplace_back("there are too few rows to read them again, so the model comes from one pass");
     if (!result.filter) return;
     solver_->crown(std::move(*result.filter));
     save();

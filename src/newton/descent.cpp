@@ -16,7 +16,6 @@ void Descent<Scalar>::start(SignedFactors<Scalar> parameters) {
   parameters_ = std::move(parameters);
   loss_ = rows_.move_to(parameters_);
   objective_ = loss_ + ridge_of(parameters_);
-  preconditioner_.move_to(rows_, parameters_);
   has_moved_ = false;
   damping_ = 1e-2;
   stalled_ = 0;
@@ -55,28 +54,28 @@ Direction<Scalar> Descent<Scalar>::solve() {
   const Direction<Scalar> slope = rest;
   Direction<Scalar> t = rest;
   t.add(Scalar(-1), rest);
-  Direction<Scalar> z = preconditioner_.solved(rest, damping_);
+  Direction<Scalar> z = preconditioner_.solved(rest);
   Direction<Scalar> direction = z;
   double rz = rest.dot(z);
   const double enough = rz * std::pow(std::min(0.1, std::sqrt(loss_ / rows_.constant_loss())), 2);
   constexpr int most_products = 200;
   for (int i = 0; i < most_products && rz > enough && rz > 0 && products() < options_.most_products; ++i) {
     Direction<Scalar> Hd = rows_.curvature_times(direction);
-    Hd.add(Scalar(1), preconditioner_.damped(direction, damping_));
+    Hd.add(Scalar(1), preconditioner_.damped(direction));
     add_ridge(Scalar(1), direction.features.col(0), direction.features.rightCols(options_.rank), direction.squares, Hd);
     const double curvature = direction.dot(Hd);
     if (!(curvature > 0)) break;
     const auto step = static_cast<Scalar>(rz / curvature);
     t.add(step, direction);
     rest.add(-step, Hd);
-    z = preconditioner_.solved(rest, damping_);
+    z = preconditioner_.solved(rest);
     const double next = rest.dot(z);
     direction.scale_and_add(static_cast<Scalar>(next / rz), z);
     rz = next;
   }
   // slope't - t'(H + ridge)t / 2, where t solves the damped equations up to `rest`.
   predicted_gain_ =
-      (slope.dot(t) + rest.dot(t) + preconditioner_.damped(t, damping_).dot(t)) / (2 * rows_.total_weight());
+      (slope.dot(t) + rest.dot(t) + preconditioner_.damped(t).dot(t)) / (2 * rows_.total_weight());
   return t;
 }
 
@@ -96,6 +95,7 @@ bool Descent<Scalar>::step() {
     has_moved_ = false;
   }
   preconditioner_.move_to(rows_, parameters_);
+  preconditioner_.set_damping(damping_);
   SignedFactors<Scalar> next = moved(parameters_, solve());
   const double loss = rows_.move_to(next);
   has_moved_ = true;

@@ -1,6 +1,8 @@
 #include "newton/preconditioner.h"
 
 #include <algorithm>
+#include <limits>
+#include <vector>
 
 #include <Eigen/Eigenvalues>
 
@@ -10,73 +12,110 @@ namespace dyad {
 namespace {
 
 constexpr double least_share = 1e-6;  // of the largest, which keeps flat directions from running away
-constexpr Index most_dense = 512;     // features: beyond, turning into their axes costs more than it saves
+constexpr Index most_features = 512;  // beyond, turning into axes costs more than it saves
 
-/// Axes of a symmetric matrix and its extent along them, no less than a share of the largest.
+template <typename Scalar>
+void keep_from_zero(Vector<Scalar>& extents) {
+  if (extents.size() == 0) return;
+  const Scalar least =
+      std::max(static_cast<Scalar>(least_share) * extents.maxCoeff(), std::numeric_limits<Scalar>::min());
+  extents = extents.cwiseMax(least);
+}
+
+/// Axes of a symmetric matrix and its extents along them.
 template <typename Scalar>
 void decompose(const Small<Scalar>& matrix, Small<Scalar>& axes, Vector<Scalar>& extents) {
   const Eigen::SelfAdjointEigenSolver<Small<Scalar>> eigen(matrix);
   axes = eigen.eigenvectors();
   extents = eigen.eigenvalues();
+  keep_from_zero(extents);
 }
 
+/// Mean products of (1, x) or (1, x, x^2), by weight.
 template <typename Scalar>
-void keep_from_zero(Vector<Scalar>& extents) {
-  if (extents.size() == 0) return;
-  const Scalar least = std::max(static_cast<Scalar>(least_share) * extents.maxCoeff(), std::numeric_limits<Scalar>::min());
-  extents = extents.cwiseMax(least);
+Small<Scalar> mean_products(const Rows<Scalar>& rows, bool squares, Workers& workers) {
+  const Index dim = rows.dim();
+  const Index size = 1 + (squares ? 2 : 1) * dim;
+  std::vector<Small<Scalar>> sums(static_cast<std::size_t>(workers.count()));
+  workers.split(rows.count(), [&](int worker, Share share) {
+    Small<Scalar>& sum = sums[static_cast<std::size_t>(worker)];
+    sum.setZero(size, size);
+    constexpr Index most = 256;
+    Tall<Scalar> Z(most, size);
+    std::vector<std::pair<Index, Scalar>> entries;
+    for (Index done = 0; done < share.count; done += most) {
+      const Index count = std::min(most, share.count - done);
+      Z.setZero();
+      for (Index i = 0; i < count; ++i) {
+        const Index row = share.first + done + i;
+        const Scalar root = std::sqrt(rows.weight(row));
+        entries.assign(1, {0, root});
+        rows.for_each_entry(row, [&](Index j, Scalar x) {
+          if (x == 0) return;
+          entries.emplace_back(1 + j, root * x);
+          if (squares) entries.emplace_back(1 + dim + j, root * x * x);
+        });
+        if (rows.is_sparse())
+          for (const auto& [a, left] : entries)
+            for (const auto& [b, right] : entries) sum(b, a) += left * right;
+        else
+          for (const auto& [a, value] : entries) Z(i, a) = value;
+      }
+      if (!rows.is_sparse()) sum.noalias() += Z.transpose() * Z;
+    }
+  });
+  for (std::size_t worker = 1; worker < sums.size(); ++worker)
+    if (sums[worker].size() > 0) sums.front() += sums[worker];
+  return sums.front() / std::max(sums.front()(0, 0), std::numeric_limits<Scalar>::min());
+}
+
+/// Their diagonal alone.
+template <typename Scalar>
+Vector<Scalar> mean_squares(const Rows<Scalar>& rows, bool squares) {
+  const Index dim = rows.dim();
+  Vector<Scalar> sum = Vector<Scalar>::Zero(1 + (squares ? 2 : 1) * dim);
+  for (Index i = 0; i < rows.count(); ++i) {
+    const Scalar weight = rows.weight(i);
+    sum[0] += weight;
+    rows.for_each_entry(i, [&](Index j, Scalar x) {
+      sum[1 + j] += weight * x * x;
+      if (squares) sum[1 + dim + j] += weight * x * x * x * x;
+    });
+  }
+  return sum / std::max(sum[0], std::numeric_limits<Scalar>::min());
 }
 
 }  // namespace
 
 template <typename Scalar>
 Preconditioner<Scalar>::Preconditioner(const Rows<Scalar>& rows, const NewtonOptions& options, Workers& workers)
-    : options_(options) {
-  const Sides sides(rows.dim(), options.left_dim);
+    : options_(options), dim_(rows.dim()) {
+  const Sides sides(dim_, options.left_dim);
   side_count_ = sides.two() ? 2 : 1;
   sides_[0].count = sides.left_count();
   if (sides.two()) {
     sides_[1].first = sides.right_first();
     sides_[1].count = sides.right_count();
   }
-  Vector<Scalar> weights(rows.count());
-  for (Index i = 0; i < rows.count(); ++i) weights[i] = rows.weight(i);
-  const Scalar total = std::max(weights.sum(), std::numeric_limits<Scalar>::min());
+  find_moments(rows, workers);
+}
+
+template <typename Scalar>
+void Preconditioner<Scalar>::find_moments(const Rows<Scalar>& rows, Workers& workers) {
+  const bool knows_all = options_.preconditioned && dim_ <= most_features && rows.count() >= 2 * linear_count();
+  if (knows_all) {
+    linear_ = mean_products(rows, has_squares(), workers);
+    linear_diagonal_ = linear_.diagonal();
+  } else {
+    linear_diagonal_ = mean_squares(rows, has_squares());
+  }
+  keep_from_zero(linear_diagonal_);
   for (Index s = 0; s < side_count_; ++s) {
     Side& side = sides_[static_cast<std::size_t>(s)];
-    const Rows<Scalar> own = sides.two() ? rows.window(side.first, side.count) : rows;
-    if (options.preconditioned && !rows.is_sparse() && side.count <= most_dense) {
-      std::vector<Small<Scalar>> sums(static_cast<std::size_t>(workers.count()));
-      workers.split(rows.count(), [&](int worker, Share share) {
-        Small<Scalar>& sum = sums[static_cast<std::size_t>(worker)];
-        sum.setZero(side.count, side.count);
-        constexpr Index most = 256;
-        for (Index done = 0; done < share.count; done += most) {
-          const Index count = std::min(most, share.count - done);
-          const Index first = share.first + done;
-          const Eigen::Map<const Tall<Scalar>, 0, Eigen::OuterStride<>> X(own.row(first), count, side.count,
-                                                                          Eigen::OuterStride<>(own.stride()));
-          sum.noalias() += X.transpose() * weights.segment(first, count).asDiagonal() * X;
-        }
-      });
-      for (std::size_t worker = 1; worker < sums.size(); ++worker)
-        if (sums[worker].size() > 0) sums.front() += sums[worker];
-      const Small<Scalar> C = sums.front() / total;
-      decompose<Scalar>(C, side.axes, side.moments);
-      if (options.diagonal == Diagonal::free) {
-        decompose<Scalar>(2 * C.cwiseProduct(C), square_axes_, square_moments_);
-        keep_from_zero(square_moments_);
-      }
-    } else {
-      side.moments.setZero(side.count);
-      add_back_projected_squares(own, weights.data(), 1, side.moments.data());
-      side.moments /= total;
-      if (options.diagonal == Diagonal::free) {
-        square_moments_ = 2 * side.moments.cwiseProduct(side.moments);
-        keep_from_zero(square_moments_);
-      }
-    }
-    keep_from_zero(side.moments);
+    if (knows_all)
+      decompose<Scalar>(linear_.block(1 + side.first, 1 + side.first, side.count, side.count), side.axes, side.moments);
+    else
+      side.moments = linear_diagonal_.segment(1 + side.first, side.count);
   }
 }
 
@@ -88,59 +127,86 @@ void Preconditioner<Scalar>::move_to(const Objective<Scalar>& objective, const S
     const double twice = side_count_ == 2 ? 1 : 2;
     const auto signs = parameters.signs.template cast<double>().asDiagonal();
     // A factor of one side moves along the projections of the other.
-    Small<double> K = (twice * twice / total_curvature_) *
-                      (signs * objective.projection_products(side_count_ == 2 && s == 0) * signs);
-    if (!options_.preconditioned) K = Small<double>(K.diagonal().asDiagonal());
-    const Small<Scalar> bends = K.template cast<Scalar>();
-    decompose<Scalar>(bends, side.turns, side.bends);
-    keep_from_zero(side.bends);
-    side.bends = side.bends.cwiseMax(static_cast<Scalar>(least_share));
+    const Small<double> K = (twice * twice / total_curvature_) *
+                            (signs * objective.projection_products(side_count_ == 2 && s == 0) * signs);
+    side.slopes = K.diagonal().template cast<Scalar>().cwiseMax(static_cast<Scalar>(least_share));
+    if (options_.preconditioned) {
+      const Small<Scalar> bends = K.template cast<Scalar>();
+      decompose<Scalar>(bends, side.turns, side.bends);
+      side.bends = side.bends.cwiseMax(static_cast<Scalar>(least_share));
+    } else {
+      side.bends = side.slopes;
+    }
   }
 }
 
 template <typename Scalar>
-template <typename Change>
-Direction<Scalar> Preconditioner<Scalar>::changed(const Direction<Scalar>& v, Change&& change) const {
-  Direction<Scalar> result = v;
-  const Index k = options_.rank;
+void Preconditioner<Scalar>::set_damping(double damping) {
+  damping_ = damping;
+  if (linear_.size() == 0) return;
   const auto total = static_cast<Scalar>(total_curvature_);
+  Small<Scalar> equations = total * linear_;
+  equations.diagonal() += static_cast<Scalar>(damping + least_share) * total * linear_diagonal_;
+  equations.diagonal().tail(equations.rows() - 1).array() += static_cast<Scalar>(options_.ridge.weights);
+  linear_solver_.compute(equations);
+}
+
+template <typename Scalar>
+Vector<Scalar> Preconditioner<Scalar>::linear_part(const Direction<Scalar>& v) const {
+  Vector<Scalar> part(linear_count());
+  part[0] = v.intercept;
+  part.segment(1, dim_) = v.features.col(0);
+  if (has_squares()) part.tail(dim_) = v.squares;
+  return part;
+}
+
+template <typename Scalar>
+void Preconditioner<Scalar>::set_linear_part(const Vector<Scalar>& part, Direction<Scalar>& v) const {
+  if (options_.intercept) v.intercept = part[0];
+  if (options_.linear) v.features.col(0) = part.segment(1, dim_);
+  if (has_squares()) v.squares = part.tail(dim_);
+}
+
+template <typename Scalar>
+Direction<Scalar> Preconditioner<Scalar>::damped(const Direction<Scalar>& v) const {
+  Direction<Scalar> result = v;
+  const auto by = static_cast<Scalar>(damping_ * total_curvature_);
+  set_linear_part(by * linear_diagonal_.cwiseProduct(linear_part(v)), result);
   for (Index s = 0; s < side_count_; ++s) {
     const Side& side = sides_[static_cast<std::size_t>(s)];
-    Tall<Scalar> own = v.features.middleRows(side.first, side.count);
-    if (side.axes.size() > 0) own = side.axes.transpose() * own;
-    own.rightCols(k) = own.rightCols(k) * side.turns;
-    for (Index j = 0; j < side.count; ++j) {
-      own(j, 0) = change(own(j, 0), total * side.moments[j], static_cast<Scalar>(options_.ridge.weights));
-      for (Index c = 0; c < k; ++c)
-        own(j, c + 1) = change(own(j, c + 1), total * side.moments[j] * side.bends[c],
-                               static_cast<Scalar>(options_.ridge.factors));
-    }
-    own.rightCols(k) = own.rightCols(k) * side.turns.transpose();
-    if (side.axes.size() > 0) own = side.axes * own;
-    result.features.middleRows(side.first, side.count) = own;
+    result.features.middleRows(side.first, side.count).rightCols(options_.rank) =
+        by * (linear_diagonal_.segment(1 + side.first, side.count).asDiagonal() *
+              v.features.middleRows(side.first, side.count).rightCols(options_.rank) * side.slopes.asDiagonal());
   }
-  if (v.squares.size() > 0) {
-    Vector<Scalar> own = v.squares;
-    if (square_axes_.size() > 0) own = square_axes_.transpose() * own;
-    for (Index j = 0; j < own.size(); ++j)
-      own[j] = change(own[j], total * square_moments_[j], static_cast<Scalar>(options_.ridge.weights));
-    result.squares = square_axes_.size() > 0 ? Vector<Scalar>(square_axes_ * own) : own;
-  }
-  result.intercept = change(v.intercept, total, Scalar(0));
-  if (!options_.linear) result.features.col(0).setZero();
   return result;
 }
 
 template <typename Scalar>
-Direction<Scalar> Preconditioner<Scalar>::damped(const Direction<Scalar>& v, double damping) const {
-  return changed(v, [by = static_cast<Scalar>(damping)](Scalar x, Scalar bend, Scalar) { return x * by * bend; });
-}
-
-template <typename Scalar>
-Direction<Scalar> Preconditioner<Scalar>::solved(const Direction<Scalar>& v, double damping) const {
-  return changed(v, [by = static_cast<Scalar>(1 + damping)](Scalar x, Scalar bend, Scalar ridge) {
-    return x / (by * bend + ridge);
-  });
+Direction<Scalar> Preconditioner<Scalar>::solved(const Direction<Scalar>& v) const {
+  Direction<Scalar> result = v;
+  const Index k = options_.rank;
+  const auto total = static_cast<Scalar>(total_curvature_);
+  const auto more = static_cast<Scalar>(1 + damping_);
+  if (linear_.size() > 0) {
+    set_linear_part(linear_solver_.solve(linear_part(v)), result);
+  } else {
+    Vector<Scalar> bends = more * total * linear_diagonal_;
+    bends.tail(bends.size() - 1).array() += static_cast<Scalar>(options_.ridge.weights);
+    set_linear_part(linear_part(v).cwiseQuotient(bends), result);
+  }
+  for (Index s = 0; s < side_count_; ++s) {
+    const Side& side = sides_[static_cast<std::size_t>(s)];
+    Tall<Scalar> own = v.features.middleRows(side.first, side.count).rightCols(k);
+    if (side.axes.size() > 0) own = side.axes.transpose() * own;
+    if (side.turns.size() > 0) own = own * side.turns;
+    const auto ridge = static_cast<Scalar>(options_.ridge.factors);
+    for (Index j = 0; j < side.count; ++j)
+      own.row(j).array() /= more * total * side.moments[j] * side.bends.transpose().array() + ridge;
+    if (side.turns.size() > 0) own = own * side.turns.transpose();
+    if (side.axes.size() > 0) own = side.axes * own;
+    result.features.middleRows(side.first, side.count).rightCols(k) = own;
+  }
+  return result;
 }
 
 template class Preconditioner<float>;

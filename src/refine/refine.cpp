@@ -197,18 +197,19 @@ class Refinement {
       bool has_next = true;
       for (Fold& fold : folds)
         has_next = has_next && fold.refiner->advance([&] {
-          if (folds.size() == 1 && !keep) report_step(*fold.refiner, false);
+          if (folds.size() == 1 && options_.solver == Solver::newton) report_step(*fold.refiner, false);
         });
       if (!has_next) break;
       losses.push_back(held_out_loss(folds));
       report(RefineStep{folds.front().refiner->level(), objective_of(folds), losses.back(), false});
-      if (losses.back() < result_.refined) {
+      if (losses.back() < result_.refined || (level == 1 && !options_.may_decline)) {
         result_.refined = losses.back();
         result_.levels = level;
         result_.level = folds.front().refiner->level();
         if (keep) best = folds.front().refiner->result();
       }
-      if (losses.size() <= patience) continue;
+      // The first ridge is strong, and may be worse than one pass; the levels are compared with each other.
+      if (level <= static_cast<Index>(patience)) continue;
       const double before = losses[losses.size() - 1 - patience];
       if (!(losses.back() < (1 - worth_it) * before)) break;
     }

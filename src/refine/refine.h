@@ -21,6 +21,7 @@ struct RefineStep {
 struct RefineOptions {
   Solver solver = Solver::newton;  ///< newton or variational
   std::optional<Index> levels;     ///< exactly so many, whatever held-out rows would say
+  bool may_decline = true;         ///< where one pass is better on held-out rows
   std::uint64_t seed = 1;
   std::function<double(double target, double prediction)> loss;  ///< of a row, for the choice
   std::function<void(const RefineStep&)> progress;
@@ -41,7 +42,7 @@ struct RefineResult {
 
 /// Makes the most of rows that can be read again, from `one_pass`, which has learned them once: a share of the rows is
 /// held out of another pass and of the levels behind it, and says which level is best; that level is then reached with
-/// all rows. Few rows are held out in turn. With `validation` those rows say it, and all others count from the start.
+/// all rows. Few rows are held out in turn; fewer than ten are left alone. With `validation` those rows say it, and all others count from the start.
 template <typename Scalar>
 RefineResult<Scalar> refine(const KalmanFilter<Scalar>& one_pass, KeptRows<Scalar>& rows,
                             KeptRows<Scalar>* validation, const RefineOptions& options, Workers& workers);
