@@ -46,7 +46,9 @@ NewtonFit<Scalar> gauss_newton(const Rows<Scalar>& rows, const NewtonOptions& op
   if (known != nullptr) try_from(*known);
   if (best.exact || (known != nullptr && !options.restarts)) return best;
   if (options.amplitude && can_search_phases(rows.dim())) {
-    try_from(phase_start(rows, options));
+    PhaseStart<Scalar> start = phase_start(rows, options);
+    try_from(std::move(start.parameters));
+    best.products += start.looks;
     return best;
   }
   const MomentStart<Scalar> moments = moment_start(rows, options, workers);

@@ -12,6 +12,8 @@
 namespace dyad {
 namespace {
 
+constexpr int power_steps = 60;
+
 /// All X z, as a space to project on. X are the rows, each times the root of its weight.
 template <typename Scalar>
 class RowSpace {
@@ -58,7 +60,6 @@ template <typename Scalar>
 Vector<Scalar> spectral_direction(const RowSpace<Scalar>& space, const Vector<Scalar>& amplitudes, Index dim,
                                   std::uint64_t seed) {
   constexpr double share = 0.25;
-  constexpr int sweeps = 60;
   std::vector<Scalar> sorted(amplitudes.begin(), amplitudes.end());
   const auto place = static_cast<std::ptrdiff_t>((1 - share) * static_cast<double>(sorted.size() - 1));
   std::nth_element(sorted.begin(), sorted.begin() + place, sorted.end());
@@ -67,7 +68,7 @@ Vector<Scalar> spectral_direction(const RowSpace<Scalar>& space, const Vector<Sc
       amplitudes.unaryExpr([&](Scalar a) { return a >= large ? std::sqrt(a) : Scalar(0); });
   Random random(seed, start_stream);
   Vector<Scalar> z = random_normal<Scalar>(random, dim, 1);
-  for (int sweep = 0; sweep < sweeps; ++sweep) {
+  for (int step = 0; step < power_steps; ++step) {
     z = space.transposed_times(weights.cwiseProduct(space.times(z)));
     z /= std::max(z.norm(), std::numeric_limits<Scalar>::min());
   }
@@ -82,7 +83,7 @@ bool can_search_phases(Index dim) {
 }
 
 template <typename Scalar>
-SignedFactors<Scalar> phase_start(const Rows<Scalar>& rows, const NewtonOptions& options) {
+PhaseStart<Scalar> phase_start(const Rows<Scalar>& rows, const NewtonOptions& options) {
   constexpr int most_reflections = 4000;
   constexpr Scalar relaxation = Scalar(0.6);
   const RowSpace<Scalar> space(rows);
@@ -97,11 +98,13 @@ SignedFactors<Scalar> phase_start(const Rows<Scalar>& rows, const NewtonOptions&
   best *= amplitudes.norm() / std::max(space.times(best).norm(), std::numeric_limits<Scalar>::min());
   Vector<Scalar> u = space.times(best);
   Scalar least = std::numeric_limits<Scalar>::max();
+  Index looks = 2 * power_steps + 1;
   const Scalar enough = Scalar(10) * std::sqrt(std::numeric_limits<Scalar>::epsilon()) * amplitudes.norm();
   for (int i = 0; i < most_reflections && !(options.interrupted && options.interrupted()); ++i) {
     const Vector<Scalar> on_amplitudes = with_signs_of(u);
     const Vector<Scalar> z = space.nearest(2 * on_amplitudes - u);
     const Vector<Scalar> gap = space.times(z) - on_amplitudes;
+    looks += 2;
     if (const Scalar distance = gap.norm(); distance < least) {
       least = distance;
       best = z;
@@ -115,10 +118,10 @@ SignedFactors<Scalar> phase_start(const Rows<Scalar>& rows, const NewtonOptions&
   start.weights = Vector<Scalar>::Zero(rows.dim());
   start.A = best;
   start.signs = Vector<Scalar>::Ones(1);
-  return start;
+  return {std::move(start), looks};
 }
 
-template SignedFactors<float> phase_start(const Rows<float>&, const NewtonOptions&);
-template SignedFactors<double> phase_start(const Rows<double>&, const NewtonOptions&);
+template PhaseStart<float> phase_start(const Rows<float>&, const NewtonOptions&);
+template PhaseStart<double> phase_start(const Rows<double>&, const NewtonOptions&);
 
 }  // namespace dyad

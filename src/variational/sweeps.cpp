@@ -410,8 +410,11 @@ void VariationalSweeps<Scalar>::learn_priors() {
 }
 
 template <typename Scalar>
-std::vector<double> VariationalSweeps<Scalar>::factor_precisions() const {
-  return {priors_.begin(), priors_.begin() + rank_};
+std::vector<double> VariationalSweeps<Scalar>::precisions() const {
+  std::vector<double> result(priors_.begin(), priors_.begin() + rank_);
+  result.push_back(priors_[at(weight_at())]);
+  result.push_back(priors_[at(square_at())]);
+  return result;
 }
 
 template <typename Scalar>

@@ -47,8 +47,8 @@ class VariationalSweeps {
   [[nodiscard]] Beliefs<Scalar> beliefs() const;
   [[nodiscard]] double noise_variance() const { return 1 / noise_precision_; }
   [[nodiscard]] double total_weight() const { return total_weight_; }
-  /// Precisions of the factors, which are large where the data has no use for one.
-  [[nodiscard]] std::vector<double> factor_precisions() const;
+  /// Of the priors: of each factor, large where the data has no use for it, of weights, of squares.
+  [[nodiscard]] std::vector<double> precisions() const;
 
   /// What the sweeps over rows like these need.
   [[nodiscard]] static double bytes_for(double rows, double entries_of_row, Index rank);

@@ -48,7 +48,10 @@ TEST_F(KalmanCommand, ErrorBarsCoverWhatTheySay) {
         {"sensing --dim 20 --rank 2 --noise 0.5", " --rank 2 --kind sensing"},
         {"phase --dim 30 --noise 0.3", " --kind phase"},
         {"bilinear --dim 10x15 --rank 2 --noise 0.5", " --rank 2 --kind bilinear --right 'right.*'"},
-        {"gfm --dim 30 --rank 2 --noise 1", " --rank 2 --precision single"}}) {
+        {"gfm --dim 30 --rank 2 --noise 1", " --rank 2 --precision single"},
+        {"gfm --dim 30 --rank 2 --noise 1", " --rank 2 --solver newton"},
+        {"gfm --dim 30 --rank 2 --noise 1", " --rank 2 --solver variational"},
+        {"sensing --dim 20 --rank 2 --noise 0.5", " --rank 2 --kind sensing --solver newton"}}) {
     const auto [one, two] = coverage(problem, train);
     EXPECT_GE(one, 0.66) << problem;
     EXPECT_LE(one, 0.70) << problem;
@@ -86,7 +89,7 @@ TEST_F(KalmanCommand, ResumesToTheByteWhateverItDoes) {
     const std::string first = write("first.csv", text.substr(0, middle));
     const std::string second = write("second.csv", text.substr(0, header_end) + text.substr(middle));
     for (const char* extra : {"", " --forget 1000", " --solver kalman --precision single", " --range 0,1e9"}) {
-      const std::string options = " --quiet --target price --rank 2" + std::string(extra) + " -m ";
+      const std::string options = " --quiet --passes 1 --target price --rank 2" + std::string(extra) + " -m ";
       ASSERT_EQ(run_dyad("train " + first + options + path("halves.dyad")).exit_code, 0);
       ASSERT_EQ(run_dyad("train " + second + " --quiet --resume -m " + path("halves.dyad")).exit_code, 0);
       ASSERT_EQ(run_dyad("train " + all + options + path("whole.dyad") + " --checkpoint-every " + std::to_string(half))
@@ -107,7 +110,7 @@ TEST_F(KalmanCommand, ResumesDenseRowsToTheByte) {
   const std::string first = write("first.csv", text.substr(0, middle));
   const std::string second = write("second.csv", text.substr(0, header_end) + text.substr(middle));
   for (const char* extra : {"", " --memory 0 --rank 4", " --forget 500 --diagonal tied"}) {
-    const std::string options = " --quiet --target y" + std::string(extra) + " -m ";
+    const std::string options = " --quiet --passes 1 --target y" + std::string(extra) + " -m ";
     ASSERT_EQ(run_dyad("train " + first + options + path("halves.dyad")).exit_code, 0);
     ASSERT_EQ(run_dyad("train " + second + " --quiet --resume -m " + path("halves.dyad")).exit_code, 0);
     ASSERT_EQ(

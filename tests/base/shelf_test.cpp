@@ -1,0 +1,57 @@
+#include "base/shelf.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+namespace dyad {
+namespace {
+
+TEST(Shelf, HoldsTheSameNumbersInMemoryAndOnDisk) {
+  const std::string folder = testing::TempDir();
+  for (const int move_at : {0, 5, 300000, 700000}) {
+    Shelf<double> shelf;
+    for (int i = 0; i < 700000; ++i) {
+      if (i == move_at) shelf.move_to_disk(folder);
+      shelf.put(i);
+    }
+    EXPECT_EQ(shelf.size(), 700000U);
+    const auto all = shelf.all();
+    ASSERT_EQ(all.size(), 700000U);
+    for (int i = 0; i < 700000; ++i) ASSERT_EQ(all[static_cast<std::size_t>(i)], i);
+    shelf.all()[3] = 7;
+    EXPECT_EQ(shelf.all()[3], 7);
+  }
+}
+
+TEST(Shelf, NothingIsNothingOnDiskToo) {
+  Shelf<int> shelf;
+  shelf.move_to_disk(testing::TempDir());
+  EXPECT_TRUE(shelf.all().empty());
+}
+
+TEST(PrivateFile, HasNoName) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "private";
+  std::filesystem::create_directory(folder);
+  {
+    PrivateFile file(folder.string());
+    file.append("abc", 3);
+    EXPECT_TRUE(std::filesystem::is_empty(folder));
+    EXPECT_EQ(static_cast<const char*>(file.map())[2], 'c');
+  }
+  std::filesystem::remove(folder);
+}
+
+TEST(PrivateFile, SaysWhichFolderItCannotUse) {
+  try {
+    const PrivateFile file("/nowhere/at/all");
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("/nowhere/at/all"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace dyad

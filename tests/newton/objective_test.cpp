@@ -1,0 +1,161 @@
+#include "newton/objective.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "base/logistic.h"
+#include "support.h"
+
+namespace dyad {
+namespace {
+
+using test::random_model;
+using test::random_rows;
+
+struct Case {
+  Index left_dim;
+  Diagonal diagonal;
+  bool sparse;
+};
+constexpr Case cases[] = {{0, Diagonal::tied, false}, {0, Diagonal::tied, true}, {0, Diagonal::zero, false},
+                          {0, Diagonal::free, false}, {0, Diagonal::free, true}, {3, Diagonal::tied, false},
+                          {3, Diagonal::tied, true}};
+
+NewtonOptions options_for(const Case& c) {
+  NewtonOptions options;
+  options.rank = 2;
+  options.left_dim = c.left_dim;
+  options.diagonal = c.diagonal;
+  return options;
+}
+
+SignedFactors<double> parameters_for(const Case& c, Index dim = 7) {
+  Model<double> model = random_model<double>(dim, 2, 1, c.left_dim);
+  if (c.diagonal != Diagonal::tied) model.squares.assign(static_cast<std::size_t>(dim), 0.2);
+  return SignedFactors<double>::of(model, c.diagonal, 0);
+}
+
+Direction<double> random_direction(const SignedFactors<double>& parameters, std::uint64_t seed) {
+  Random random(seed, 0);
+  Direction<double> t;
+  t.intercept = random.normal();
+  t.features = random_normal<double>(random, parameters.dim(), parameters.rank() + 1);
+  if (parameters.squares.size() > 0) t.squares = random_normal<double>(random, parameters.dim(), 1);
+  return t;
+}
+
+Direction<double> times(Direction<double> t, double step) {
+  t.intercept *= step;
+  t.features *= step;
+  t.squares *= step;
+  return t;
+}
+
+/// Targets near the predictions, some at the ends of a range that many of them leave.
+template <typename Rows>
+void aim(Rows& rows, const SignedFactors<double>& parameters) {
+  const Vector<double> f = test::brute_force_predictions(parameters.model(), rows.X);
+  for (std::size_t i = 0; i < rows.targets.size(); ++i)
+    rows.targets[i] = std::clamp(f[static_cast<Index>(i)] + rows.targets[i], -1.5, 1.5);
+}
+
+TEST(Objective, IsTheMeanLossOfTheDefinition) {
+  Workers workers(2);
+  for (const Case& c : cases) {
+    auto rows = random_rows<double>(40, 7, 2, 0.6);
+    const auto parameters = parameters_for(c);
+    aim(rows, parameters);
+    const Vector<double> f = test::brute_force_predictions(parameters.model(), rows.X);
+    for (const bool classes : {false, true}) {
+      NewtonOptions options = options_for(c);
+      options.task = classes ? Task::classification : Task::regression;
+      options.low = -1.5;
+      options.high = 1.5;
+      double expected = 0;
+      for (Index i = 0; i < 40; ++i) {
+        const double y = rows.targets[static_cast<std::size_t>(i)];
+        const bool says_nothing = (y == 1.5 && f[i] >= y) || (y == -1.5 && f[i] <= y);
+        if (classes)
+          expected -= std::log(logistic(y > 0 ? f[i] : -f[i])) / 40;
+        else if (!says_nothing)
+          expected += (y - f[i]) * (y - f[i]) / 80;
+      }
+      Objective<double> objective(c.sparse ? rows.sparse() : rows.dense(), options, workers);
+      EXPECT_NEAR(objective.move_to(parameters), expected, 1e-10);
+    }
+  }
+}
+
+TEST(Objective, DescentIsTheDerivativeByFiniteDifferences) {
+  Workers workers(2);
+  for (const Case& c : cases)
+    for (const bool classes : {false, true}) {
+      auto rows = random_rows<double>(40, 7, 2, 0.6);
+      const auto parameters = parameters_for(c);
+      aim(rows, parameters);
+      NewtonOptions options = options_for(c);
+      options.task = classes ? Task::classification : Task::regression;
+      options.high = 1.5;
+      Objective<double> objective(c.sparse ? rows.sparse() : rows.dense(), options, workers);
+      const auto t = random_direction(parameters, 5);
+      constexpr double step = 1e-6;
+      const double above = objective.move_to(moved(parameters, times(t, step)));
+      const double below = objective.move_to(moved(parameters, times(t, -step)));
+      objective.move_to(parameters);
+      EXPECT_NEAR(-40 * (above - below) / (2 * step), objective.descent().dot(t), 1e-4);
+    }
+}
+
+/// For least squares at zero residuals the curvature is exact.
+TEST(Objective, CurvatureIsTheSecondDerivativeWhereNothingIsLeft) {
+  Workers workers(2);
+  for (const Case& c : cases) {
+    auto rows = random_rows<double>(40, 7, 2, 0.6);
+    const auto parameters = parameters_for(c);
+    const Vector<double> f = test::brute_force_predictions(parameters.model(), rows.X);
+    std::copy(f.begin(), f.end(), rows.targets.begin());
+    Objective<double> objective(c.sparse ? rows.sparse() : rows.dense(), options_for(c), workers);
+    const auto t = random_direction(parameters, 5);
+    constexpr double step = 1e-4;
+    const double moved_loss = objective.move_to(moved(parameters, times(t, step)));
+    objective.move_to(parameters);
+    const double expected = 2 * 40 * moved_loss / step / step;
+    EXPECT_NEAR(objective.curvature_times(t).dot(t) / expected, 1, 1e-2);
+  }
+}
+
+TEST(Objective, CurvatureIsSymmetricForAnyNumberOfThreads) {
+  const auto rows = random_rows<double>(3000, 30, 2, 0.6);  // enough work for several workers
+  for (const int threads : {1, 2, 3})
+    for (const Case& c : cases) {
+      Workers workers(threads);
+      NewtonOptions options = options_for(c);
+      options.task = Task::classification;
+      const auto parameters = parameters_for(c, 30);
+      Objective<double> objective(c.sparse ? rows.sparse() : rows.dense(), options, workers);
+      objective.move_to(parameters);
+      const auto s = random_direction(parameters, 5);
+      const auto t = random_direction(parameters, 6);
+      EXPECT_NEAR(objective.curvature_times(t).dot(s), objective.curvature_times(s).dot(t), 1e-7);
+    }
+}
+
+TEST(Objective, RowsWithoutWeightDoNotCount) {
+  Workers workers(1);
+  const Case c{0, Diagonal::free, false};
+  const auto rows = random_rows<double>(60, 7, 2);
+  std::vector<double> weights(60, 1);
+  std::fill(weights.begin() + 40, weights.end(), 0);
+  const NewtonOptions options = options_for(c);
+  Objective<double> all(rows.dense().weighted(weights), options, workers);
+  Objective<double> some(rows.dense().slice(0, 40), options, workers);
+  const auto parameters = parameters_for(c);
+  EXPECT_NEAR(all.move_to(parameters), some.move_to(parameters), 1e-12);
+  const auto t = random_direction(parameters, 5);
+  EXPECT_NEAR(all.descent().dot(t), some.descent().dot(t), 1e-9);
+  EXPECT_NEAR(all.curvature_times(t).dot(t), some.curvature_times(t).dot(t), 1e-9);
+}
+
+}  // namespace
+}  // namespace dyad

@@ -1,0 +1,160 @@
+#include "refine/refine.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "support.h"
+
+namespace dyad {
+namespace {
+
+/// Dense rows of a model with noise 0.5, and what one pass makes of them.
+struct Learned {
+  test::OwnedRows<double> rows;
+  Model<double> truth;
+  KeptRows<double> kept;
+  KalmanFilter<double> one_pass;
+};
+
+KalmanOptions shape_for(Index dim, Diagonal diagonal = Diagonal::free) {
+  KalmanOptions shape;
+  shape.dim = dim;
+  shape.rank = 2;
+  shape.diagonal = diagonal;
+  shape.entries = static_cast<double>(dim);
+  return shape;
+}
+
+Learned learned(Index count, Index dim, std::uint64_t seed, double feature_scale = 1) {
+  auto rows = test::random_rows<double>(count, dim, seed);
+  const Model<double> truth = test::random_model<double>(dim, 2, seed + 100);
+  const Vector<double> f = test::brute_force_predictions(truth, rows.X);
+  for (std::size_t i = 0; i < rows.targets.size(); ++i)
+    rows.targets[i] = f[static_cast<Index>(i)] + 0.5 * rows.targets[i];
+  rows.X *= feature_scale;
+  KalmanFilter<double> filter(shape_for(dim), {10, 1, 1, 0.3}, 1);
+  for (Index j = 0; j < dim; ++j) filter.begin(j, feature_scale);
+  std::vector<double> predictions(static_cast<std::size_t>(count));
+  filter.learn(rows.dense(), predictions);
+  Learned result{std::move(rows), truth, {}, std::move(filter)};
+  result.kept.append(result.rows.dense());
+  return result;
+}
+
+RefineOptions options_for(Solver solver) {
+  RefineOptions options;
+  options.solver = solver;
+  options.loss = [](double y, double f) { return (y - f) * (y - f); };
+  return options;
+}
+
+/// Distance from the truth, on fresh rows without noise.
+double error_of(const KalmanFilter<double>& filter, const Model<double>& truth, double feature_scale = 1) {
+  auto fresh = test::random_rows<double>(500, truth.dim(), 77);
+  const Vector<double> expected = test::brute_force_predictions(truth, fresh.X);
+  fresh.X *= feature_scale;
+  std::vector<double> f(500);
+  filter.model().predict(fresh.dense(), f);
+  return (as_vector(f) - expected).norm() / std::sqrt(500);
+}
+
+TEST(Refine, MakesMoreOfTheRowsThanOnePass) {
+  Workers workers(2);
+  for (const Solver solver : {Solver::newton, Solver::variational})
+    for (const Index count : {400, 6000}) {  // few rows are held out in turn, many once
+      Learned data = learned(count, 6, 1);
+      const RefineResult<double> result = refine<double>(data.one_pass, data.kept, nullptr, options_for(solver), workers);
+      ASSERT_TRUE(result.filter);
+      EXPECT_GT(result.levels, 0);
+      EXPECT_LE(result.refined, result.one_pass);
+      EXPECT_LT(error_of(*result.filter, data.truth), error_of(data.one_pass, data.truth));
+      EXPECT_NEAR(std::sqrt(result.filter->noise_variance()), 0.5, 0.05);
+      EXPECT_NEAR(static_cast<double>(result.held_out_rows), count < 5000 ? 400 : 600, count < 5000 ? 0 : 80);
+    }
+}
+
+TEST(Refine, TheScaleOfFeaturesDoesNotMatter) {
+  Workers workers(1);
+  for (const Solver solver : {Solver::newton, Solver::variational}) {
+    Learned small = learned(1000, 5, 2);
+    Learned large = learned(1000, 5, 2, 1024);
+    const auto of_small = refine<double>(small.one_pass, small.kept, nullptr, options_for(solver), workers);
+    const auto of_large = refine<double>(large.one_pass, large.kept, nullptr, options_for(solver), workers);
+    ASSERT_TRUE(of_small.filter && of_large.filter);
+    EXPECT_NEAR(error_of(*of_small.filter, small.truth), error_of(*of_large.filter, large.truth, 1024), 1e-6);
+    EXPECT_EQ(large.kept.view(5).row(3)[2], large.rows.X(3, 2));  // the rows are as they were
+  }
+}
+
+TEST(Refine, DeclinesWhereOnePassIsBetterUnlessAskedFor) {
+  Workers workers(1);
+  Learned data = learned(200, 3, 3);
+  // One pass that knows the truth: nothing can be better.
+  const KalmanFilter<double> knows(shape_for(3), {10, 1, 1, 0.3}, SignedFactors<double>::of(data.truth, Diagonal::free, 0),
+                                   std::vector<double>(3, 1.0), 0.25, 1e9, data.rows.dense());
+  RefineOptions options = options_for(Solver::newton);
+  options.loss = [](double, double f) { return std::abs(f) < 1e9 ? 1.0 : 2.0; };  // nothing ever improves
+  EXPECT_FALSE(refine<double>(knows, data.kept, nullptr, options, workers).filter);
+  options.may_decline = false;
+  EXPECT_TRUE(refine<double>(knows, data.kept, nullptr, options, workers).filter);
+}
+
+TEST(Refine, ValidationRowsSayHowFarToGo) {
+  Workers workers(1);
+  Learned data = learned(300, 5, 4);
+  Learned other = learned(2000, 5, 4);  // the same truth, other rows
+  KeptRows<double> validation;
+  validation.append(other.rows.dense().slice(300, 1700));
+  Index steps = 0;
+  RefineOptions options = options_for(Solver::newton);
+  options.progress = [&](const RefineStep& step) {
+    ++steps;
+    EXPECT_FALSE(step.is_refit);  // all rows count from the start
+  };
+  const auto result = refine<double>(data.one_pass, data.kept, &validation, options, workers);
+  ASSERT_TRUE(result.filter);
+  EXPECT_EQ(result.held_out_rows, 1700);
+  EXPECT_GT(steps, result.levels);
+  std::vector<double> f(1700);
+  result.filter->model().predict(other.rows.dense().slice(300, 1700), f);
+  double squares = 0;
+  for (std::size_t i = 0; i < f.size(); ++i) squares += std::pow(f[i] - other.rows.targets[i + 300], 2) / 1700;
+  EXPECT_NEAR(squares, result.refined, 1e-9);
+}
+
+TEST(Refine, TakesExactlyTheLevelsThatAreAskedFor) {
+  Workers workers(1);
+  for (const Solver solver : {Solver::newton, Solver::variational}) {
+    Learned data = learned(300, 5, 5);
+    RefineOptions options = options_for(solver);
+    options.levels = 3;
+    const auto result = refine<double>(data.one_pass, data.kept, nullptr, options, workers);
+    ASSERT_TRUE(result.filter);
+    EXPECT_EQ(result.levels, 3);
+    EXPECT_EQ(result.held_out_rows, 0);
+  }
+}
+
+TEST(Refine, AnInterruptionLeavesOnePass) {
+  Workers workers(1);
+  for (const Solver solver : {Solver::newton, Solver::variational})
+    for (const int after : {0, 3, 20}) {
+      Learned data = learned(300, 5, 6);
+      RefineOptions options = options_for(solver);
+      int asked = 0;
+      options.interrupted = [&] { return asked++ >= after; };
+      const auto result = refine<double>(data.one_pass, data.kept, nullptr, options, workers);
+      EXPECT_TRUE(result.interrupted);
+      EXPECT_FALSE(result.filter);
+    }
+}
+
+TEST(Refine, TooFewRowsAreLeftAlone) {
+  Workers workers(1);
+  Learned data = learned(9, 2, 7);
+  EXPECT_FALSE(refine<double>(data.one_pass, data.kept, nullptr, options_for(Solver::newton), workers).filter);
+}
+
+}  // namespace
+}  // namespace dyad
