@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <vector>
 
@@ -70,7 +71,7 @@ class Objective {
   Scalar loss_of_row(Index i, Scalar prediction, double& loss, Scalar& curvature) const;
 
   Rows<Scalar> rows_;
-  const NewtonOptions& options_;
+  NewtonOptions options_;
   Workers& workers_;
   Sides sides_;
   double entries_ = 0;  ///< of all rows

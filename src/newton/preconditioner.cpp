@@ -200,8 +200,13 @@ Direction<Scalar> Preconditioner<Scalar>::solved(const Direction<Scalar>& v) con
     if (side.axes.size() > 0) own = side.axes.transpose() * own;
     if (side.turns.size() > 0) own = own * side.turns;
     const auto ridge = static_cast<Scalar>(options_.ridge.factors);
-    for (Index j = 0; j < side.count; ++j)
-      own.row(j).array() /= more * total * side.moments[j] * side.bends.transpose().array() + ridge;
+    // Along the axes of C the damping, which is of single features, is about the same for all.
+    const Scalar usual = linear_diagonal_.segment(1 + side.first, side.count).mean();
+    for (Index j = 0; j < side.count; ++j) {
+      const Scalar moment =
+          side.axes.size() > 0 ? side.moments[j] + static_cast<Scalar>(damping_) * usual : more * side.moments[j];
+      own.row(j).array() /= total * moment * side.bends.transpose().array() + ridge;
+    }
     if (side.turns.size() > 0) own = own * side.turns.transpose();
     if (side.axes.size() > 0) own = side.axes * own;
     result.features.middleRows(side.first, side.count).rightCols(k) = own;

@@ -7,6 +7,7 @@
 
 #include "newton/descent.h"
 #include "newton/gauss_newton.h"
+#include "newton/start.h"
 #include "stream/kept_start.h"
 #include "variational/sweeps.h"
 
@@ -76,9 +77,8 @@ class NewtonRefiner : public Refiner<Scalar> {
     const bool classes = options_.task == Task::classification;
     options_.ridge = {ridge * weight_, ridge * weight_ * (classes ? 1 : deviation_)};
     descent_.look_again();
-    constexpr int most_steps = 30;
-    for (int i = 0; i < most_steps && !is_interrupted() && descent_.step(); ++i)
-      if (after_step) after_step();
+    descend(after_step);
+    if (level_ == 1 && !classes && !rows_.is_sparse()) try_signs_of_moments(after_step);
     return !is_interrupted();
   }
 
@@ -100,6 +100,23 @@ class NewtonRefiner : public Refiner<Scalar> {
 
  private:
   [[nodiscard]] bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
+
+  void descend(const std::function<void()>& after_step) {
+    constexpr int most_steps = 30;
+    for (int i = 0; i < most_steps && !is_interrupted() && descent_.step(); ++i)
+      if (after_step) after_step();
+  }
+
+  /// A step cannot turn the sign of a factor, so the numbers of signs that the moments see are worth a start, too.
+  void try_signs_of_moments(const std::function<void()>& after_step) {
+    if (options_.left_dim > 0 || options_.positive || is_interrupted()) return;
+    const SignedFactors<Scalar> other = descent_.parameters();
+    const double objective = descent_.objective();
+    const MomentStart<Scalar> moments = moment_start(rows_, options_, workers_);
+    descent_.start(moments.take(options_, moments.positive_count(options_.rank)));
+    descend(after_step);
+    if (!(descent_.objective() < objective)) descent_.start(other);
+  }
 
   /// Without noise they can be met exactly, if there are enough of them.
   bool solve_measurements(const std::function<void()>& after_step) {

@@ -9,11 +9,11 @@ namespace dyad {
 namespace {
 
 /// Features that go together, far from standardised.
-test::OwnedRows<double> correlated_rows(Index count, Index dim, std::uint64_t seed) {
+test::OwnedRows<double> correlated_rows(Index count, Index dim, std::uint64_t seed, double mean = 0.5) {
   Random random(seed, 7);
   Tall<double> X = random_normal<double>(random, count, dim);
   const Vector<double> common = random_normal<double>(random, count, 1);
-  for (Index j = 0; j < dim; ++j) X.col(j) = (0.3 + 0.2 * static_cast<double>(j)) * (X.col(j) + 2 * common).array() + 0.5;
+  for (Index j = 0; j < dim; ++j) X.col(j) = (0.3 + 0.2 * static_cast<double>(j)) * (X.col(j) + 2 * common).array() + mean;
   std::vector<double> y(static_cast<std::size_t>(count));
   const Vector<double> f = test::brute_force_predictions(test::random_model<double>(dim, 2, seed), X);
   for (std::size_t i = 0; i < y.size(); ++i) y[i] = f[static_cast<Index>(i)] + 0.3 * random.normal();
@@ -126,15 +126,14 @@ TEST(Descent, FindsTheLogOddsOfClasses) {
 
 TEST(Descent, TheMomentsSaveProducts) {
   Workers workers(1);
-  const auto rows = correlated_rows(3000, 12, 5);
+  const auto rows = correlated_rows(3000, 12, 5, 0);
   const auto products = [&](bool preconditioned) {
     NewtonOptions options;
     options.rank = 4;
-    options.diagonal = Diagonal::free;
     options.ridge = {1, 1};
     options.preconditioned = preconditioned;
     Descent<double> descent(rows.dense(), options, workers);
-    descent.start(small_start(12, 4, Diagonal::free));
+    descent.start(small_start(12, 4, Diagonal::tied));
     descent.run();
     return descent.products();
   };

@@ -20,7 +20,7 @@ struct Learned {
 KalmanOptions shape_for(Index dim, Diagonal diagonal = Diagonal::free) {
   KalmanOptions shape;
   shape.dim = dim;
-  shape.rank = 2;
+  shape.rank = 4;  // of each sign as many as the truth can have
   shape.diagonal = diagonal;
   shape.entries = static_cast<double>(dim);
   return shape;
