@@ -31,6 +31,7 @@ struct Recover {
 
  private:
   [[nodiscard]] std::string how() const;
+  [[nodiscard]] double rows_per_unknown(const RecoverySummary& summary) const;
   void print_banner() const;
   void note(const RecoveryPoint& point);
   void print_line(const RecoveryPoint& point);
@@ -64,6 +65,10 @@ void Recover::add_to(CLI::App& verb) {
   verb.add_flag("--theory", options.theory, "Show the proof's constants and bounds beside what is measured");
   add_number(verb, "--threads", options.threads, "T", "Default: all cores");
   output.add_to(verb);
+}
+
+double Recover::rows_per_unknown(const RecoverySummary& summary) const {
+  return static_cast<double>(summary.kept_rows) / static_cast<double>(options.unknowns());
 }
 
 /// Who learns, and why.
@@ -206,6 +211,12 @@ nlohmann::ordered_json Recover::json(const RecoverySummary& summary) const {
   fields["peak_rss_bytes"] = summary.peak_rss_bytes;
   fields["outcome"] = word_for(outcomes, summary.outcome);
   fields["verdict"] = summary.verdict;
+  fields["unknowns"] = options.unknowns();
+  if (summary.kept_rows > 0) {
+    fields["kept_rows"] = summary.kept_rows;
+    fields["rows_per_unknown"] = rows_per_unknown(summary);
+    fields["fits_exactly"] = summary.fits_exactly;
+  }
   fields["solver"] = word_for(solvers, options.chosen_solver());
   fields["story"] = summary.story;
   fields["noise"] = summary.noise;
@@ -227,6 +238,10 @@ int Recover::run() {
   const RecoverySummary summary = recover(options, hooks);
   if (!output.quiet) {
     if (last_.rows > rows_before_ && !options.theory) print_line(last_);
+    if (summary.kept_rows > 0)
+      print_message("\nkept rows {}, {:.2f} times the {} unknowns: {}\n", summary.kept_rows, rows_per_unknown(summary),
+                    options.unknowns(),
+                    summary.fits_exactly ? "they are fitted exactly" : "they are not fitted exactly");
     if (options.theory && !summary.trace.empty()) print_theory_summary(summary);
     print_message("\n");
   }

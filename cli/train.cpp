@@ -67,7 +67,8 @@ void Train::add_to(CLI::App& verb) {
       ->type_name("LO,HI");
   add_number(verb, "--forget", options.half_life, "H",
              "Halve the weight of old data every H rows, for streams that drift; default: never");
-  add_size(verb, "--memory", options.memory, "For rows that are kept, such as 200M; more rows go to a private file on disk; 0: none, one pass; "
+  add_size(verb, "--memory", options.memory,
+           "For rows that are kept, such as 200M; more rows go to a private file on disk; 0: none, one pass; "
            "default 1G");
   add_choice(verb, "--diagonal", options.diagonal, or_automatic(diagonals),
              "gfm: squares x_j^2 tied to M, left out (zero), or with weights of their own (free); auto: free where "
@@ -82,7 +83,8 @@ void Train::add_to(CLI::App& verb) {
              "Let categories share 2^B features instead of remembering each one");
   add_number(verb, "--index-base", options.columns.index_base, "0|1",
              "libsvm: the smallest index; 0, the default, serves one-based files, too, 1 refuses an index 0");
-  verb.add_option("--validation", options.validation_path, "A file to measure the finished model on, and to say when to stop reading again")
+  verb.add_option("--validation", options.validation_path,
+                  "A file to measure the finished model on, and to say when to stop reading again")
       ->type_name("FILE");
   verb.add_flag("--resume", options.resume, "Go on with the model in MODEL as if these rows had followed its own");
   add_number(verb, "--checkpoint-every", options.checkpoint_every, "ROWS", "Save the model every so many rows");
@@ -156,10 +158,9 @@ void Train::print_summary(const TrainSummary& summary) const {
     const Improvement& rows = *summary.improvement;
     const char* loss = summary.task == Task::regression ? "rmse" : "logloss";
     print_message("{} rows held out: {} {:.6g} after one pass, {}\n", rows.held_out_rows, loss, rows.one_pass,
-                  rows.refined < rows.one_pass
-                      ? fmt::format("{:.6g} after reading again ({:.2g}% less)", rows.refined,
-                                    100 * (1 - rows.refined / rows.one_pass))
-                      : std::string("which reading again does not improve"));
+                  rows.refined < rows.one_pass ? fmt::format("{:.6g} after reading again ({:.2g}% less)", rows.refined,
+                                                             100 * (1 - rows.refined / rows.one_pass))
+                                               : std::string("which reading again does not improve"));
   }
   print_message("learned {}{}\n", summary.story, summary.noise > 0 ? fmt::format("; noise {:.4g}", summary.noise) : "");
   if (summary.outcome == Outcome::interrupted)

@@ -14,10 +14,10 @@ namespace dyad {
 
 /// Who learns.
 enum class Solver {
-  automatic,  ///< by the data and the memory that it may use
-  moment,     ///< the paper: batches, each seen once
-  kalman,     ///< row by row, nothing kept
-  newton,     ///< Gauss-Newton on rows that are kept
+  automatic,    ///< by the data and the memory that it may use
+  moment,       ///< the paper: batches, each seen once
+  kalman,       ///< row by row, nothing kept
+  newton,       ///< Gauss-Newton on rows that are kept
   variational,  ///< rows that are kept, sweep after sweep; sparse data in train
 };
 enum class Update { one_scan, paper };
@@ -92,6 +92,8 @@ struct RecoverySummary {
   std::int64_t peak_rss_bytes = 0;
   double noise = 0;  ///< estimated standard deviation; moments: of the residual on the last batch (that was finite)
   Moments moments = Moments::automatic;  ///< what the moment solver used
+  Index kept_rows = 0;                   ///< that were solved again and again; 0: none
+  bool fits_exactly = false;             ///< the kept rows, and they are more than the unknowns
   std::string story;                     ///< one line: where the model comes from
   RecoveryPoint start;                   ///< before the first batch
   std::vector<RecoveryPoint> trace;      ///< one point per batch, or at row counts that grow by a sixteenth

@@ -14,8 +14,8 @@
 
 namespace dyad {
 
-/// Learns a model from files or a pipe. Rows of files are read again and again as long as that helps. With `resume`, what is not given comes from the model, and what is
-/// given must agree with it.
+/// Learns a model from files or a pipe. Rows of files are read again and again as long as that helps. With `resume`,
+/// what is not given comes from the model, and what is given must agree with it.
 struct TrainOptions {
   DataOptions data;
   ColumnOptions columns;
@@ -56,11 +56,11 @@ struct TrainProgress {
 
 /// After a step over all rows, behind the first pass.
 struct RefineProgress {
-  std::string level;       ///< which sweep, or which ridge
-  double objective = 0;    ///< per row, to be made small; NaN: none
-  double held_out = 0;     ///< rmse or logloss of rows that were held out, or of the validation file; NaN: not measured
-  double seconds = 0;      ///< since the start
-  bool is_refit = false;   ///< with all rows, once the level is chosen
+  std::string level;      ///< which sweep, or which ridge
+  double objective = 0;   ///< per row, to be made small; NaN: none
+  double held_out = 0;    ///< rmse or logloss of rows that were held out, or of the validation file; NaN: not measured
+  double seconds = 0;     ///< since the start
+  bool is_refit = false;  ///< with all rows, once the level is chosen
 };
 
 /// What reading rows again has brought, by rows that were held out or the validation file.
@@ -104,7 +104,7 @@ struct TrainSummary {
   std::optional<Metrics> validation;
   Index features = 0;
   Index checkpoints = 0;
-  bool is_constant = false;  ///< the data carried no signal that this solver can see
+  bool is_constant = false;           ///< the data carried no signal that this solver can see
   Solver solver = Solver::automatic;  ///< who made the model in the end
   Index passes = 1;                   ///< the first one, and the levels behind it
   std::optional<Improvement> improvement;
@@ -117,7 +117,7 @@ struct TrainHooks {
   std::function<void(const TrainStart&)> start;
   std::function<void(const TrainProgress&)> progress;  ///< at 1, 2, 4, 8, ... rows and at the end
   std::function<void(const RefineProgress&)> refine;
-  std::function<bool()> interrupted;                   ///< asked between blocks; true saves the model and ends the run
+  std::function<bool()> interrupted;  ///< asked between blocks; true saves the model and ends the run
 };
 
 /// The model file is replaced only by a complete new one. Throws DataError for bad data or a model that cannot be read,

@@ -226,6 +226,8 @@ class Recovery {
       if (!summary_.model.is_finite()) summary_.outcome = Outcome::diverged;
     }
     summary_.row_reads += learner.extra_row_reads();
+    summary_.kept_rows = learner.solved_rows();
+    summary_.fits_exactly = learner.fits_exactly() && summary_.kept_rows > options_.unknowns();
   }
 
   void run_newton() {
@@ -242,9 +244,9 @@ class Recovery {
       summary_.model = fit.parameters.model();
       const auto spare = static_cast<double>(kept.count() - options_.unknowns());
       summary_.noise = std::sqrt(fit.residual_squares * static_cast<double>(kept.count()) / std::max(1.0, spare));
-      summary_.story = fmt::format("from {} kept rows, {:.2f} times the unknowns, {}", kept.count(),
-                                   static_cast<double>(kept.count()) / static_cast<double>(options_.unknowns()),
-                                   fit.exact ? "which it fits exactly" : "which it does not fit exactly");
+      summary_.kept_rows = kept.count();
+      summary_.fits_exactly = fit.exact && kept.count() > options_.unknowns();
+      summary_.story = fmt::format("from {} kept rows", kept.count());
       note(measured(summary_.model, summary_.model), std::sqrt(fit.residual_squares));
       if (is_over()) break;
     }

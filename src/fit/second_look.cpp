@@ -60,9 +60,10 @@ void SecondLook<Scalar>::keep(const RowBlock<Scalar>& block) {
     return give_up(fmt::format("{}; the model comes from one pass", error.what()));
   }
   if (static_cast<double>(kept_->count()) * bytes_beside_row > options_.memory)
-    give_up(fmt::format("to read {} rows and more again takes more than {:.0f} MB of memory, so the model comes from one "
-                        "pass; see --memory",
-                        kept_->count(), options_.memory / 1e6));
+    give_up(
+        fmt::format("to read {} rows and more again takes more than {:.0f} MB of memory, so the model comes from one "
+                    "pass; see --memory",
+                    kept_->count(), options_.memory / 1e6));
 }
 
 template <typename Scalar>

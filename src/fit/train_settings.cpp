@@ -22,10 +22,10 @@ namespace {
 constexpr std::array<std::pair<const char*, Diagonal>, 3> diagonals{
     {{"tied", Diagonal::tied}, {"zero", Diagonal::zero}, {"free", Diagonal::free}}};
 constexpr std::array<std::pair<const char*, Solver>, 5> solvers{{{"auto", Solver::automatic},
-                                                                {"moment", Solver::moment},
-                                                                {"kalman", Solver::kalman},
-                                                                {"newton", Solver::newton},
-                                                                {"variational", Solver::variational}}};
+                                                                 {"moment", Solver::moment},
+                                                                 {"kalman", Solver::kalman},
+                                                                 {"newton", Solver::newton},
+                                                                 {"variational", Solver::variational}}};
 
 template <typename Choice, std::size_t count>
 std::string word_for(const std::array<std::pair<const char*, Choice>, count>& words, Choice choice) {
@@ -234,7 +234,8 @@ void TrainOptions::validate() const {
   if (passes.value_or(2) == 1 && (solver == Solver::newton || solver == Solver::variational))
     throw std::invalid_argument("newton and variational need more than one pass");
   if (reads_again && half_life)
-    throw std::invalid_argument("--forget is for streams, which are read once; newton, variational and --passes are not");
+    throw std::invalid_argument(
+        "--forget is for streams, which are read once; newton, variational and --passes are not");
   if (reads_again && resume)
     throw std::invalid_argument("--resume goes on in one pass over new rows; leave --passes and --solver out");
   if (solver == Solver::moment && (half_life || range))

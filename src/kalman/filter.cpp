@@ -65,7 +65,8 @@ KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& pr
   // factors are 2p, or those of the other side.
   double projections = 0;
   for (Index j = 0; j < options.dim; ++j)
-    projections += static_cast<double>(start.A.row(j).squaredNorm()) * std::pow(feature_scales[static_cast<std::size_t>(j)], 2);
+    projections +=
+        static_cast<double>(start.A.row(j).squaredNorm()) * std::pow(feature_scales[static_cast<std::size_t>(j)], 2);
   const double of_slopes = options.left_dim > 0 ? 0.5 * projections : 4 * projections;
   const double unit =
       (options.intercept ? 1 : 0) +
@@ -112,7 +113,8 @@ void KalmanFilter<Scalar>::narrow(const Rows<Scalar>& rows) {
   for (Index i = 0; i < rows.count(); ++i) {
     look<untied>(rows, i, row);
     finish_look(row, std::nullopt);
-    const double weight = static_cast<double>(rows.weight(i)) * curvature(row, rows.targets()[static_cast<std::size_t>(i)]);
+    const double weight =
+        static_cast<double>(rows.weight(i)) * curvature(row, rows.targets()[static_cast<std::size_t>(i)]);
     weight_of_all += weight;
     rows.for_each_entry(i, [&](Index j, Scalar x) {
       const Scalar* A = record(j);

@@ -35,10 +35,10 @@ class KalmanFilter : private Posterior<Scalar> {
   using Base::begin;
   using Base::beliefs;
   using Base::bytes;
+  using Base::first_prior;
   using Base::grow;
   using Base::is_finite;
   using Base::parameters;
-  using Base::first_prior;
   using Base::scales;
 
   /// Learns the rows one after the other, and writes what each was predicted to be before it was learned.
@@ -73,8 +73,8 @@ class KalmanFilter : private Posterior<Scalar> {
 
   using Base::intercept_, Base::intercept_variance_, Base::last_seen_, Base::options_, Base::prior_, Base::records_,
       Base::rows_, Base::signs_, Base::stride_, Base::turns_, Base::width_;
-  using Base::record, Base::scale_at, Base::set, Base::set_scales, Base::set_variances, Base::side_of,
-      Base::square_at, Base::start_at_random, Base::weight_at;
+  using Base::record, Base::scale_at, Base::set, Base::set_scales, Base::set_variances, Base::side_of, Base::square_at,
+      Base::start_at_random, Base::weight_at;
 
   /// Numbers too large for a prediction count as none.
   [[nodiscard]] Scalar finite(double prediction) const {

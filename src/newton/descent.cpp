@@ -74,8 +74,7 @@ Direction<Scalar> Descent<Scalar>::solve() {
     rz = next;
   }
   // slope't - t'(H + ridge)t / 2, where t solves the damped equations up to `rest`.
-  predicted_gain_ =
-      (slope.dot(t) + rest.dot(t) + preconditioner_.damped(t).dot(t)) / (2 * rows_.total_weight());
+  predicted_gain_ = (slope.dot(t) + rest.dot(t) + preconditioner_.damped(t).dot(t)) / (2 * rows_.total_weight());
   return t;
 }
 

@@ -208,7 +208,8 @@ double Objective<Scalar>::move_to(const SignedFactors<Scalar>& parameters) {
     }
     own.curvature += h.template cast<double>().sum();
     const auto add_products = [&](const Tall<Scalar>& projections, Small<double>& products) {
-      products += (projections.rightCols(k).transpose() * h.asDiagonal() * projections.rightCols(k)).template cast<double>();
+      products +=
+          (projections.rightCols(k).transpose() * h.asDiagonal() * projections.rightCols(k)).template cast<double>();
     };
     add_products(left, own.products_of_sides[0]);
     if (sides_.two()) add_products(right, own.products_of_sides[1]);

@@ -30,9 +30,9 @@ struct Direction {
 template <typename Scalar>
 SignedFactors<Scalar> moved(SignedFactors<Scalar> parameters, const Direction<Scalar>& step);
 
-/// The sum over rows of half squared residuals or log-losses, its slope J'r and its curvature J'HJ (Gauss-Newton), where
-/// J are the derivatives of the predictions. Nothing of the size of J is ever formed, and nothing is kept per row but its
-/// curvature: each product reads the rows once, a block at a time.
+/// The sum over rows of half squared residuals or log-losses, its slope J'r and its curvature J'HJ (Gauss-Newton),
+/// where J are the derivatives of the predictions. Nothing of the size of J is ever formed, and nothing is kept per row
+/// but its curvature: each product reads the rows once, a block at a time.
 template <typename Scalar>
 class Objective {
  public:
@@ -63,7 +63,9 @@ class Objective {
   [[nodiscard]] Index width() const { return options_.rank + 1; }
   [[nodiscard]] bool untied() const { return options_.diagonal != Diagonal::tied; }
   [[nodiscard]] bool curvature_varies() const;
-  [[nodiscard]] Scalar curvature(Index i) const { return curvature_.empty() ? rows_.weight(i) : curvature_[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] Scalar curvature(Index i) const {
+    return curvature_.empty() ? rows_.weight(i) : curvature_[static_cast<std::size_t>(i)];
+  }
   Sums sum_over_blocks(const std::function<void(const Rows<Scalar>& block, Index first, Sums& sums)>& visit) const;
   void add_back(const Rows<Scalar>& block, const Vector<Scalar>& e, const Tall<Scalar>& left, const Tall<Scalar>& right,
                 Sums& sums) const;
@@ -78,8 +80,8 @@ class Objective {
   double total_weight_ = 0;
   double constant_loss_ = 0;
   SignedFactors<Scalar> parameters_;
-  Tall<Scalar> features_;   ///< [w, A]
-  Vector<Scalar> squares_;  ///< of x_j^2, where they are not tied to A
+  Tall<Scalar> features_;          ///< [w, A]
+  Vector<Scalar> squares_;         ///< of x_j^2, where they are not tied to A
   std::vector<Scalar> curvature_;  ///< of each row's loss, where it is not its weight
   double total_curvature_ = 0;
   std::array<Small<double>, 2> products_of_sides_;

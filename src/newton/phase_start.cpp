@@ -26,7 +26,8 @@ class RowSpace {
     for (Index first = 0; first < rows.count(); first += most) {
       const Index count = std::min(most, rows.count() - first);
       X.setZero();
-      for (Index i = 0; i < count; ++i) rows.for_each_entry(first + i, [&](Index j, Scalar x) { X(i, j) = roots_[first + i] * x; });
+      for (Index i = 0; i < count; ++i)
+        rows.for_each_entry(first + i, [&](Index j, Scalar x) { X(i, j) = roots_[first + i] * x; });
       gram.noalias() += X.transpose() * X;
     }
     const Scalar least = std::numeric_limits<Scalar>::epsilon() * gram.diagonal().maxCoeff();
@@ -64,8 +65,7 @@ Vector<Scalar> spectral_direction(const RowSpace<Scalar>& space, const Vector<Sc
   const auto place = static_cast<std::ptrdiff_t>((1 - share) * static_cast<double>(sorted.size() - 1));
   std::nth_element(sorted.begin(), sorted.begin() + place, sorted.end());
   const Scalar large = sorted[static_cast<std::size_t>(place)];
-  const Vector<Scalar> weights =
-      amplitudes.unaryExpr([&](Scalar a) { return a >= large ? std::sqrt(a) : Scalar(0); });
+  const Vector<Scalar> weights = amplitudes.unaryExpr([&](Scalar a) { return a >= large ? std::sqrt(a) : Scalar(0); });
   Random random(seed, start_stream);
   Vector<Scalar> z = random_normal<Scalar>(random, dim, 1);
   for (int step = 0; step < power_steps; ++step) {

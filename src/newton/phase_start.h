@@ -14,7 +14,8 @@ struct PhaseStart {
 };
 
 /// Phase retrieval, y = (a'x)^2, from kept rows: the signs of a'x are searched for by reflections between the two sets
-/// that X a lies in, all X z and all u with |u| = sqrt(y) (relaxed-reflect-reflect). Gauss-Newton makes its answer exact.
+/// that X a lies in, all X z and all u with |u| = sqrt(y) (relaxed-reflect-reflect). Gauss-Newton makes its answer
+/// exact.
 template <typename Scalar>
 PhaseStart<Scalar> phase_start(const Rows<Scalar>& rows, const NewtonOptions& options);
 

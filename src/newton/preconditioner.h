@@ -9,9 +9,9 @@
 namespace dyad {
 
 /// What moments of the features know about the curvature J'HJ: how weights, squares and intercept bend the loss
-/// together are second moments of (1, x, x^2); how two factors do is, for Gaussian features, C (x) K in closed form, where
-/// C are the second moments of the features and K those of the slopes 2 S A'x. With many features, or few rows, only the
-/// diagonals count.
+/// together are second moments of (1, x, x^2); how two factors do is, for Gaussian features, C (x) K in closed form,
+/// where C are the second moments of the features and K those of the slopes 2 S A'x. With many features, or few rows,
+/// only the diagonals count.
 template <typename Scalar>
 class Preconditioner {
  public:

@@ -102,11 +102,11 @@ class Refinement {
     best->beliefs = scale.back(std::move(best->beliefs));
     const Rows<Scalar> all = kept_.view(shape_.dim, shape_.left_dim);
     const auto count = static_cast<double>(all.count());
-    KalmanFilter<Scalar> filter =
-        best->has_variances()
-            ? KalmanFilter<Scalar>(shape_, one_pass_.first_prior(), best->beliefs, scale.scales(), best->noise_variance, count)
-            : KalmanFilter<Scalar>(shape_, one_pass_.first_prior(), best->beliefs.means, scale.scales(),
-                                   best->noise_variance, count, all);
+    KalmanFilter<Scalar> filter = best->has_variances()
+                                      ? KalmanFilter<Scalar>(shape_, one_pass_.first_prior(), best->beliefs,
+                                                             scale.scales(), best->noise_variance, count)
+                                      : KalmanFilter<Scalar>(shape_, one_pass_.first_prior(), best->beliefs.means,
+                                                             scale.scales(), best->noise_variance, count, all);
     if (filter.is_finite()) result_.filter.emplace(std::move(filter));
     return std::move(result_);
   }
@@ -168,9 +168,9 @@ class Refinement {
       const SignedFactors<Scalar> parameters = fold.refiner ? fold.refiner->parameters() : fold.start.means;
       std::vector<Scalar> predictions(static_cast<std::size_t>(held_out.count()));
       workers_.split(held_out.count(), [&](int, Share share) {
-        parameters.predict(
-            held_out.slice(share.first, share.count),
-            std::span(predictions).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count)));
+        parameters.predict(held_out.slice(share.first, share.count),
+                           std::span(predictions)
+                               .subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count)));
       });
       for (Index i = 0; i < held_out.count(); ++i) {
         const auto at = static_cast<std::size_t>(i);

@@ -13,9 +13,9 @@ namespace dyad {
 /// After a step of a refiner.
 struct RefineStep {
   std::string level;
-  double objective = 0;                                         ///< per row
-  double held_out = std::numeric_limits<double>::quiet_NaN();   ///< mean loss; NaN: on the way to a level, or unknown
-  bool is_refit = false;                                        ///< on all rows, once the level is chosen
+  double objective = 0;                                        ///< per row
+  double held_out = std::numeric_limits<double>::quiet_NaN();  ///< mean loss; NaN: on the way to a level, or unknown
+  bool is_refit = false;                                       ///< on all rows, once the level is chosen
 };
 
 struct RefineOptions {
@@ -32,9 +32,9 @@ template <typename Scalar>
 struct RefineResult {
   std::optional<KalmanFilter<Scalar>> filter;  ///< nothing: one pass is as good, or there were too few rows
   Index levels = 0;
-  std::string level;            ///< the name of the last one
-  double one_pass = 0;          ///< mean loss on held-out rows, where there were any
-  double refined = 0;           ///< likewise
+  std::string level;    ///< the name of the last one
+  double one_pass = 0;  ///< mean loss on held-out rows, where there were any
+  double refined = 0;   ///< likewise
   Index held_out_rows = 0;
   Index row_reads = 0;
   bool interrupted = false;
@@ -42,9 +42,10 @@ struct RefineResult {
 
 /// Makes the most of rows that can be read again, from `one_pass`, which has learned them once: a share of the rows is
 /// held out of another pass and of the levels behind it, and says which level is best; that level is then reached with
-/// all rows. Few rows are held out in turn; fewer than ten are left alone. With `validation` those rows say it, and all others count from the start.
+/// all rows. Few rows are held out in turn; fewer than ten are left alone. With `validation` those rows say it, and all
+/// others count from the start.
 template <typename Scalar>
-RefineResult<Scalar> refine(const KalmanFilter<Scalar>& one_pass, KeptRows<Scalar>& rows,
-                            KeptRows<Scalar>* validation, const RefineOptions& options, Workers& workers);
+RefineResult<Scalar> refine(const KalmanFilter<Scalar>& one_pass, KeptRows<Scalar>& rows, KeptRows<Scalar>* validation,
+                            const RefineOptions& options, Workers& workers);
 
 }  // namespace dyad

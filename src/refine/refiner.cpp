@@ -86,7 +86,9 @@ class NewtonRefiner : public Refiner<Scalar> {
     return is_measurement_ ? std::string("least squares")
                            : fmt::format("ridge {:g}", level_ > 0 ? ridges[static_cast<std::size_t>(level_ - 1)] : 0);
   }
-  [[nodiscard]] double objective() const override { return exact_ ? exact_->residual_squares / 2 : descent_.objective(); }
+  [[nodiscard]] double objective() const override {
+    return exact_ ? exact_->residual_squares / 2 : descent_.objective();
+  }
   [[nodiscard]] SignedFactors<Scalar> parameters() const override {
     return exact_ ? exact_->parameters : descent_.parameters();
   }

@@ -14,8 +14,8 @@ namespace dyad {
 /// What a refiner has made of the rows.
 template <typename Scalar>
 struct Refined {
-  Beliefs<Scalar> beliefs;        ///< variances may be empty: what the rows leave open is not known yet
-  double noise_variance = 1;      ///< regression
+  Beliefs<Scalar> beliefs;    ///< variances may be empty: what the rows leave open is not known yet
+  double noise_variance = 1;  ///< regression
   [[nodiscard]] bool has_variances() const { return beliefs.variances.dim() > 0; }
 };
 
@@ -29,11 +29,11 @@ class Refiner {
   /// To the next level, with a word after every step on the way; false where there is none, or after an interruption.
   virtual bool advance(const std::function<void()>& after_step) = 0;
 
-  [[nodiscard]] virtual std::string level() const = 0;      ///< its name
-  [[nodiscard]] virtual double objective() const = 0;       ///< per row, to be made small
+  [[nodiscard]] virtual std::string level() const = 0;  ///< its name
+  [[nodiscard]] virtual double objective() const = 0;   ///< per row, to be made small
   [[nodiscard]] virtual SignedFactors<Scalar> parameters() const = 0;
   [[nodiscard]] virtual Refined<Scalar> result() const = 0;
-  [[nodiscard]] virtual Index looks() const = 0;            ///< at all rows
+  [[nodiscard]] virtual Index looks() const = 0;  ///< at all rows
 };
 
 struct RefinerOptions {

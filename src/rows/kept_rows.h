@@ -70,9 +70,9 @@ class KeptRows {
 
   [[nodiscard]] Rows<Scalar> view(Index dim, Index left_dim = 0) {
     settle(left_dim);
-    const Rows<Scalar> rows = sparse_
-                                  ? Rows<Scalar>::sparse(offsets_.all(), columns_.all(), values_.all(), dim, targets_.all())
-                                  : Rows<Scalar>::dense(values_.all(), dim, targets_.all());
+    const Rows<Scalar> rows =
+        sparse_ ? Rows<Scalar>::sparse(offsets_.all(), columns_.all(), values_.all(), dim, targets_.all())
+                : Rows<Scalar>::dense(values_.all(), dim, targets_.all());
     return rows.weighted(weights_.all());
   }
 

@@ -174,8 +174,10 @@ void StreamLearner<Scalar>::enter(std::optional<typename KeptStart<Scalar>::Star
   if (start->exact) {
     race_.crown(std::move(start->filter), Origin::kept_rows);
     exact_rows_ = start->rows;
+    solved_rows_ = start->rows;
     return;
   }
+  solved_rows_ = start->rows;
   race_.drop_worst(Origin::kept_rows);
   race_.enter(std::move(start->filter), Origin::kept_rows);
 }

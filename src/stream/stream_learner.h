@@ -54,6 +54,9 @@ class StreamLearner {
   [[nodiscard]] Model<Scalar> model() const { return race_.champion().model(); }
   [[nodiscard]] const KalmanFilter<Scalar>& filter() const { return race_.champion(); }
   [[nodiscard]] double noise_variance() const { return race_.champion().noise_variance(); }
+  /// Rows of the kept block in this run, where it gave a start, and whether that was all there is to learn.
+  [[nodiscard]] Index solved_rows() const { return solved_rows_; }
+  [[nodiscard]] bool fits_exactly() const { return exact_rows_ > 0; }
   [[nodiscard]] Index extra_row_reads() const { return keeping_.extra_row_reads(); }
 
   [[nodiscard]] std::string plan() const;   ///< one line: what it will do with such data, and why
@@ -84,7 +87,8 @@ class StreamLearner {
   Index rows_ = 0;
   Index next_decision_ = 0;
   Index next_turn_ = 0;
-  Index exact_rows_ = 0;  ///< of the kept block, where it gave the model exactly
+  Index solved_rows_ = 0;  ///< of the kept block, where it gave a start
+  Index exact_rows_ = 0;   ///< of the kept block, where it gave the model exactly
   double least_target_ = 0;
   double most_target_ = 0;
   Index moment_steps_ = 0;

@@ -34,8 +34,14 @@ struct VariationalSweeps<Scalar>::RowTotals {
 template <typename Scalar>
 struct VariationalSweeps<Scalar>::Equations {
   explicit Equations(Index stride)
-      : size(stride), K(at(stride * stride)), extra(at(stride)), right(at(stride)), step(at(stride)),
-        variances(at(stride)), slopes(at(rows_at_once * stride)), weighted(at(rows_at_once * stride)) {}
+      : size(stride),
+        K(at(stride * stride)),
+        extra(at(stride)),
+        right(at(stride)),
+        step(at(stride)),
+        variances(at(stride)),
+        slopes(at(rows_at_once * stride)),
+        weighted(at(rows_at_once * stride)) {}
 
   void clear() {
     std::fill(K.begin(), K.end(), 0.0);
@@ -187,9 +193,8 @@ inline typename VariationalSweeps<Scalar>::RowTotals VariationalSweeps<Scalar>::
     const Four u(sums + width + c);
     const Four two(2.0);
     mean = mean + Four(signs_.data() + c) * (q * q - Four(sums + 3 * width + c));
-    variance = variance +
-               two * (two * (q * q * u - two * q * Four(sums + 2 * width + c) + Four(sums + 4 * width + c)) + u * u -
-                      Four(sums + 5 * width + c));
+    variance = variance + two * (two * (q * q * u - two * q * Four(sums + 2 * width + c) + Four(sums + 4 * width + c)) +
+                                 u * u - Four(sums + 5 * width + c));
   }
   totals.mean += mean.sum();
   totals.variance = std::max(0.0, totals.variance + variance.sum());
@@ -386,7 +391,8 @@ DYAD_WIDE_VECTORS void VariationalSweeps<Scalar>::move_feature(Index j, Equation
   own.solve();
   in_parts([&](Index first, Index part) {
     // One part is still as add_rows left it.
-    if (count > rows_at_once) rows_.deep ? find_slopes<true>(j, first, part, own) : find_slopes<false>(j, first, part, own);
+    if (count > rows_at_once)
+      rows_.deep ? find_slopes<true>(j, first, part, own) : find_slopes<false>(j, first, part, own);
     rows_.deep ? move_rows<true>(j, first, part, own) : move_rows<false>(j, first, part, own);
   });
   for (Index a = 0; a < stride_; ++a) {
@@ -457,7 +463,7 @@ double VariationalSweeps<Scalar>::bound() const {
   if (intercept_variance_ > 0) add_prior(flat_prior, intercept_, intercept_variance_);
   for (Index j = 0; j < rows_.dim; ++j)
     for (Index a = 0; a < stride_; ++a)
-      if (rows_.count_of(j) > 0 && is_learned(a)) 
+      if (rows_.count_of(j) > 0 && is_learned(a))
         add_prior(priors_[at(a)], record(j)[mean_at(a)], record(j)[variance_at(a)]);
   return sum;
 }

@@ -19,12 +19,12 @@ struct VariationalOptions {
   double high = std::numeric_limits<double>::infinity();  ///< targets here may be anything above
 };
 
-/// Coordinate ascent on the variational bound of the model with independent Gaussian beliefs, for diagonals that are not
-/// tied: given all others, a prediction is linear in the parameters of one feature, f = f_rest + theta'g, and their best
-/// beliefs have precisions tau + sum rho E[g^2] and means (tau + sum rho E[g g'])^-1 sum rho E[g (y - f_rest)]. Noise,
-/// the priors' precisions tau (of weights, of squares, of each factor) and the bounds of classes are learned on the way.
-/// Features that never occur in the same row do not see each other, so that they are updated at the same time. Results
-/// do not depend on the number of threads.
+/// Coordinate ascent on the variational bound of the model with independent Gaussian beliefs, for diagonals that are
+/// not tied: given all others, a prediction is linear in the parameters of one feature, f = f_rest + theta'g, and their
+/// best beliefs have precisions tau + sum rho E[g^2] and means (tau + sum rho E[g g'])^-1 sum rho E[g (y - f_rest)].
+/// Noise, the priors' precisions tau (of weights, of squares, of each factor) and the bounds of classes are learned on
+/// the way. Features that never occur in the same row do not see each other, so that they are updated at the same time.
+/// Results do not depend on the number of threads.
 template <typename Scalar>
 class VariationalSweeps {
  public:

@@ -146,8 +146,8 @@ TEST_F(TrainCommand, ResumesToTheByte) {
   const std::string first = write("first.csv", text.substr(0, middle));
   const std::string second = write("second.csv", text.substr(0, header_end) + text.substr(middle));
   for (const char* extra : {"", " --precision single", " --hash-bits 6", " --kind bilinear --right movie"}) {
-    const std::string options =
-        " --quiet --passes 1 --target rating --categorical user,movie --rank 2 --batch 1700 " + std::string(extra) + " -m ";
+    const std::string options = " --quiet --passes 1 --target rating --categorical user,movie --rank 2 --batch 1700 " +
+                                std::string(extra) + " -m ";
     ASSERT_EQ(run_dyad("train " + first + options + path("halves.dyad")).exit_code, 0);
     ASSERT_EQ(run_dyad("train " + second + " --quiet --resume -m " + path("halves.dyad")).exit_code, 0);
     ASSERT_EQ(run_dyad("train " + all + options + path("whole.dyad") + " --checkpoint-every 5000").exit_code, 0);

@@ -13,7 +13,8 @@ test::OwnedRows<double> correlated_rows(Index count, Index dim, std::uint64_t se
   Random random(seed, 7);
   Tall<double> X = random_normal<double>(random, count, dim);
   const Vector<double> common = random_normal<double>(random, count, 1);
-  for (Index j = 0; j < dim; ++j) X.col(j) = (0.3 + 0.2 * static_cast<double>(j)) * (X.col(j) + 2 * common).array() + mean;
+  for (Index j = 0; j < dim; ++j)
+    X.col(j) = (0.3 + 0.2 * static_cast<double>(j)) * (X.col(j) + 2 * common).array() + mean;
   std::vector<double> y(static_cast<std::size_t>(count));
   const Vector<double> f = test::brute_force_predictions(test::random_model<double>(dim, 2, seed), X);
   for (std::size_t i = 0; i < y.size(); ++i) y[i] = f[static_cast<Index>(i)] + 0.3 * random.normal();

@@ -64,7 +64,8 @@ TEST(Refine, MakesMoreOfTheRowsThanOnePass) {
   for (const Solver solver : {Solver::newton, Solver::variational})
     for (const Index count : {400, 6000}) {  // few rows are held out in turn, many once
       Learned data = learned(count, 6, 1);
-      const RefineResult<double> result = refine<double>(data.one_pass, data.kept, nullptr, options_for(solver), workers);
+      const RefineResult<double> result =
+          refine<double>(data.one_pass, data.kept, nullptr, options_for(solver), workers);
       ASSERT_TRUE(result.filter);
       EXPECT_GT(result.levels, 0);
       EXPECT_LE(result.refined, result.one_pass);
@@ -91,7 +92,8 @@ TEST(Refine, DeclinesWhereOnePassIsBetterUnlessAskedFor) {
   Workers workers(1);
   Learned data = learned(200, 3, 3);
   // One pass that knows the truth: nothing can be better.
-  const KalmanFilter<double> knows(shape_for(3), {10, 1, 1, 0.3}, SignedFactors<double>::of(data.truth, Diagonal::free, 0),
+  const KalmanFilter<double> knows(shape_for(3), {10, 1, 1, 0.3},
+                                   SignedFactors<double>::of(data.truth, Diagonal::free, 0),
                                    std::vector<double>(3, 1.0), 0.25, 1e9, data.rows.dense());
   RefineOptions options = options_for(Solver::newton);
   options.loss = [](double, double f) { return std::abs(f) < 1e9 ? 1.0 : 2.0; };  // nothing ever improves

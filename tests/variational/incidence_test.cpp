@@ -17,7 +17,8 @@ TEST(Incidence, ReadsTheSameEntriesBothWays) {
   for (Index i = 0; i < incidence.count; ++i)
     for (Index e = incidence.row_offsets[static_cast<std::size_t>(i)];
          e < incidence.row_offsets[static_cast<std::size_t>(i + 1)]; ++e)
-      by_row.emplace(i, incidence.row_features[static_cast<std::size_t>(e)], incidence.row_values[static_cast<std::size_t>(e)]);
+      by_row.emplace(i, incidence.row_features[static_cast<std::size_t>(e)],
+                     incidence.row_values[static_cast<std::size_t>(e)]);
   for (Index j = 0; j < 15; ++j)
     for (Index e = incidence.first_of(j); e < incidence.first_of(j) + incidence.count_of(j); ++e)
       by_feature.emplace(incidence.feature_rows[static_cast<std::size_t>(e)], j,

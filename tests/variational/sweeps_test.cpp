@@ -28,7 +28,8 @@ Made made(Index count, Index dim, Index entries, Diagonal diagonal, bool ones, s
   Model<double> truth = test::random_model<double>(dim, 2, seed);
   truth.squares.assign(static_cast<std::size_t>(dim), 0);
   const Small<double> M = test::dense_interactions(truth);
-  for (Index j = 0; j < dim; ++j) truth.squares[static_cast<std::size_t>(j)] = (diagonal == Diagonal::free ? 0.3 : 0) - M(j, j);
+  for (Index j = 0; j < dim; ++j)
+    truth.squares[static_cast<std::size_t>(j)] = (diagonal == Diagonal::free ? 0.3 : 0) - M(j, j);
   const Vector<double> f = 3 * test::brute_force_predictions(truth, X);
   std::vector<double> y(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < y.size(); ++i) y[i] = f[static_cast<Index>(i)] + 0.5 * random.normal();
@@ -90,8 +91,7 @@ TEST_P(EveryUpdate, RaisesTheBound) {
 
 INSTANTIATE_TEST_SUITE_P(All, EveryUpdate,
                          testing::Combine(testing::Values(2, 14), testing::Values(Diagonal::zero, Diagonal::free),
-                                          testing::Values(Task::regression, Task::classification),
-                                          testing::Bool()));
+                                          testing::Values(Task::regression, Task::classification), testing::Bool()));
 
 /// Monte Carlo over the beliefs: E[log p(y | theta)] - KL, where the noise is as learned.
 TEST(VariationalSweeps, TheBoundIsWhatItsDefinitionSays) {
@@ -168,7 +168,8 @@ TEST(VariationalSweeps, WeightsCountLikeRepeatedRows) {
   targets.insert(targets.end(), data.rows.targets.begin(), data.rows.targets.end());
   const test::OwnedRows<double> repeated(twice, targets);
   for (const Task task : {Task::regression, Task::classification}) {
-    VariationalSweeps<double> by_weight(data.rows.sparse().weighted(weights), options_for(task), data.start, 1, workers);
+    VariationalSweeps<double> by_weight(data.rows.sparse().weighted(weights), options_for(task), data.start, 1,
+                                        workers);
     VariationalSweeps<double> by_rows(repeated.sparse(), options_for(task), data.start, 1, workers);
     for (int sweep = 0; sweep < 3; ++sweep) {
       by_weight.sweep();
@@ -212,9 +213,9 @@ TEST(VariationalSweeps, FindTheLogOddsOfClasses) {
   Random random(3, 0);
   std::vector<double> log_odds(data.rows.targets.size());
   for (std::size_t i = 0; i < log_odds.size(); ++i) {
-    log_odds[i] = data.rows.X.row(static_cast<Index>(i)).head(10).sum() > 0 ? data.rows.X(static_cast<Index>(i), 0) * 2 +
-                                                                                  data.rows.X(static_cast<Index>(i), 12) - 0.5
-                                                                            : 0;
+    log_odds[i] = data.rows.X.row(static_cast<Index>(i)).head(10).sum() > 0
+                      ? data.rows.X(static_cast<Index>(i), 0) * 2 + data.rows.X(static_cast<Index>(i), 12) - 0.5
+                      : 0;
     data.rows.targets[i] = random.uniform() < logistic(log_odds[i]) ? 1 : -1;
   }
   VariationalSweeps<double> sweeps(data.rows.sparse(), options_for(Task::classification), data.start, 1, workers);
