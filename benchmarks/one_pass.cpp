@@ -9,48 +9,12 @@
 #include <fmt/format.h>
 
 #include "base/logistic.h"
-#include "fit/row_reader.h"
 #include "fit/train_solver.h"
+#include "real_data.h"
 #include "stream/stream_learner.h"
 
 namespace dyad {
 namespace {
-
-struct Case {
-  const char* name;
-  const char* train;
-  const char* test;  ///< empty: progressive loss over the training rows
-  ColumnOptions columns;
-  bool in_deviations;  ///< rmse as a share of the training targets' standard deviation
-};
-
-ColumnOptions ratings() {
-  ColumnOptions columns;
-  columns.target = "rating";
-  columns.categorical = {"user", "movie"};
-  columns.ignored = {"timestamp"};
-  return columns;
-}
-
-ColumnOptions table() {
-  ColumnOptions columns;
-  columns.target = "y";
-  return columns;
-}
-
-std::vector<RowBlock<double>> read(FeatureMap& map, const std::string& path, const ColumnOptions& columns,
-                                   bool training) {
-  DataOptions data;
-  data.paths = {path};
-  RowReader<double> reader(map,
-                           {.data = data,
-                            .columns = columns,
-                            .unknown = training ? TableEncoder::Unknown::grows : TableEncoder::Unknown::is_left_out,
-                            .room = 8});
-  std::vector<RowBlock<double>> blocks;
-  for (RowBlock<double> block; reader.next(block) == RowReader<double>::Next::block;) blocks.push_back(block);
-  return blocks;
-}
 
 class Loss {
  public:
@@ -162,12 +126,5 @@ int main() {
   }
   fmt::print("One pass, default options, median of seeds 1 to 5, and the best of a grid of 63 fixed priors\n");
   fmt::print("{:<24} {:>10} {:>14} {:>9} {:>10} {:>10}\n", "", "default", "best of grid", "", "weights", "factors");
-  const dyad::Case cases[] = {
-      {"MovieTweetings, test", "/ratings/movietweetings.train.csv", "/ratings/movietweetings.test.csv", dyad::ratings(),
-       false},
-      {"MovieTweetings, stream", "/ratings/movietweetings.stream.csv", "", dyad::ratings(), false},
-      {"a9a, test log-loss", "/binary/a9a.train.svm", "/binary/a9a.test.svm", {}, false},
-      {"bike, test", "/tabular/bike.train.csv", "/tabular/bike.test.csv", dyad::table(), true},
-      {"kin40k, test", "/tabular/kin40k.train.csv", "/tabular/kin40k.test.csv", dyad::table(), true}};
-  for (const dyad::Case& c : cases) dyad::compare(folder, c);
+  for (const dyad::Case& c : dyad::real_cases()) dyad::compare(folder, c);
 }

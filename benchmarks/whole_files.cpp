@@ -1,0 +1,174 @@
+// The most from a file: `dyad train` with default options on real data, beside one pass, and what a rank that is too high
+// does; then the time of a sweep over ratings. The data is in the folder that DYAD_DATA names; without it this says so and
+// ends. And, on data made here, what moments save Gauss-Newton.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <dyad/predict.h>
+#include <dyad/train.h>
+
+#include "fit/train_solver.h"
+#include "newton/descent.h"
+#include "real_data.h"
+#include "rows/kept_rows.h"
+#include "stream/stream_learner.h"
+#include "variational/sweeps.h"
+
+namespace dyad {
+namespace {
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+struct Figures {
+  double loss = 0;
+  double seconds = 0;
+};
+
+/// Median of seeds 1 to 5, on the test file; the time is that of training, parsing and writing included.
+Figures trained(const std::string& folder, const Case& c, Index rank, bool one_pass) {
+  const std::string model =
+      (std::filesystem::temp_directory_path() / fmt::format("dyad-whole-files-{}", getpid())).string();
+  std::vector<double> losses;
+  std::vector<double> seconds;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    TrainOptions options;
+    options.data.paths = {folder + c.train};
+    options.columns = c.columns;
+    options.model_path = model;
+    options.rank = rank;
+    options.seed = seed;
+    if (one_pass) options.passes = 1;
+    seconds.push_back(train(options).seconds);
+    PredictOptions test;
+    test.data.paths = {folder + c.test};
+    test.model_path = model;
+    losses.push_back(evaluate(test).metrics.loss());
+  }
+  std::remove(model.c_str());
+  return {median_of(losses), median_of(seconds)};
+}
+
+double deviation_of_targets(const std::string& folder, const Case& c) {
+  FeatureMap map;
+  double mean = 0;
+  double square = 0;
+  double count = 0;
+  for (const RowBlock<double>& block : read(map, folder + c.train, c.columns, true))
+    for (const double y : block.targets) {
+      const double value = map.target.in_units(y);
+      mean += value;
+      square += value * value;
+      count += 1;
+    }
+  return std::sqrt(square / count - std::pow(mean / count, 2));
+}
+
+void compare_real(const std::string& folder) {
+  fmt::print("The most from a file: default options, median of seeds 1 to 5\n");
+  fmt::print("{:<24} {:>10} {:>10} {:>8} {:>10} {:>10}\n", "", "one pass", "default", "seconds", "k = 16", "k = 32");
+  for (const Case& c : real_cases()) {
+    if (*c.test == '\0') continue;
+    const double unit = c.in_deviations ? deviation_of_targets(folder, c) : 1;
+    const Figures own = trained(folder, c, 8, false);
+    fmt::print("{:<24} {:>10.4f} {:>10.4f} {:>8.2f} {:>10.4f} {:>10.4f}\n", c.name,
+               trained(folder, c, 8, true).loss / unit, own.loss / unit, own.seconds,
+               trained(folder, c, 16, false).loss / unit, trained(folder, c, 32, false).loss / unit);
+  }
+}
+
+void time_sweeps(const std::string& folder) {
+  FeatureMap map;
+  const auto blocks = read(map, folder + "/ratings/movietweetings.train.csv", ratings(), true);
+  KeptRows<double> kept;
+  for (const RowBlock<double>& block : blocks) kept.append(block.view());
+  TrainSettings settings;
+  settings.diagonal = Diagonal::zero;
+  StreamOptions options = stream_options(TrainOptions(), settings, map);
+  options.kalman.dim = map.dim();
+  StreamLearner<double> learner(options);
+  const Rows<double> rows = kept.view(map.dim());
+  std::vector<double> predictions(static_cast<std::size_t>(rows.count()));
+  learner.learn(rows, predictions);
+  Workers workers(0);
+  VariationalSweeps<double> sweeps(rows, {}, learner.filter().beliefs(), learner.noise_variance(), workers);
+  constexpr int count = 50;
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < count; ++i) sweeps.sweep();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  fmt::print("a sweep over MovieTweetings, k = 8: {:.1f} ms on average of {}\n", 1000 * seconds / count, count);
+}
+
+/// Looks at all rows until a fit is found.
+Index products_of(const Rows<double>& rows, NewtonOptions options, bool preconditioned, Workers& workers) {
+  options.preconditioned = preconditioned;
+  Random random(3, 0);
+  SignedFactors<double> start;
+  start.diagonal = options.diagonal;
+  start.weights = Vector<double>::Zero(rows.dim());
+  if (options.diagonal == Diagonal::free) start.squares = Vector<double>::Zero(rows.dim());
+  start.A = 0.1 * random_normal<double>(random, rows.dim(), options.rank);
+  start.signs = alternating_signs<double>(options.rank);
+  Descent<double> descent(rows, options, workers);
+  descent.start(start);
+  descent.run();
+  return descent.products();
+}
+
+void count_products() {
+  fmt::print("\nGauss-Newton, 4000 rows, d = 30, k = 4, ridge 1e-3: looks at all rows until it has converged\n");
+  fmt::print("{:<32} {:>14} {:>14} {:>8}\n", "", "scales alone", "moments", "saved");
+  Workers workers(0);
+  for (const double correlation : {0.0, 0.5, 0.8})
+    for (const Diagonal diagonal : {Diagonal::tied, Diagonal::free}) {
+      double plain = 0;
+      double moments = 0;
+      for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+        Random random(seed, 7);
+        Tall<double> X = random_normal<double>(random, 4000, 30);
+        const Vector<double> common = random_normal<double>(random, 4000, 1);
+        for (Index j = 0; j < 30; ++j) X.col(j) = std::sqrt(1 - correlation) * X.col(j) + std::sqrt(correlation) * common;
+        const Tall<double> A = random_normal<double>(random, 30, 4) / std::sqrt(30);
+        const Tall<double> p = X * A;
+        std::vector<double> y(4000);
+        for (std::size_t i = 0; i < y.size(); ++i) {
+          const auto at = static_cast<Index>(i);
+          y[i] = p(at, 0) * p(at, 0) - p(at, 1) * p(at, 1) + p(at, 2) + 0.3 * random.normal();
+        }
+        NewtonOptions options;
+        options.rank = 4;
+        options.diagonal = diagonal;
+        options.ridge = {4, 4};
+        const auto rows = Rows<double>::dense({X.data(), static_cast<std::size_t>(X.size())}, 30, y);
+        plain += static_cast<double>(products_of(rows, options, false, workers)) / 10;
+        moments += static_cast<double>(products_of(rows, options, true, workers)) / 10;
+      }
+      fmt::print("{:<32} {:>14.0f} {:>14.0f} {:>7.0f}%\n",
+                 fmt::format("correlation {:g}, diagonal {}", correlation, diagonal == Diagonal::tied ? "tied" : "free"),
+                 plain, moments, 100 * (1 - moments / plain));
+    }
+}
+
+}  // namespace
+}  // namespace dyad
+
+int main() {
+  if (const char* folder = std::getenv("DYAD_DATA")) {
+    dyad::compare_real(folder);
+    dyad::time_sweeps(folder);
+  } else {
+    fmt::print("the most from a file: DYAD_DATA does not name a folder, so there is nothing to measure\n");
+  }
+  dyad::count_products();
+}
