@@ -30,7 +30,7 @@ struct VariationalSweeps<Scalar>::RowTotals {
   double variance = 0;
 };
 
-/// The normal equations of one feature, and room for what goes into them.
+/// The normal equations of one feature in units of the noise precision, and room for what goes into them.
 template <typename Scalar>
 struct VariationalSweeps<Scalar>::Equations {
   explicit Equations(Index stride)
@@ -38,22 +38,26 @@ struct VariationalSweeps<Scalar>::Equations {
         K(at(stride * stride)),
         extra(at(stride)),
         right(at(stride)),
+        inverse(at(stride)),
         step(at(stride)),
         variances(at(stride)),
         slopes(at(rows_at_once * stride)),
         weighted(at(rows_at_once * stride)) {}
 
   void clear() {
-    std::fill(K.begin(), K.end(), 0.0);
     std::fill(extra.begin(), extra.end(), 0.0);
     std::fill(right.begin(), right.end(), 0.0);
   }
 
-  /// K += sum over rows of rho g g', above the diagonal.
-  void add_products(Index count) {
+  /// K += sum over rows of rho g g', above the diagonal; from 0 for the first of them.
+  void add_products(Index count, bool from_zero) {
     for (Index a = 0; a < size; a += Four::count)
       for (Index b = a; b < size; b += Four::count) {
-        Four sum0(0.0), sum1(0.0), sum2(0.0), sum3(0.0);
+        double* to = K.data() + a * size + b;
+        Four sum0 = from_zero ? Four(0.0) : Four(to);
+        Four sum1 = from_zero ? Four(0.0) : Four(to + size);
+        Four sum2 = from_zero ? Four(0.0) : Four(to + 2 * size);
+        Four sum3 = from_zero ? Four(0.0) : Four(to + 3 * size);
         for (Index i = 0; i < count; ++i) {
           const Four g(slopes.data() + i * size + b);
           const double* w = weighted.data() + i * size + a;
@@ -62,30 +66,28 @@ struct VariationalSweeps<Scalar>::Equations {
           sum2 = sum2 + Four(w[2]) * g;
           sum3 = sum3 + Four(w[3]) * g;
         }
-        double* to = K.data() + a * size + b;
-        sum0.add_to(to);
-        sum1.add_to(to + size);
-        sum2.add_to(to + 2 * size);
-        sum3.add_to(to + 3 * size);
+        sum0.store(to);
+        sum1.store(to + size);
+        sum2.store(to + 2 * size);
+        sum3.store(to + 3 * size);
       }
   }
 
-  /// One parameter after the other moves to where its equation holds.
-  void solve() {
-    for (Index a = 0; a < size; ++a) {
-      const double* row = K.data() + a * size;
-      step[at(a)] = right[at(a)] / row[a];
-      const Four by(step[at(a)]);
-      for (Index b = (a + 1) / Four::count * Four::count; b < size; b += Four::count)
-        (Four(right.data() + b) - by * Four(row + b)).store(right.data() + b);
-    }
+  /// Parameter a moves to where its equation holds, given those before it.
+  void move(Index a) {
+    const double* row = K.data() + a * size;
+    step[at(a)] = right[at(a)] * inverse[at(a)];
+    const Four by(step[at(a)]);
+    for (Index b = (a + 1) / Four::count * Four::count; b < size; b += Four::count)
+      (Four(right.data() + b) - by * Four(row + b)).store(right.data() + b);
   }
 
   Index size;
   Numbers K;
   Numbers extra;  ///< what the variances of others add to its diagonal
   Numbers right;
-  Numbers step;
+  Numbers inverse;  ///< of the diagonal
+  Numbers step;     ///< 0 for what is not learned
   Numbers variances;
   Numbers slopes;  ///< E[g] of some rows
   Numbers weighted;
@@ -117,6 +119,9 @@ VariationalSweeps<Scalar>::VariationalSweeps(const Rows<Scalar>& rows, const Var
 template <typename Scalar>
 void VariationalSweeps<Scalar>::take(const Beliefs<Scalar>& start) {
   has_weights_ = start.variances.weights.cwiseAbs().sum() > 0;
+  for (Index c = 0; c < rank_; ++c) learned_.push_back(c);
+  if (has_weights_) learned_.push_back(weight_at());
+  if (diagonal_ == Diagonal::free) learned_.push_back(square_at());
   intercept_ = static_cast<double>(start.means.intercept);
   intercept_variance_ = static_cast<double>(start.variances.intercept);
   for (Index c = 0; c < rank_; ++c) signs_[at(c)] = static_cast<double>(start.means.signs[c]);
@@ -140,12 +145,6 @@ double VariationalSweeps<Scalar>::bytes_for(double rows, double entries_of_row, 
 }
 
 template <typename Scalar>
-bool VariationalSweeps<Scalar>::is_learned(Index place) const {
-  if (place < width_) return place < rank_;
-  return place == weight_at() ? has_weights_ : place == square_at() && diagonal_ == Diagonal::free;
-}
-
-template <typename Scalar>
 template <typename Visit>
 double VariationalSweeps<Scalar>::sum_over_rows(Visit&& visit) const {
   constexpr Index in_block = 4096;
@@ -159,6 +158,42 @@ double VariationalSweeps<Scalar>::sum_over_rows(Visit&& visit) const {
   double total = 0;
   for (const double sum : sums) total += sum;
   return total;
+}
+
+/// A row of two features, or of one and the feature that is nothing.
+template <typename Scalar>
+inline typename VariationalSweeps<Scalar>::RowTotals VariationalSweeps<Scalar>::totals_of_pair(Index i) const {
+  const Index first = rows_.row_offsets[at(i)];
+  const Index count = rows_.row_offsets[at(i + 1)] - first;
+  const double* one = record(count > 0 ? rows_.row_features[at(first)] : rows_.dim);
+  const double* two = record(count > 1 ? rows_.row_features[at(first + 1)] : rows_.dim);
+  const auto x = count > 0 ? static_cast<double>(rows_.row_values[at(first)]) : 0;
+  const auto z = count > 1 ? static_cast<double>(rows_.row_values[at(first + 1)]) : 0;
+  if (const std::size_t soon = at(first) + 17; soon < rows_.row_features.size()) {
+    const double* later = record(rows_.row_features[soon]);
+    __builtin_prefetch(later);
+    __builtin_prefetch(later + width_);
+    __builtin_prefetch(later + 2 * width_);
+  }
+  Four mean(0.0);
+  Four variance(0.0);
+  for (Index c = 0; c < width_; c += Four::count) {
+    const Four m(one + c);
+    const Four n(two + c);
+    const Four u(one + width_ + c);
+    const Four v(two + width_ + c);
+    mean = mean + Four(signs_.data() + c) * m * n;
+    variance = variance + m * m * v + n * n * u + u * v;
+  }
+  const auto linear = [&](const double* feature, double value) {
+    return value * (feature[mean_at(weight_at())] + value * feature[mean_at(square_at())]);
+  };
+  const auto linear_variance = [&](const double* feature, double value) {
+    return value * value * (feature[variance_at(weight_at())] + value * value * feature[variance_at(square_at())]);
+  };
+  const double xz = x * z;
+  return {intercept_ + linear(one, x) + linear(two, z) + 2 * xz * mean.sum(),
+          intercept_variance_ + linear_variance(one, x) + linear_variance(two, z) + 4 * xz * xz * variance.sum()};
 }
 
 /// `sums`: per factor those of m x, v x^2, m v x^3, (m x)^2, (m x)^2 v x^2, (v x^2)^2.
@@ -214,7 +249,7 @@ DYAD_WIDE_VECTORS double VariationalSweeps<Scalar>::look_at_block(Index first, I
   Numbers sums(at(6 * width_));
   double squares = 0;
   for (Index i = first; i < first + count; ++i) {
-    const RowTotals totals = totals_of(i, sums.data());
+    const RowTotals totals = rows_.deep ? totals_of(i, sums.data()) : totals_of_pair(i);
     if (rows_.deep) std::copy(sums.begin(), sums.begin() + 3 * width_, totals_.begin() + i * 3 * width_);
     Signal& signal = signals_[at(i)];
     const double y = rows_.targets[at(i)];
@@ -336,7 +371,7 @@ inline void VariationalSweeps<Scalar>::add_rows(Index j, Index first, Index coun
       (weighted * residual).add_to(own.right.data() + c);
     }
   }
-  own.add_products(count);
+  own.add_products(count, first == 0);
 }
 
 /// The rows behind the step.
@@ -380,22 +415,21 @@ DYAD_WIDE_VECTORS void VariationalSweeps<Scalar>::move_feature(Index j, Equation
     rows_.deep ? add_rows<true>(j, first, part, own) : add_rows<false>(j, first, part, own);
   });
   double* feature = records_.data() + j * 2 * stride_;
-  for (Index a = 0; a < stride_; ++a) {
-    const double ridge = is_learned(a) ? noise_precision_ * own.extra[at(a)] + priors_[at(a)] : 1;
-    for (Index b = a; b < stride_; ++b) own.K[at(a * stride_ + b)] *= noise_precision_;
-    double& diagonal = own.K[at(a * stride_ + a)];
-    diagonal += ridge;
-    own.right[at(a)] = noise_precision_ * own.right[at(a)] - ridge * feature[mean_at(a)];
-    own.variances[at(a)] = is_learned(a) ? 1 / diagonal : 0;
+  const double noise = 1 / noise_precision_;
+  for (const Index a : learned_) {
+    const double ridge = own.extra[at(a)] + noise * priors_[at(a)];
+    own.right[at(a)] -= ridge * feature[mean_at(a)];
+    own.inverse[at(a)] = 1 / (own.K[at(a * stride_ + a)] + ridge);
+    own.variances[at(a)] = noise * own.inverse[at(a)];
   }
-  own.solve();
+  for (const Index a : learned_) own.move(a);
   in_parts([&](Index first, Index part) {
     // One part is still as add_rows left it.
     if (count > rows_at_once)
       rows_.deep ? find_slopes<true>(j, first, part, own) : find_slopes<false>(j, first, part, own);
     rows_.deep ? move_rows<true>(j, first, part, own) : move_rows<false>(j, first, part, own);
   });
-  for (Index a = 0; a < stride_; ++a) {
+  for (const Index a : learned_) {
     feature[mean_at(a)] += own.step[at(a)];
     feature[variance_at(a)] = own.variances[at(a)];
   }
@@ -406,7 +440,7 @@ void VariationalSweeps<Scalar>::learn_priors() {
   std::vector<double> squares(at(stride_));
   for (Index j = 0; j < rows_.dim; ++j) {
     if (rows_.count_of(j) == 0) continue;
-    for (Index a = 0; a < stride_; ++a) {
+    for (const Index a : learned_) {
       const double mean = record(j)[mean_at(a)];
       squares[at(a)] += mean * mean + record(j)[variance_at(a)];
     }
@@ -436,7 +470,7 @@ DYAD_WIDE_VECTORS double VariationalSweeps<Scalar>::bound_of_block(Index first, 
   Numbers sums(at(6 * width_));
   double sum = 0;
   for (Index i = first; i < first + count; ++i) {
-    const RowTotals totals = totals_of(i, sums.data());
+    const RowTotals totals = rows_.deep ? totals_of(i, sums.data()) : totals_of_pair(i);
     const double y = rows_.targets[at(i)];
     double of_row = 0;
     if (options_.task == Task::classification) {
@@ -462,8 +496,8 @@ double VariationalSweeps<Scalar>::bound() const {
   };
   if (intercept_variance_ > 0) add_prior(flat_prior, intercept_, intercept_variance_);
   for (Index j = 0; j < rows_.dim; ++j)
-    for (Index a = 0; a < stride_; ++a)
-      if (rows_.count_of(j) > 0 && is_learned(a))
+    for (const Index a : learned_)
+      if (rows_.count_of(j) > 0)
         add_prior(priors_[at(a)], record(j)[mean_at(a)], record(j)[variance_at(a)]);
   return sum;
 }

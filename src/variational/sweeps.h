@@ -68,7 +68,6 @@ class VariationalSweeps {
   /// square, padding.
   [[nodiscard]] Index weight_at() const { return width_; }
   [[nodiscard]] Index square_at() const { return width_ + 1; }
-  [[nodiscard]] bool is_learned(Index place) const;
   /// A feature's numbers: the factors' means, their variances, the means of all others, their variances.
   [[nodiscard]] const double* record(Index j) const { return records_.data() + j * 2 * stride_; }
   [[nodiscard]] Index mean_at(Index place) const { return place < width_ ? place : width_ + place; }
@@ -85,6 +84,7 @@ class VariationalSweeps {
   [[nodiscard]] double look_at_block(Index first, Index count);
   [[nodiscard]] double bound_of_block(Index first, Index count) const;
   [[nodiscard]] double aim(double target, double prediction) const;
+  [[nodiscard]] RowTotals totals_of_pair(Index i) const;
   [[nodiscard]] RowTotals totals_of(Index i, double* sums) const;
   /// The same blocks for any number of threads: sums up what visit(first, count) gives for each.
   template <typename Visit>
@@ -98,6 +98,7 @@ class VariationalSweeps {
   Index rank_ = 0;
   Index width_ = 0;   ///< the rank, rounded up to whole vectors
   Index stride_ = 0;  ///< parameters per feature, padded
+  std::vector<Index> learned_;  ///< places of a feature's parameters that are
   Diagonal diagonal_ = Diagonal::zero;
   bool has_weights_ = true;
 
