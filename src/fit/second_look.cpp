@@ -92,11 +92,11 @@ KeptRows<Scalar> SecondLook<Scalar>::validation_rows(FeatureMap& map, const std:
 }
 
 template <typename Scalar>
-RefineResult<Scalar> SecondLook<Scalar>::refine(const KalmanFilter<Scalar>& one_pass, FeatureMap& map,
+RefineResult<Scalar> SecondLook<Scalar>::refine(const StreamLearner<Scalar>& learner, FeatureMap& map,
                                                 const RefineOptions& hooks) {
   RefineOptions options = hooks;
   options.seed = settings_.seed;
-  solver_ = options.solver = chosen_solver(one_pass.options());
+  solver_ = options.solver = chosen_solver(learner.filter().options());
   options.may_decline = settings_.solver == Solver::automatic;
   if (options_.passes) options.levels = *options_.passes - 1;
   const Target& target = map.target;
@@ -115,7 +115,7 @@ RefineResult<Scalar> SecondLook<Scalar>::refine(const KalmanFilter<Scalar>& one_
     if (validation->count() == 0) validation.reset();
   }
   Workers workers(options_.threads);
-  return dyad::refine(one_pass, *kept_, validation ? &*validation : nullptr, options, workers);
+  return dyad::refine(learner, *kept_, validation ? &*validation : nullptr, options, workers);
 }
 
 template class SecondLook<float>;

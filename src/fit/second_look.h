@@ -28,7 +28,7 @@ class SecondLook {
   void keep(const RowBlock<Scalar>& block);
 
   /// `map`: by now.
-  RefineResult<Scalar> refine(const KalmanFilter<Scalar>& one_pass, FeatureMap& map, const RefineOptions& hooks);
+  RefineResult<Scalar> refine(const StreamLearner<Scalar>& learner, FeatureMap& map, const RefineOptions& hooks);
 
   /// Who does it, once all rows are there.
   [[nodiscard]] Solver solver() const { return solver_; }

@@ -333,6 +333,7 @@ class Training {
     if (!second_look_->why_not().empty()) summary_.warnings.push_back(second_look_->why_not());
     const bool constant_target = lines_->all().target_is_constant();
     if (!second_look_->is_keeping() || constant_target || lines_->all().weight() == 0) return;
+    if (solver_->stream()->fits_exactly()) return;  // nothing is left to find
     const Task task = file_.features.target.task;
     const auto in_units = [task](double loss) { return task == Task::regression ? std::sqrt(loss) : loss; };
     RefineOptions options;
@@ -341,7 +342,7 @@ class Training {
       options.progress = [&](const RefineStep& step) {
         hooks_.refine({step.level, step.objective, in_units(step.held_out), elapsed(), step.is_refit});
       };
-    RefineResult<Scalar> result = second_look_->refine(*solver_->filter(), file_.features, options);
+    RefineResult<Scalar> result = second_look_->refine(*solver_->stream(), file_.features, options);
     summary_.row_reads += result.row_reads;
     if (result.interrupted) summary_.outcome = Outcome::interrupted;
     if (result.held_out_rows > 0)

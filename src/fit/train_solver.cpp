@@ -154,7 +154,7 @@ class KalmanTraining : public TrainSolver<Scalar> {
     archive.group("kalman", [&] { learner_.archive(archive); });
   }
 
-  [[nodiscard]] const KalmanFilter<Scalar>* filter() const override { return &learner_.filter(); }
+  [[nodiscard]] const StreamLearner<Scalar>* stream() const override { return &learner_; }
   void crown(KalmanFilter<Scalar> filter) override { learner_.crown(std::move(filter)); }
 
   [[nodiscard]] std::string plan() const override { return "kalman: " + learner_.plan(); }

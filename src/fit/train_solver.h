@@ -32,7 +32,7 @@ class TrainSolver {
   virtual void archive(Archive& archive) = 0;
 
   /// What one pass has left, where rows may be read again; and what they have made of it.
-  [[nodiscard]] virtual const KalmanFilter<Scalar>* filter() const { return nullptr; }
+  [[nodiscard]] virtual const StreamLearner<Scalar>* stream() const { return nullptr; }
   virtual void crown(KalmanFilter<Scalar>) {}
 
   [[nodiscard]] virtual bool is_constant() const { return false; }

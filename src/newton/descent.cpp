@@ -81,11 +81,13 @@ Direction<Scalar> Descent<Scalar>::solve() {
 template <typename Scalar>
 bool Descent<Scalar>::step() {
   constexpr double least_progress = 1e-3;
+  constexpr double no_progress = 1e-7;
+  constexpr int patience = 3;
   constexpr double epsilon = std::numeric_limits<Scalar>::epsilon();
   constexpr double most_damping = 1e6;
   const bool has_ridge = options_.ridge.weights > 0 || options_.ridge.factors > 0;
   const bool is_done = !has_ridge && loss_ <= 1e2 * epsilon * epsilon * rows_.constant_loss();
-  if (is_done || stalled_ >= 3 || damping_ > most_damping || !std::isfinite(objective_) ||
+  if (is_done || stalled_ >= patience || damping_ > most_damping || !std::isfinite(objective_) ||
       products() >= options_.most_products)
     return false;
   ++steps_;
@@ -104,6 +106,7 @@ bool Descent<Scalar>::step() {
       better ? (objective_ - objective) / std::max(predicted_gain_, std::numeric_limits<double>::min()) : 0;
   if (better) {
     stalled_ = objective > (1 - least_progress) * objective_ ? stalled_ + 1 : 0;
+    if (objective > (1 - no_progress) * objective_) stalled_ = patience;
     parameters_ = std::move(next);
     loss_ = loss;
     objective_ = objective;

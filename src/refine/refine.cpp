@@ -60,14 +60,15 @@ class InScale {
 template <typename Scalar>
 class Refinement {
  public:
-  Refinement(const KalmanFilter<Scalar>& one_pass, KeptRows<Scalar>& rows, KeptRows<Scalar>* validation,
+  Refinement(const StreamLearner<Scalar>& learner, KeptRows<Scalar>& rows, KeptRows<Scalar>* validation,
              const RefineOptions& options, Workers& workers)
-      : one_pass_(one_pass),
+      : learner_(learner),
+        one_pass_(learner.filter()),
         kept_(rows),
         validation_(validation),
         options_(options),
         workers_(workers),
-        shape_(one_pass.options()) {
+        shape_(one_pass_.options()) {
     refiner_options_.shape = shape_;
     refiner_options_.solver = options.solver;
     refiner_options_.interrupted = options.interrupted;
@@ -141,22 +142,34 @@ class Refinement {
       fold.own_held_out.append(rows_->weighted(only), shape_.left_dim);
       fold.held_out = &fold.own_held_out;
       fold.rows.emplace(rows_->weighted(fold.weights));
-      const KalmanFilter<Scalar> filter = one_more_pass(*fold.rows, scale);
-      fold.start = filter.beliefs();
-      fold.noise = filter.noise_variance();
+      pass_over(fold, scale);
     }
     return folds;
   }
 
-  /// What one pass makes of these rows, with the prior that was best for all.
-  KalmanFilter<Scalar> one_more_pass(const Rows<Scalar>& rows, const InScale<Scalar>& scale) {
+  /// What one pass makes of the fold's rows. Where no more than priors raced, the best of them need not race again.
+  void pass_over(Fold& fold, const InScale<Scalar>& scale) {
+    const Rows<Scalar>& rows = *fold.rows;
+    std::vector<Scalar> predictions(static_cast<std::size_t>(rows.count()));
+    const auto take = [&](const KalmanFilter<Scalar>& filter) {
+      fold.start = filter.beliefs();
+      fold.noise = filter.noise_variance();
+    };
+    result_.row_reads += rows.count();
+    if (learner_.options().moment) {
+      StreamOptions options = learner_.options();
+      options.standardised = true;
+      StreamLearner<Scalar> again(std::move(options));
+      again.learn(rows, predictions);
+      again.stop_keeping();
+      result_.row_reads += again.extra_row_reads();
+      return take(again.filter());
+    }
     KalmanFilter<Scalar> filter(shape_, one_pass_.first_prior(), std::max(one_pass_.noise_variance(), 1e-12));
     for (Index j = 0; j < shape_.dim; ++j)
       if (scale.scales()[static_cast<std::size_t>(j)] > 0) filter.begin(j, 1);
-    std::vector<Scalar> predictions(static_cast<std::size_t>(rows.count()));
     filter.learn(rows, predictions);
-    result_.row_reads += rows.count();
-    return filter;
+    take(filter);
   }
 
   [[nodiscard]] double held_out_loss(std::vector<Fold>& folds) {
@@ -242,6 +255,7 @@ class Refinement {
     report(RefineStep{refiner.level(), refiner.objective(), std::numeric_limits<double>::quiet_NaN(), is_refit});
   }
 
+  const StreamLearner<Scalar>& learner_;
   const KalmanFilter<Scalar>& one_pass_;
   KeptRows<Scalar>& kept_;
   KeptRows<Scalar>* validation_;
@@ -257,14 +271,14 @@ class Refinement {
 }  // namespace
 
 template <typename Scalar>
-RefineResult<Scalar> refine(const KalmanFilter<Scalar>& one_pass, KeptRows<Scalar>& rows, KeptRows<Scalar>* validation,
+RefineResult<Scalar> refine(const StreamLearner<Scalar>& learner, KeptRows<Scalar>& rows, KeptRows<Scalar>* validation,
                             const RefineOptions& options, Workers& workers) {
-  return Refinement<Scalar>(one_pass, rows, validation, options, workers).run();
+  return Refinement<Scalar>(learner, rows, validation, options, workers).run();
 }
 
-template RefineResult<float> refine(const KalmanFilter<float>&, KeptRows<float>&, KeptRows<float>*,
+template RefineResult<float> refine(const StreamLearner<float>&, KeptRows<float>&, KeptRows<float>*,
                                     const RefineOptions&, Workers&);
-template RefineResult<double> refine(const KalmanFilter<double>&, KeptRows<double>&, KeptRows<double>*,
+template RefineResult<double> refine(const StreamLearner<double>&, KeptRows<double>&, KeptRows<double>*,
                                      const RefineOptions&, Workers&);
 
 }  // namespace dyad

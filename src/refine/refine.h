@@ -7,6 +7,7 @@
 
 #include "refine/refiner.h"
 #include "rows/kept_rows.h"
+#include "stream/stream_learner.h"
 
 namespace dyad {
 
@@ -40,12 +41,12 @@ struct RefineResult {
   bool interrupted = false;
 };
 
-/// Makes the most of rows that can be read again, from `one_pass`, which has learned them once: a share of the rows is
+/// Makes the most of rows that can be read again, from `learner`, which has learned them once: a share of the rows is
 /// held out of another pass and of the levels behind it, and says which level is best; that level is then reached with
 /// all rows. Few rows are held out in turn; fewer than ten are left alone. With `validation` those rows say it, and all
 /// others count from the start.
 template <typename Scalar>
-RefineResult<Scalar> refine(const KalmanFilter<Scalar>& one_pass, KeptRows<Scalar>& rows, KeptRows<Scalar>* validation,
+RefineResult<Scalar> refine(const StreamLearner<Scalar>& learner, KeptRows<Scalar>& rows, KeptRows<Scalar>* validation,
                             const RefineOptions& options, Workers& workers);
 
 }  // namespace dyad

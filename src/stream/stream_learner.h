@@ -52,6 +52,7 @@ class StreamLearner {
   void crown(KalmanFilter<Scalar> filter);
 
   [[nodiscard]] Model<Scalar> model() const { return race_.champion().model(); }
+  [[nodiscard]] const StreamOptions& options() const { return options_; }
   [[nodiscard]] const KalmanFilter<Scalar>& filter() const { return race_.champion(); }
   [[nodiscard]] double noise_variance() const { return race_.champion().noise_variance(); }
   /// Rows of the kept block in this run, where it gave a start, and whether that was all there is to learn.
