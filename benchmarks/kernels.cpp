@@ -6,8 +6,10 @@
 #include "base/workers.h"
 #include "kalman/filter.h"
 #include "moment/sums.h"
+#include "newton/objective.h"
 #include "rows/block.h"
 #include "source/planted.h"
+#include "variational/sweeps.h"
 
 namespace {
 
@@ -165,6 +167,49 @@ void touch_sparse(benchmark::State& state) {
   report_bytes<Scalar>(state, Ratings::rows, 2, state.range(0));
 }
 
+/// A sweep over the same rows: every feature once.
+template <typename Scalar>
+void variational_sweep(benchmark::State& state) {
+  const Ratings ratings;
+  const Index rank = state.range(0);
+  const Index dim = 2 * Ratings::sides;
+  const std::vector<Scalar> ones(ratings.columns.size(), 1);
+  std::vector<Scalar> targets(Ratings::rows);
+  dyad::Random random(2, 0);
+  for (Scalar& y : targets) y = static_cast<Scalar>(random.normal());
+  const auto rows = dyad::Rows<Scalar>::sparse(ratings.offsets, ratings.columns, ones, dim, targets);
+  const auto start = filter_for<Scalar>(dim, rank, dyad::Diagonal::zero).beliefs();
+  dyad::Workers workers(threads);
+  dyad::VariationalSweeps<Scalar> sweeps(rows, {}, start, 1, workers);
+  for (auto _ : state) sweeps.sweep();
+  state.SetItemsProcessed(state.iterations() * Ratings::rows);
+}
+
+/// J'HJ t of Gauss-Newton, whose bound are the bare products of twice the width and of the width.
+template <typename Scalar>
+void newton_product(benchmark::State& state) {
+  const Index dim = state.range(0);
+  const Index rank = state.range(1);
+  const auto block = block_of_rows<Scalar>(dim);
+  dyad::Workers workers(threads);
+  dyad::Random random(1, 0);
+  dyad::NewtonOptions options;
+  options.rank = rank;
+  dyad::SignedFactors<Scalar> parameters;
+  parameters.weights = dyad::random_normal<Scalar>(random, dim, 1);
+  parameters.A = dyad::random_normal<Scalar>(random, dim, rank);
+  parameters.signs = dyad::alternating_signs<Scalar>(rank);
+  dyad::Objective<Scalar> objective(block.view(), options, workers);
+  objective.move_to(parameters);
+  const dyad::Direction<Scalar> t = objective.descent();
+  for (auto _ : state) benchmark::DoNotOptimize(objective.curvature_times(t).intercept);
+  state.SetItemsProcessed(state.iterations() * block.view().count());
+  state.counters["GFlop/s"] =
+      benchmark::Counter(6.0 * static_cast<double>(state.iterations()) *
+                             static_cast<double>(block.view().count() * dim * (rank + 1)) * 1e-9,
+                         benchmark::Counter::kIsRate);
+}
+
 template <typename Scalar>
 void kalman_dense(benchmark::State& state) {
   const Index dim = state.range(0);
@@ -203,6 +248,8 @@ BENCHMARK(kalman_sparse<float>)->ArgName("k")->Arg(8)->Arg(16);
 BENCHMARK(kalman_sparse<double>)->ArgName("k")->Arg(8)->Arg(16);
 BENCHMARK(touch_sparse<float>)->ArgName("k")->Arg(8)->Arg(16);
 BENCHMARK(touch_sparse<double>)->ArgName("k")->Arg(8)->Arg(16);
+BENCHMARK(variational_sweep<double>)->UseRealTime()->ArgName("k")->Arg(8)->Arg(16)->Arg(32);
+BENCHMARK(newton_product<double>)->Apply(shapes);
 BENCHMARK(kalman_dense<float>)->ArgNames({"d", "k", "free"})->Args({1000, 10, 0})->Args({1000, 10, 1});
 BENCHMARK(kalman_dense<double>)->ArgNames({"d", "k", "free"})->Args({1000, 10, 0})->Args({1000, 10, 1});
 BENCHMARK(touch_dense<float>)->ArgNames({"d", "k"})->Args({1000, 10});

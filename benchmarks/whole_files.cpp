@@ -1,6 +1,6 @@
-// The most from a file: `dyad train` with default options on real data, beside one pass, and what a rank that is too high
-// does; then the time of a sweep over ratings. The data is in the folder that DYAD_DATA names; without it this says so and
-// ends. And, on data made here, what moments save Gauss-Newton.
+// The most from a file: `dyad train` with default options on real data, beside one pass, and what a rank that is too
+// high does; then the time of a sweep over ratings. The data is in the folder that DYAD_DATA names; without it this
+// says so and ends. And, on data made here, what moments save Gauss-Newton.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -138,7 +138,8 @@ void count_products() {
         Random random(seed, 7);
         Tall<double> X = random_normal<double>(random, 4000, 30);
         const Vector<double> common = random_normal<double>(random, 4000, 1);
-        for (Index j = 0; j < 30; ++j) X.col(j) = std::sqrt(1 - correlation) * X.col(j) + std::sqrt(correlation) * common;
+        for (Index j = 0; j < 30; ++j)
+          X.col(j) = std::sqrt(1 - correlation) * X.col(j) + std::sqrt(correlation) * common;
         const Tall<double> A = random_normal<double>(random, 30, 4) / std::sqrt(30);
         const Tall<double> p = X * A;
         std::vector<double> y(4000);
@@ -154,9 +155,10 @@ void count_products() {
         plain += static_cast<double>(products_of(rows, options, false, workers)) / 10;
         moments += static_cast<double>(products_of(rows, options, true, workers)) / 10;
       }
-      fmt::print("{:<32} {:>14.0f} {:>14.0f} {:>7.0f}%\n",
-                 fmt::format("correlation {:g}, diagonal {}", correlation, diagonal == Diagonal::tied ? "tied" : "free"),
-                 plain, moments, 100 * (1 - moments / plain));
+      fmt::print(
+          "{:<32} {:>14.0f} {:>14.0f} {:>7.0f}%\n",
+          fmt::format("correlation {:g}, diagonal {}", correlation, diagonal == Diagonal::tied ? "tied" : "free"),
+          plain, moments, 100 * (1 - moments / plain));
     }
 }
 

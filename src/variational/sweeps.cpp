@@ -11,7 +11,6 @@ namespace {
 using Four = Lanes<double>;
 
 constexpr double flat_prior = 1e-12;  // precision of the intercept
-constexpr Index rows_at_once = 64;    // of one feature, which fit a core's cache
 
 Index rounded_up(Index number) { return (number + Four::count - 1) / Four::count * Four::count; }
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
@@ -28,69 +27,6 @@ template <typename Scalar>
 struct VariationalSweeps<Scalar>::RowTotals {
   double mean = 0;
   double variance = 0;
-};
-
-/// The normal equations of one feature in units of the noise precision, and room for what goes into them.
-template <typename Scalar>
-struct VariationalSweeps<Scalar>::Equations {
-  explicit Equations(Index stride)
-      : size(stride),
-        K(at(stride * stride)),
-        extra(at(stride)),
-        right(at(stride)),
-        inverse(at(stride)),
-        step(at(stride)),
-        variances(at(stride)),
-        slopes(at(rows_at_once * stride)),
-        weighted(at(rows_at_once * stride)) {}
-
-  void clear() {
-    std::fill(extra.begin(), extra.end(), 0.0);
-    std::fill(right.begin(), right.end(), 0.0);
-  }
-
-  /// K += sum over rows of rho g g', above the diagonal; from 0 for the first of them.
-  void add_products(Index count, bool from_zero) {
-    for (Index a = 0; a < size; a += Four::count)
-      for (Index b = a; b < size; b += Four::count) {
-        double* to = K.data() + a * size + b;
-        Four sum0 = from_zero ? Four(0.0) : Four(to);
-        Four sum1 = from_zero ? Four(0.0) : Four(to + size);
-        Four sum2 = from_zero ? Four(0.0) : Four(to + 2 * size);
-        Four sum3 = from_zero ? Four(0.0) : Four(to + 3 * size);
-        for (Index i = 0; i < count; ++i) {
-          const Four g(slopes.data() + i * size + b);
-          const double* w = weighted.data() + i * size + a;
-          sum0 = sum0 + Four(w[0]) * g;
-          sum1 = sum1 + Four(w[1]) * g;
-          sum2 = sum2 + Four(w[2]) * g;
-          sum3 = sum3 + Four(w[3]) * g;
-        }
-        sum0.store(to);
-        sum1.store(to + size);
-        sum2.store(to + 2 * size);
-        sum3.store(to + 3 * size);
-      }
-  }
-
-  /// Parameter a moves to where its equation holds, given those before it.
-  void move(Index a) {
-    const double* row = K.data() + a * size;
-    step[at(a)] = right[at(a)] * inverse[at(a)];
-    const Four by(step[at(a)]);
-    for (Index b = (a + 1) / Four::count * Four::count; b < size; b += Four::count)
-      (Four(right.data() + b) - by * Four(row + b)).store(right.data() + b);
-  }
-
-  Index size;
-  Numbers K;
-  Numbers extra;  ///< what the variances of others add to its diagonal
-  Numbers right;
-  Numbers inverse;  ///< of the diagonal
-  Numbers step;     ///< 0 for what is not learned
-  Numbers variances;
-  Numbers slopes;  ///< E[g] of some rows
-  Numbers weighted;
 };
 
 template <typename Scalar>
@@ -299,7 +235,7 @@ void VariationalSweeps<Scalar>::move_features(std::size_t group) {
   std::atomic<std::size_t> next{0};
   constexpr std::size_t at_once = 64;
   const auto work = [&](int) {
-    Equations equations(stride_);
+    FeatureEquations equations(stride_);
     for (std::size_t first = next.fetch_add(at_once); first < features.size(); first = next.fetch_add(at_once))
       for (std::size_t i = first; i < std::min(first + at_once, features.size()); ++i)
         move_feature(features[i], equations);
@@ -313,7 +249,7 @@ void VariationalSweeps<Scalar>::move_features(std::size_t group) {
 /// E[g] of rows [first, first + count) of feature j, and what the variances of others add.
 template <typename Scalar>
 template <bool deep>
-inline void VariationalSweeps<Scalar>::find_slopes(Index j, Index first, Index count, Equations& own) const {
+inline void VariationalSweeps<Scalar>::find_slopes(Index j, Index first, Index count, FeatureEquations& own) const {
   const double* m = record(j);
   const double* v = m + width_;
   const Index begin = rows_.first_of(j) + first;
@@ -358,7 +294,7 @@ inline void VariationalSweeps<Scalar>::find_slopes(Index j, Index first, Index c
 
 template <typename Scalar>
 template <bool deep>
-inline void VariationalSweeps<Scalar>::add_rows(Index j, Index first, Index count, Equations& own) const {
+inline void VariationalSweeps<Scalar>::add_rows(Index j, Index first, Index count, FeatureEquations& own) const {
   find_slopes<deep>(j, first, count, own);
   const Index begin = rows_.first_of(j) + first;
   for (Index i = 0; i < count; ++i) {
@@ -377,7 +313,7 @@ inline void VariationalSweeps<Scalar>::add_rows(Index j, Index first, Index coun
 /// The rows behind the step.
 template <typename Scalar>
 template <bool deep>
-inline void VariationalSweeps<Scalar>::move_rows(Index j, Index first, Index count, Equations& own) {
+inline void VariationalSweeps<Scalar>::move_rows(Index j, Index first, Index count, FeatureEquations& own) {
   const Index begin = rows_.first_of(j) + first;
   const double* m = record(j);
   const double* v = m + width_;
@@ -405,10 +341,11 @@ inline void VariationalSweeps<Scalar>::move_rows(Index j, Index first, Index cou
 }
 
 template <typename Scalar>
-DYAD_WIDE_VECTORS void VariationalSweeps<Scalar>::move_feature(Index j, Equations& own) {
+DYAD_WIDE_VECTORS void VariationalSweeps<Scalar>::move_feature(Index j, FeatureEquations& own) {
   const Index count = rows_.count_of(j);
   const auto in_parts = [&](auto&& visit) {
-    for (Index first = 0; first < count; first += rows_at_once) visit(first, std::min(rows_at_once, count - first));
+    for (Index first = 0; first < count; first += FeatureEquations::rows_at_once)
+      visit(first, std::min(FeatureEquations::rows_at_once, count - first));
   };
   own.clear();
   in_parts([&](Index first, Index part) {
@@ -425,7 +362,7 @@ DYAD_WIDE_VECTORS void VariationalSweeps<Scalar>::move_feature(Index j, Equation
   for (const Index a : learned_) own.move(a);
   in_parts([&](Index first, Index part) {
     // One part is still as add_rows left it.
-    if (count > rows_at_once)
+    if (count > FeatureEquations::rows_at_once)
       rows_.deep ? find_slopes<true>(j, first, part, own) : find_slopes<false>(j, first, part, own);
     rows_.deep ? move_rows<true>(j, first, part, own) : move_rows<false>(j, first, part, own);
   });
@@ -497,8 +434,7 @@ double VariationalSweeps<Scalar>::bound() const {
   if (intercept_variance_ > 0) add_prior(flat_prior, intercept_, intercept_variance_);
   for (Index j = 0; j < rows_.dim; ++j)
     for (const Index a : learned_)
-      if (rows_.count_of(j) > 0)
-        add_prior(priors_[at(a)], record(j)[mean_at(a)], record(j)[variance_at(a)]);
+      if (rows_.count_of(j) > 0) add_prior(priors_[at(a)], record(j)[mean_at(a)], record(j)[variance_at(a)]);
   return sum;
 }
 

@@ -9,6 +9,7 @@
 #include "base/lanes.h"
 #include "base/workers.h"
 #include "model/beliefs.h"
+#include "variational/equations.h"
 #include "variational/incidence.h"
 
 namespace dyad {
@@ -54,9 +55,8 @@ class VariationalSweeps {
   [[nodiscard]] static double bytes_for(double rows, double entries_of_row, Index rank);
 
  private:
-  struct Equations;
   struct RowTotals;
-  using Numbers = std::vector<double, CacheAligned<double>>;
+  using Numbers = FeatureEquations::Numbers;
 
   /// A row as its features see it.
   struct Signal {
@@ -74,13 +74,13 @@ class VariationalSweeps {
   [[nodiscard]] Index variance_at(Index place) const { return place < width_ ? width_ + place : stride_ + place; }
 
   void take(const Beliefs<Scalar>& start);
-  void move_feature(Index j, Equations& own);
+  void move_feature(Index j, FeatureEquations& own);
   template <bool deep>
-  void add_rows(Index j, Index first, Index count, Equations& own) const;
+  void add_rows(Index j, Index first, Index count, FeatureEquations& own) const;
   template <bool deep>
-  void move_rows(Index j, Index first, Index count, Equations& own);
+  void move_rows(Index j, Index first, Index count, FeatureEquations& own);
   template <bool deep>
-  void find_slopes(Index j, Index first, Index count, Equations& own) const;
+  void find_slopes(Index j, Index first, Index count, FeatureEquations& own) const;
   [[nodiscard]] double look_at_block(Index first, Index count);
   [[nodiscard]] double bound_of_block(Index first, Index count) const;
   [[nodiscard]] double aim(double target, double prediction) const;
@@ -96,8 +96,8 @@ class VariationalSweeps {
   double total_weight_ = 0;
   Index active_ = 0;  ///< features that occur
   Index rank_ = 0;
-  Index width_ = 0;   ///< the rank, rounded up to whole vectors
-  Index stride_ = 0;  ///< parameters per feature, padded
+  Index width_ = 0;             ///< the rank, rounded up to whole vectors
+  Index stride_ = 0;            ///< parameters per feature, padded
   std::vector<Index> learned_;  ///< places of a feature's parameters that are
   Diagonal diagonal_ = Diagonal::zero;
   bool has_weights_ = true;
