@@ -157,13 +157,17 @@ void Train::print_summary(const TrainSummary& summary) const {
   if (summary.improvement) {
     const Improvement& rows = *summary.improvement;
     const char* loss = summary.task == Task::regression ? "rmse" : "logloss";
+    const double less = 100 * (1 - rows.refined / rows.one_pass);
     print_message("{} rows held out: {} {:.6g} after one pass, {}\n", rows.held_out_rows, loss, rows.one_pass,
-                  rows.refined < rows.one_pass ? fmt::format("{:.6g} after reading again ({:.2g}% less)", rows.refined,
-                                                             100 * (1 - rows.refined / rows.one_pass))
-                                               : std::string("which reading again does not improve"));
+                  summary.passes == 1 ? std::string("which reading again does not improve")
+                                      : fmt::format("{:.6g} after reading again ({:.2g}% {})", rows.refined,
+                                                    std::abs(less), less > 0 ? "less" : "more"));
   }
   print_message("learned {}{}\n", summary.story, summary.noise > 0 ? fmt::format("; noise {:.4g}", summary.noise) : "");
-  if (summary.outcome == Outcome::interrupted)
+  if (summary.outcome == Outcome::interrupted && summary.has_learned_all)
+    print_message("\ninterrupted while rows were read again; {} holds what one pass has learned from all of them\n",
+                  options.model_path);
+  else if (summary.outcome == Outcome::interrupted)
     print_message("\ninterrupted; {} holds what was learned from {} rows, go on with --resume from row {}\n",
                   options.model_path, summary.all_rows, summary.rows + 1);
   else

@@ -106,6 +106,7 @@ struct TrainSummary {
   Index checkpoints = 0;
   bool is_constant = false;           ///< the data carried no signal that this solver can see
   Solver solver = Solver::automatic;  ///< who made the model in the end
+  bool has_learned_all = false;       ///< once: an interruption came later, if at all
   Index passes = 1;                   ///< the first one, and the levels behind it
   std::optional<Improvement> improvement;
   std::string story;  ///< one line: where the model comes from

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <stdexcept>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -62,7 +61,7 @@ void* PrivateFile::map() {
 
 void PrivateFile::fail(const char* what) const {
   const std::string reason = std::strerror(errno);
-  throw std::runtime_error("a cache in the folder " + folder_ + " " + what + ": " + reason);
+  throw PrivateFileError("a cache in the folder " + folder_ + " " + what + ": " + reason);
 }
 
 std::string folder_for_private_files(const std::string& beside) {

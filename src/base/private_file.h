@@ -2,14 +2,21 @@
 
 #include <cstddef>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace dyad {
 
+/// What PrivateFile throws.
+class PrivateFileError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// A file without a name, which nobody else can open and which is gone when it is closed, however that happens. Every
-/// failure throws std::runtime_error with the folder and the reason, a disk that is almost full among them.
+/// failure throws PrivateFileError with the folder and the reason, a disk that is almost full among them.
 class PrivateFile {
  public:
   explicit PrivateFile(const std::string& folder);

@@ -1,8 +1,11 @@
 #include "fit/second_look.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include <dyad/data_error.h>
 
 #include "base/logistic.h"
 #include "base/private_file.h"
@@ -16,19 +19,22 @@ namespace {
 /// For each row, beside the row itself: weights of what is held out and what is not, predictions, curvature.
 constexpr double bytes_beside_row = 40;
 
+std::string in_bytes(double bytes) {
+  return bytes < 1e6 ? fmt::format("{:.0f} KB", bytes / 1e3) : fmt::format("{:.0f} MB", bytes / 1e6);
+}
+
 }  // namespace
 
 template <typename Scalar>
-SecondLook<Scalar>::SecondLook(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map)
+SecondLook<Scalar>::SecondLook(const TrainOptions& options, const TrainSettings& settings)
     : options_(options), settings_(settings) {
   const bool is_asked_for =
       settings.solver == Solver::newton || settings.solver == Solver::variational || options.passes.value_or(1) > 1;
-  const bool is_stream = options.data.paths.front() == "-";
+  const auto& paths = options.data.paths;
+  const bool is_stream = std::find(paths.begin(), paths.end(), "-") != paths.end();
   const bool can_be = settings.solver != Solver::moment && settings.solver != Solver::kalman && !options.resume &&
                       settings.half_life == 0 && options.memory > 0 && options.passes.value_or(2) > 1;
   if (can_be && (is_asked_for || !is_stream)) kept_.emplace();
-  if (settings.solver == Solver::variational && settings.diagonal == Diagonal::tied)
-    give_up(fmt::format("variational sweeps are not for {}", map.is_bilinear() ? "two sides" : "a tied diagonal"));
 }
 
 template <typename Scalar>
@@ -56,7 +62,7 @@ void SecondLook<Scalar>::keep(const RowBlock<Scalar>& block) {
     kept_->append(rows, block.left_dim);
     if (!kept_->is_on_disk() && kept_->bytes() > options_.memory / 2)
       kept_->move_to_disk(folder_for_private_files(options_.model_path));
-  } catch (const std::runtime_error& error) {
+  } catch (const PrivateFileError& error) {
     return give_up(fmt::format("{}; the model comes from one pass", error.what()));
   }
   if (static_cast<double>(kept_->count()) * bytes_beside_row > options_.memory)
@@ -66,29 +72,57 @@ void SecondLook<Scalar>::keep(const RowBlock<Scalar>& block) {
                     kept_->count(), options_.memory / 1e6));
 }
 
+/// Nothing where what was asked for cannot be.
 template <typename Scalar>
-Solver SecondLook<Scalar>::chosen_solver(const KalmanOptions& shape) const {
+std::optional<Solver> SecondLook<Scalar>::chosen_solver(const KalmanOptions& shape) {
   if (settings_.solver == Solver::newton) return Solver::newton;
-  const bool can_sweep = shape.left_dim == 0 && shape.diagonal != Diagonal::tied && !kept_->is_on_disk();
-  if (settings_.solver == Solver::variational) return can_sweep ? Solver::variational : Solver::newton;
   const auto count = static_cast<double>(kept_->count());
   const double needed =
       kept_->bytes() + VariationalSweeps<Scalar>::bytes_for(count, kept_->entries() / count, shape.rank);
-  return can_sweep && kept_->is_sparse() && needed <= options_.memory ? Solver::variational : Solver::newton;
+  const bool fits = !kept_->is_on_disk() && needed <= options_.memory;
+  if (settings_.solver == Solver::automatic) {
+    const bool sweeps = fits && kept_->is_sparse() && can_sweep(kept_->view(shape.dim, shape.left_dim), shape);
+    return sweeps ? Solver::variational : Solver::newton;
+  }
+  if (fits) return Solver::variational;
+  give_up(
+      fmt::format("variational sweeps over these rows take {}, more than --memory allows, so the model comes from one "
+                  "pass; newton takes less",
+                  in_bytes(needed)));
+  return std::nullopt;
 }
 
 template <typename Scalar>
 KeptRows<Scalar> SecondLook<Scalar>::validation_rows(FeatureMap& map, const std::function<bool()>& interrupted) const {
   KeptRows<Scalar> rows;
+  const bool range_was_given = std::exchange(map.target.range_is_given, false);
   RowReader<Scalar> reader(map, {.data = options_.validation_data(),
                                  .columns = {},
                                  .unknown = TableEncoder::Unknown::is_left_out,
                                  .interrupted = interrupted});
   RowBlock<Scalar> block;
-  while (rows.bytes() < options_.memory / 4 && reader.next(block) == RowReader<Scalar>::Next::block)
+  while (reader.next(block) == RowReader<Scalar>::Next::block) {
     rows.append(block.view(), block.left_dim);
+    if (!rows.is_on_disk() && rows.bytes() > options_.memory / 4)
+      rows.move_to_disk(folder_for_private_files(options_.model_path));
+  }
   reader.stop();
+  map.target.range_is_given = range_was_given;
   return rows;
+}
+
+template <typename Scalar>
+void SecondLook<Scalar>::check_validation(FeatureMap& map) const {
+  if (options_.validation_path.empty()) return;
+  const bool range_was_given = std::exchange(map.target.range_is_given, false);
+  RowReader<Scalar> reader(
+      map, {.data = options_.validation_data(), .columns = {}, .unknown = TableEncoder::Unknown::is_left_out});
+  RowBlock<Scalar> block;
+  const auto next = reader.next(block);
+  reader.stop();
+  map.target.range_is_given = range_was_given;
+  if (next == RowReader<Scalar>::Next::end)
+    throw DataError(options_.validation_path, 0, 0, "there is no row in it, expected rows to measure the model on");
 }
 
 template <typename Scalar>
@@ -96,7 +130,9 @@ RefineResult<Scalar> SecondLook<Scalar>::refine(const StreamLearner<Scalar>& lea
                                                 const RefineOptions& hooks) {
   RefineOptions options = hooks;
   options.seed = settings_.seed;
-  solver_ = options.solver = chosen_solver(learner.filter().options());
+  const std::optional<Solver> solver = chosen_solver(learner.filter().options());
+  if (!solver) return {};
+  solver_ = options.solver = *solver;
   options.may_decline = settings_.solver == Solver::automatic;
   if (options_.passes) options.levels = *options_.passes - 1;
   const Target& target = map.target;
@@ -109,9 +145,7 @@ RefineResult<Scalar> SecondLook<Scalar>::refine(const StreamLearner<Scalar>& lea
     options.loss = [](double y, double f) { return log_loss(y > 0 ? 1 : 0, logistic(f)); };
   std::optional<KeptRows<Scalar>> validation;
   if (!options_.validation_path.empty() && !options.levels) {
-    const bool range_was_given = std::exchange(map.target.range_is_given, false);
     validation.emplace(validation_rows(map, options.interrupted));
-    map.target.range_is_given = range_was_given;
     if (validation->count() == 0) validation.reset();
   }
   Workers workers(options_.threads);

@@ -17,13 +17,16 @@ namespace dyad {
 template <typename Scalar>
 class SecondLook {
  public:
-  SecondLook(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map);
+  SecondLook(const TrainOptions& options, const TrainSettings& settings);
 
   /// Why there will be none, to be told to the user; empty otherwise, or where nobody would expect one.
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
   [[nodiscard]] bool is_keeping() const { return kept_.has_value(); }
   /// One line; empty where no rows are kept.
   [[nodiscard]] std::string plan() const;
+
+  /// Throws what a validation file deserves, before any work is done. `map`: fixed by the first rows.
+  void check_validation(FeatureMap& map) const;
 
   void keep(const RowBlock<Scalar>& block);
 
@@ -35,7 +38,7 @@ class SecondLook {
 
  private:
   void give_up(std::string why);
-  [[nodiscard]] Solver chosen_solver(const KalmanOptions& shape) const;
+  [[nodiscard]] std::optional<Solver> chosen_solver(const KalmanOptions& shape);
   [[nodiscard]] KeptRows<Scalar> validation_rows(FeatureMap& map, const std::function<bool()>& interrupted) const;
 
   const TrainOptions& options_;

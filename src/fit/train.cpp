@@ -17,6 +17,7 @@
 #include "base/logistic.h"
 #include "base/median.h"
 #include "base/output_file.h"
+#include "base/private_file.h"
 #include "base/workers.h"
 #include "fit/peak_memory.h"
 #include "fit/progress_lines.h"
@@ -102,7 +103,8 @@ class Training {
       require_memory(block.dim, settings_.rank, threads_, sizeof(Scalar));
       settings_.watches_moments = moments_carry_signal(block, map.target.task);
       solver_ = make_train_solver<Scalar>(options_, settings_, map, &block, hooks_.interrupted);
-      second_look_.emplace(options_, settings_, map);
+      second_look_.emplace(options_, settings_);
+      second_look_->check_validation(file_.features);
     }
     if (!hooks_.start) return;
     TrainStart start;
@@ -276,34 +278,62 @@ class Training {
   /// The rows that were kept, again and again. What one pass has learned is saved by now, and stays where nothing is
   /// better.
   void look_again() {
-    summary_.passes = 1;
+    summary_.has_learned_all = true;
     if (!second_look_) return;
+    const bool can_learn = !lines_->all().target_is_constant() && lines_->all().weight() > 0;
+    // Where the rows are fitted exactly, nothing is left to find.
+    if (second_look_->is_keeping() && can_learn && !solver_->stream()->fits_exactly()) {
+      try {
+        take(second_look_->refine(*solver_->stream(), file_.features, refine_options()));
+      } catch (const PrivateFileError& error) {
+        summary_.warnings.push_back(fmt::format("{}; the model comes from one pass", error.what()));
+      }
+    }
     if (!second_look_->why_not().empty()) summary_.warnings.push_back(second_look_->why_not());
-    const bool constant_target = lines_->all().target_is_constant();
-    if (!second_look_->is_keeping() || constant_target || lines_->all().weight() == 0) return;
-    if (solver_->stream()->fits_exactly()) return;  // nothing is left to find
-    const Task task = file_.features.target.task;
-    const auto in_units = [task](double loss) { return task == Task::regression ? std::sqrt(loss) : loss; };
+  }
+
+  [[nodiscard]] double in_units(double loss) const {
+    return file_.features.target.task == Task::regression ? std::sqrt(loss) : loss;
+  }
+
+  [[nodiscard]] RefineOptions refine_options() const {
     RefineOptions options;
     options.interrupted = hooks_.interrupted;
     if (hooks_.refine)
-      options.progress = [&](const RefineStep& step) {
+      options.progress = [this](const RefineStep& step) {
         hooks_.refine({step.level, step.objective, in_units(step.held_out), elapsed(), step.is_refit});
       };
-    RefineResult<Scalar> result = second_look_->refine(*solver_->stream(), file_.features, options);
+    return options;
+  }
+
+  void take(RefineResult<Scalar> result) {
     summary_.row_reads += result.row_reads;
-    if (result.interrupted) summary_.outcome = Outcome::interrupted;
+    if (result.interrupted) {
+      summary_.outcome = Outcome::interrupted;
+      return;
+    }
     if (result.held_out_rows > 0)
       summary_.improvement = Improvement{in_units(result.one_pass), in_units(result.refined), result.held_out_rows};
-    if (!result.filter && !result.interrupted && settings_.solver != Solver::automatic)
-      summary_.warnings.emplace_back("there are too few rows to read them again, so the model comes from one pass");
-    if (!result.filter) return;
+    const bool is_asked_for = settings_.solver != Solver::automatic || options_.passes;
+    if (!result.filter) {
+      if (is_asked_for && second_look_->why_not().empty())
+        summary_.warnings.emplace_back(
+            "the rows are too few, or too odd, to be read again, so the model comes from one pass");
+      return;
+    }
+    if (options_.passes && result.levels + 1 < *options_.passes)
+      summary_.warnings.push_back(
+          fmt::format("{} passes were made, for after them there is nothing weaker to try", result.levels + 1));
+    if (summary_.improvement && !(result.refined < result.one_pass))
+      summary_.warnings.emplace_back(
+          "held-out rows say that one pass is better than this solver; leave --solver out to have the better one");
     solver_->crown(std::move(*result.filter));
     save();
     summary_.passes = 1 + result.levels;
     summary_.solver = second_look_->solver();
     summary_.story = fmt::format("from all rows, read again: {}", result.level);
-    summary_.noise = solver_->noise() * (task == Task::regression ? file_.features.target.scaling.scale : 0);
+    const Target& target = file_.features.target;
+    summary_.noise = solver_->noise() * (target.task == Task::regression ? target.scaling.scale : 0);
   }
 
   void explain() {

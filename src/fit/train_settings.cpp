@@ -204,6 +204,8 @@ void TrainOptions::validate() const {
   for (const std::string& path : data.paths)
     if (is_same_file(path, model_path))
       throw std::invalid_argument("the model would be written over the data in " + path);
+  if (!validation_path.empty() && is_same_file(validation_path, model_path))
+    throw std::invalid_argument("the model would be written over the validation rows in " + validation_path);
   if (rank && (*rank < 1 || *rank > 10000))
     throw std::invalid_argument(fmt::format("rank must lie in [1, 10000], got {}", *rank));
   const Kind of_kind = kind.value_or(Kind::gfm);

@@ -32,8 +32,13 @@ MomentOptions moment_options(const TrainOptions& options, const TrainSettings& s
 KalmanOptions kalman_options(const TrainSettings& settings, const FeatureMap& map) {
   KalmanOptions kalman = kalman_options(moment_options(TrainOptions(), settings, map));
   kalman.task = map.target.task;
-  if (map.target.has_low()) kalman.low = map.target.scaling.apply(map.target.low);
-  if (map.target.has_high()) kalman.high = map.target.scaling.apply(map.target.high);
+  // As the targets themselves are rounded.
+  const auto scaled = [&](double end) {
+    const double value = map.target.scaling.apply(end);
+    return settings.precision == Precision::single_precision ? static_cast<double>(static_cast<float>(value)) : value;
+  };
+  if (map.target.has_low()) kalman.low = scaled(map.target.low);
+  if (map.target.has_high()) kalman.high = scaled(map.target.high);
   kalman.half_life = static_cast<double>(settings.half_life);
   return kalman;
 }

@@ -60,6 +60,7 @@ Direction<Scalar> Descent<Scalar>::solve() {
   const double enough = rz * std::pow(std::min(0.1, std::sqrt(loss_ / rows_.constant_loss())), 2);
   constexpr int most_products = 200;
   for (int i = 0; i < most_products && rz > enough && rz > 0 && products() < options_.most_products; ++i) {
+    if (options_.interrupted && options_.interrupted()) break;
     Direction<Scalar> Hd = rows_.curvature_times(direction);
     Hd.add(Scalar(1), preconditioner_.damped(direction));
     add_ridge(Scalar(1), direction.features.col(0), direction.features.rightCols(options_.rank), direction.squares, Hd);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "stream/kept_start.h"
 
 namespace dyad {
 namespace {
@@ -12,8 +13,12 @@ namespace {
 constexpr Index fewest_rows = 10;
 constexpr Index few_rows = 5000;  // below, every row is held out once
 constexpr int turns_of_few = 5;
+constexpr Index most_numbers = 100'000;  // of a model that is learned so many times at once
 constexpr double held_out_share = 0.1;
 constexpr Index most_levels = 200;
+// What all looks at the rows together may touch, unless asked for: so many numbers, or all rows so many times.
+constexpr double most_work = 3e10;
+constexpr double most_looks = 300;
 
 double mean(const std::vector<double>& sums, double count) {
   double sum = 0;
@@ -72,6 +77,10 @@ class Refinement {
     refiner_options_.shape = shape_;
     refiner_options_.solver = options.solver;
     refiner_options_.interrupted = options.interrupted;
+    if (options.may_decline && !options.levels) {
+      const double look = std::max(1.0, rows.entries()) * static_cast<double>(shape_.rank + 1);
+      refiner_options_.most_looks = static_cast<Index>(std::max(most_looks, most_work / look));
+    }
   }
 
   RefineResult<Scalar> run() {
@@ -101,18 +110,35 @@ class Refinement {
     result_.interrupted = is_interrupted();
     if (result_.interrupted || !best) return std::move(result_);
     best->beliefs = scale.back(std::move(best->beliefs));
-    const Rows<Scalar> all = kept_.view(shape_.dim, shape_.left_dim);
-    const auto count = static_cast<double>(all.count());
-    KalmanFilter<Scalar> filter = best->has_variances()
-                                      ? KalmanFilter<Scalar>(shape_, one_pass_.first_prior(), best->beliefs,
-                                                             scale.scales(), best->noise_variance, count)
-                                      : KalmanFilter<Scalar>(shape_, one_pass_.first_prior(), best->beliefs.means,
-                                                             scale.scales(), best->noise_variance, count, all);
+    KalmanFilter<Scalar> filter = filter_of(*best, scale.scales());
     if (filter.is_finite()) result_.filter.emplace(std::move(filter));
     return std::move(result_);
   }
 
  private:
+  /// To go on with, in the units of the rows.
+  KalmanFilter<Scalar> filter_of(const Refined<Scalar>& found, const std::vector<double>& scales) {
+    const Rows<Scalar> rows = kept_.view(shape_.dim, shape_.left_dim);
+    const auto count = static_cast<double>(rows.count());
+    if (found.has_variances())
+      return KalmanFilter<Scalar>(shape_, one_pass_.first_prior(), found.beliefs, scales, found.noise_variance, count);
+    const auto with_noise = [&](double noise) {
+      return KalmanFilter<Scalar>(shape_, one_pass_.first_prior(), found.beliefs.means, scales, noise, count, rows);
+    };
+    // What was fitted with few rows for each unknown says little about the noise. What held-out rows are off by is
+    // noise and what the parameters leave open, together.
+    constexpr double many = 10;
+    const double off = held_out_squares_.value_or(one_pass_.noise_variance());
+    if (count >= many * static_cast<double>(count_unknowns(shape_)) || off <= found.noise_variance)
+      return with_noise(found.noise_variance);
+    std::vector<Scalar> predictions(static_cast<std::size_t>(rows.count()));
+    std::vector<Scalar> variances(predictions.size());
+    with_noise(off).predict(rows, predictions, variances);
+    double open = 0;
+    for (const Scalar variance : variances) open += static_cast<double>(variance) / count;
+    return with_noise(std::max(found.noise_variance, off * off / (off + open)));
+  }
+
   /// A part of the rows to learn from, and another to judge by.
   struct Fold {
     std::vector<Scalar> weights;  ///< 0 for what is held out
@@ -127,8 +153,9 @@ class Refinement {
   [[nodiscard]] bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
 
   std::vector<Fold> make_folds(const InScale<Scalar>& scale) {
-    const int turns = kept_.count() < few_rows ? turns_of_few : 1;
-    const double share = turns > 1 ? 1.0 / turns : held_out_share;
+    const bool is_few = kept_.count() < few_rows;
+    const int turns = is_few && shape_.dim * (shape_.rank + 2) < most_numbers ? turns_of_few : 1;
+    const double share = is_few ? 1.0 / turns_of_few : held_out_share;
     std::vector<int> turn_of(static_cast<std::size_t>(kept_.count()));
     Random random(options_.seed, start_stream - 1);
     for (int& turn : turn_of) turn = static_cast<int>(random.uniform() / share);
@@ -139,6 +166,7 @@ class Refinement {
       fold.weights.resize(turn_of.size());
       for (std::size_t i = 0; i < turn_of.size(); ++i)
         (turn_of[i] == turn ? only[i] : fold.weights[i]) = rows_->weight(static_cast<Index>(i));
+      if (kept_.is_on_disk()) fold.own_held_out.move_to_disk(kept_.folder());
       fold.own_held_out.append(rows_->weighted(only), shape_.left_dim);
       fold.held_out = &fold.own_held_out;
       fold.rows.emplace(rows_->weighted(fold.weights));
@@ -175,6 +203,7 @@ class Refinement {
   [[nodiscard]] double held_out_loss(std::vector<Fold>& folds) {
     double sum = 0;
     double weight = 0;
+    squares_ = 0;
     result_.held_out_rows = 0;
     for (Fold& fold : folds) {
       const Rows<Scalar> held_out = fold.held_out->view(shape_.dim, shape_.left_dim);
@@ -188,11 +217,15 @@ class Refinement {
       for (Index i = 0; i < held_out.count(); ++i) {
         const auto at = static_cast<std::size_t>(i);
         const auto own = static_cast<double>(held_out.weight(i));
-        sum += own * options_.loss(static_cast<double>(held_out.targets()[at]), static_cast<double>(predictions[at]));
+        const auto y = static_cast<double>(held_out.targets()[at]);
+        const auto f = static_cast<double>(predictions[at]);
+        sum += own * options_.loss(y, f);
+        squares_ += own * (y - f) * (y - f);
         weight += own;
       }
       result_.held_out_rows += held_out.count();
     }
+    squares_ /= weight;
     return sum / weight;
   }
 
@@ -203,6 +236,7 @@ class Refinement {
     std::vector<double> losses{held_out_loss(folds)};
     result_.one_pass = result_.refined = losses[0];
     report(RefineStep{"one pass", std::numeric_limits<double>::quiet_NaN(), losses[0], false});
+    refiner_options_.most_looks /= static_cast<Index>(folds.size());
     for (Fold& fold : folds)
       fold.refiner = make_refiner(*fold.rows, refiner_options_, fold.start, fold.noise, workers_);
     std::optional<Refined<Scalar>> best;
@@ -217,10 +251,13 @@ class Refinement {
       report(RefineStep{folds.front().refiner->level(), objective_of(folds), losses.back(), false});
       if (losses.back() < result_.refined || (level == 1 && !options_.may_decline)) {
         result_.refined = losses.back();
+        held_out_squares_ = squares_;
         result_.levels = level;
         result_.level = folds.front().refiner->level();
         if (keep) best = folds.front().refiner->result();
       }
+      const Index hopeless = 2 * static_cast<Index>(patience) + 2;
+      if (result_.levels == 0 && level >= hopeless) break;
       // The first ridge is strong, and may be worse than one pass; the levels are compared with each other.
       if (level <= static_cast<Index>(patience)) continue;
       const double before = losses[losses.size() - 1 - patience];
@@ -238,6 +275,7 @@ class Refinement {
   }
 
   std::optional<Refined<Scalar>> fit_all(Index levels) {
+    refiner_options_.most_looks = std::numeric_limits<Index>::max();
     const auto refiner = make_refiner(*rows_, refiner_options_, start_, one_pass_.noise_variance(), workers_);
     result_.levels = 0;
     while (result_.levels < levels && refiner->advance([&] { report_step(*refiner, true); })) ++result_.levels;
@@ -265,6 +303,8 @@ class Refinement {
   RefinerOptions refiner_options_;
   std::optional<Rows<Scalar>> rows_;
   Beliefs<Scalar> start_;
+  double squares_ = 0;                      ///< mean of the held-out rows, as they were last predicted
+  std::optional<double> held_out_squares_;  ///< at the best level
   RefineResult<Scalar> result_;
 };
 

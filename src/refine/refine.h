@@ -22,7 +22,7 @@ struct RefineStep {
 struct RefineOptions {
   Solver solver = Solver::newton;  ///< newton or variational
   std::optional<Index> levels;     ///< exactly so many, whatever held-out rows would say
-  bool may_decline = true;         ///< where one pass is better on held-out rows
+  bool may_decline = true;         ///< where one pass is better on held-out rows, or where it would take too long
   std::uint64_t seed = 1;
   std::function<double(double target, double prediction)> loss;  ///< of a row, for the choice
   std::function<void(const RefineStep&)> progress;

@@ -14,16 +14,37 @@
 namespace dyad {
 namespace {
 
+/// The same beliefs of a model of two sides, each of which has one feature in a row, as of a symmetric one: M then
+/// stands twice for each pair.
+template <typename Scalar>
+Beliefs<Scalar> as_symmetric(Beliefs<Scalar> beliefs) {
+  beliefs.means.left_dim = beliefs.variances.left_dim = 0;
+  beliefs.means.diagonal = beliefs.variances.diagonal = Diagonal::zero;
+  beliefs.means.A /= std::sqrt(Scalar(2));
+  beliefs.variances.A /= Scalar(2);
+  return beliefs;
+}
+
+template <typename Scalar>
+Beliefs<Scalar> as_two_sides(Beliefs<Scalar> beliefs, Index left_dim) {
+  beliefs.means.left_dim = beliefs.variances.left_dim = left_dim;
+  beliefs.means.diagonal = beliefs.variances.diagonal = Diagonal::tied;
+  beliefs.means.A *= std::sqrt(Scalar(2));
+  beliefs.variances.A *= Scalar(2);
+  return beliefs;
+}
+
 template <typename Scalar>
 class VariationalRefiner : public Refiner<Scalar> {
  public:
   VariationalRefiner(const Rows<Scalar>& rows, const RefinerOptions& options, const Beliefs<Scalar>& start,
                      double noise_variance, Workers& workers)
-      : interrupted_(options.interrupted),
-        sweeps_(rows, {options.shape.task, options.shape.low, options.shape.high}, start, noise_variance, workers) {}
+      : options_(options),
+        sweeps_(rows, {options.shape.task, options.shape.low, options.shape.high},
+                options.shape.left_dim > 0 ? as_symmetric(start) : start, noise_variance, workers) {}
 
   bool advance(const std::function<void()>& after_step) override {
-    if (interrupted_ && interrupted_()) return false;
+    if ((options_.interrupted && options_.interrupted()) || looks() >= options_.most_looks) return false;
     sweeps_.sweep();
     ++count_;
     if (after_step) after_step();
@@ -32,19 +53,25 @@ class VariationalRefiner : public Refiner<Scalar> {
 
   [[nodiscard]] std::string level() const override { return fmt::format("sweep {}", count_); }
   [[nodiscard]] double objective() const override { return -sweeps_.bound() / sweeps_.total_weight(); }
-  [[nodiscard]] SignedFactors<Scalar> parameters() const override { return sweeps_.beliefs().means; }
-  [[nodiscard]] Refined<Scalar> result() const override { return {sweeps_.beliefs(), sweeps_.noise_variance()}; }
-  [[nodiscard]] Index looks() const override { return 2 * count_; }
+  [[nodiscard]] SignedFactors<Scalar> parameters() const override { return beliefs().means; }
+  [[nodiscard]] Refined<Scalar> result() const override { return {beliefs(), sweeps_.noise_variance()}; }
+  [[nodiscard]] Index looks() const override { return 4 * count_; }  // each entry from both ends, twice
 
  private:
-  const std::function<bool()>& interrupted_;
+  [[nodiscard]] Beliefs<Scalar> beliefs() const {
+    const Index left_dim = options_.shape.left_dim;
+    return left_dim > 0 ? as_two_sides(sweeps_.beliefs(), left_dim) : sweeps_.beliefs();
+  }
+
+  const RefinerOptions& options_;
   VariationalSweeps<Scalar> sweeps_;
   Index count_ = 0;
 };
 
-/// Weaker and weaker, in units of the loss of a row; each fit starts from the one before. A strong ridge has hardly any
-/// local minima to be caught in.
-constexpr std::array ridges{1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 0.0};
+/// Weaker and weaker, in units of what a usual feature's rows say of it; each fit starts from the one before. A strong
+/// ridge has hardly any local minima to be caught in. Dense rows say much of every feature, and begin with the third.
+constexpr std::array ridges{1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 0.0};
+constexpr Index first_dense = 2;
 
 template <typename Scalar>
 class NewtonRefiner : public Refiner<Scalar> {
@@ -52,39 +79,57 @@ class NewtonRefiner : public Refiner<Scalar> {
   NewtonRefiner(const Rows<Scalar>& rows, const RefinerOptions& options, const Beliefs<Scalar>& start, Workers& workers)
       : rows_(rows), options_(newton_options(options.shape)), workers_(workers), descent_(rows, options_, workers) {
     options_.interrupted = options.interrupted;
+    options_.most_products = options.most_looks;
     unknowns_ = static_cast<double>(count_unknowns(options.shape));
     is_measurement_ = !options.shape.linear;
     double sum = 0;
     double squares = 0;
+    std::vector<double> moments(static_cast<std::size_t>(rows.dim()));
     for (Index i = 0; i < rows.count(); ++i) {
       const auto weight = static_cast<double>(rows.weight(i));
+      rows.for_each_entry(i, [&](Index j, Scalar x) {
+        moments[static_cast<std::size_t>(j)] += weight * static_cast<double>(x) * static_cast<double>(x);
+      });
       const auto y = static_cast<double>(rows.targets()[static_cast<std::size_t>(i)]);
       weight_ += weight;
       sum += weight * y;
       squares += weight * y * y;
     }
+    double occurring = 0;
+    for (const double moment : moments) {
+      occurring += moment > 0 ? 1 : 0;
+      usual_moment_ += moment;
+    }
+    usual_moment_ /= std::max(1.0, occurring);
+    start_factors_ = start.means.A;
     deviation_ = std::sqrt(std::max(0.0, squares / weight_ - sum * sum / weight_ / weight_));
     descent_.start(start.means);
   }
 
   bool advance(const std::function<void()>& after_step) override {
     if (is_measurement_) return solve_measurements(after_step);
-    if (level_ >= static_cast<Index>(ridges.size()) || is_interrupted()) return false;
-    const double ridge = ridges[static_cast<std::size_t>(level_)];
-    if (ridge == 0 && weight_ < 2 * unknowns_) return false;
+    const Index place = level_ + (rows_.is_sparse() ? 0 : first_dense);
+    if (place >= static_cast<Index>(ridges.size()) || looks() >= options_.most_products || is_interrupted())
+      return false;
+    ridge_ = ridges[static_cast<std::size_t>(place)];
+    if (ridge_ == 0 && weight_ < 2 * unknowns_) return false;
     ++level_;
     // M is of the size of the targets, and A of that of its root.
     const bool classes = options_.task == Task::classification;
-    options_.ridge = {ridge * weight_, ridge * weight_ * (classes ? 1 : deviation_)};
-    descent_.look_again();
+    const double precision = ridge_ * usual_moment_;
+    options_.ridge = {precision, precision * (classes ? 1 : deviation_)};
+    // Factors that a strong ridge has driven to 0 have no slope to come back by.
+    constexpr double vanished = 1e-2;
+    SignedFactors<Scalar> from = descent_.parameters();
+    if (from.A.squaredNorm() < static_cast<Scalar>(vanished) * start_factors_.squaredNorm()) from.A = start_factors_;
+    descent_.start(std::move(from));
     descend(after_step);
     if (level_ == 1 && !classes && !rows_.is_sparse()) try_signs_of_moments(after_step);
     return !is_interrupted();
   }
 
   [[nodiscard]] std::string level() const override {
-    return is_measurement_ ? std::string("least squares")
-                           : fmt::format("ridge {:g}", level_ > 0 ? ridges[static_cast<std::size_t>(level_ - 1)] : 0);
+    return is_measurement_ ? std::string("least squares") : fmt::format("ridge {:g}", ridge_);
   }
   [[nodiscard]] double objective() const override {
     return exact_ ? exact_->residual_squares / 2 : descent_.objective();
@@ -136,13 +181,27 @@ class NewtonRefiner : public Refiner<Scalar> {
   Descent<Scalar> descent_;
   std::optional<NewtonFit<Scalar>> exact_;  ///< of measurements
   double unknowns_ = 0;
-  double weight_ = 0;     ///< of all rows
-  double deviation_ = 0;  ///< of the targets
+  double weight_ = 0;        ///< of all rows
+  double deviation_ = 0;     ///< of the targets
+  double usual_moment_ = 0;  ///< sum of squares of a feature that occurs
+  Tall<Scalar> start_factors_;
+  double ridge_ = 0;
   bool is_measurement_ = false;
   Index level_ = 0;
 };
 
 }  // namespace
+
+template <typename Scalar>
+bool can_sweep(const Rows<Scalar>& rows, const KalmanOptions& shape) {
+  if (shape.left_dim == 0) return shape.diagonal != Diagonal::tied;
+  for (Index i = 0; i < rows.count(); ++i) {
+    std::array<int, 2> entries{};
+    rows.for_each_entry(i, [&](Index j, Scalar x) { entries[j >= shape.left_dim ? 1 : 0] += x != 0 ? 1 : 0; });
+    if (entries[0] > 1 || entries[1] > 1) return false;
+  }
+  return shape.linear;
+}
 
 template <typename Scalar>
 std::unique_ptr<Refiner<Scalar>> make_refiner(const Rows<Scalar>& rows, const RefinerOptions& options,
@@ -152,6 +211,8 @@ std::unique_ptr<Refiner<Scalar>> make_refiner(const Rows<Scalar>& rows, const Re
   return std::make_unique<NewtonRefiner<Scalar>>(rows, options, start, workers);
 }
 
+template bool can_sweep(const Rows<float>&, const KalmanOptions&);
+template bool can_sweep(const Rows<double>&, const KalmanOptions&);
 template std::unique_ptr<Refiner<float>> make_refiner(const Rows<float>&, const RefinerOptions&, const Beliefs<float>&,
                                                       double, Workers&);
 template std::unique_ptr<Refiner<double>> make_refiner(const Rows<double>&, const RefinerOptions&,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -38,9 +39,15 @@ class Refiner {
 
 struct RefinerOptions {
   KalmanOptions shape;
-  Solver solver = Solver::newton;  ///< newton or variational
+  Solver solver = Solver::newton;                        ///< newton or variational
+  Index most_looks = std::numeric_limits<Index>::max();  ///< at all rows, in all
   std::function<bool()> interrupted;
 };
+
+/// Whether variational sweeps can learn such a model: a symmetric one whose diagonal is not tied, or one of two sides
+/// each of which has no more than one feature in a row.
+template <typename Scalar>
+bool can_sweep(const Rows<Scalar>& rows, const KalmanOptions& shape);
 
 /// From where one pass ended: `start`, with features of scale 1. Rows without weight do not count. Options, rows and
 /// workers are somebody else's.

@@ -38,9 +38,10 @@ class KeptRows {
     values_.move_to_disk(folder);
     targets_.move_to_disk(folder);
     weights_.move_to_disk(folder);
-    on_disk_ = true;
+    folder_ = folder;
   }
-  [[nodiscard]] bool is_on_disk() const { return on_disk_; }
+  [[nodiscard]] bool is_on_disk() const { return !folder_.empty(); }
+  [[nodiscard]] const std::string& folder() const { return folder_; }
 
   /// Multiplies each feature by its factor.
   void scale(std::span<const double> factors, Index left_dim = 0) {
@@ -109,7 +110,7 @@ class KeptRows {
   Index count_ = 0;
   bool sparse_ = false;
   bool has_right_ = false;  ///< features are counted from the start of the right side, as -1, -2, ...
-  bool on_disk_ = false;
+  std::string folder_;      ///< of the private files
   Shelf<Index> offsets_;
   Shelf<std::int32_t> columns_;
   Shelf<Scalar> values_;

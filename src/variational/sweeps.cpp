@@ -10,7 +10,7 @@ namespace {
 
 using Four = Lanes<double>;
 
-constexpr double flat_prior = 1e-12;  // precision of the intercept
+constexpr double flat_prior = 1e-12;  // precision of the intercept, of that of all rows
 
 Index rounded_up(Index number) { return (number + Four::count - 1) / Four::count * Four::count; }
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
@@ -222,8 +222,9 @@ void VariationalSweeps<Scalar>::move_intercept() {
     for (Index i = first; i < first + count; ++i) sum += signals_[at(i)].rho * signals_[at(i)].residual;
     return sum;
   });
-  const double precision = flat_prior + noise_precision_ * rho;
-  const double step = (noise_precision_ * slope - flat_prior * intercept_) / precision;
+  const double prior = flat_prior * total_weight_;
+  const double precision = prior + noise_precision_ * rho;
+  const double step = (noise_precision_ * slope - prior * intercept_) / precision;
   intercept_ += step;
   intercept_variance_ = 1 / precision;
   for (Signal& signal : signals_) signal.residual -= step;
@@ -431,7 +432,7 @@ double VariationalSweeps<Scalar>::bound() const {
   const auto add_prior = [&](double precision, double mean, double variance) {
     sum += (std::log(precision * variance) - precision * (mean * mean + variance) + 1) / 2;
   };
-  if (intercept_variance_ > 0) add_prior(flat_prior, intercept_, intercept_variance_);
+  if (intercept_variance_ > 0) add_prior(flat_prior * total_weight_, intercept_, intercept_variance_);
   for (Index j = 0; j < rows_.dim; ++j)
     for (const Index a : learned_)
       if (rows_.count_of(j) > 0) add_prior(priors_[at(a)], record(j)[mean_at(a)], record(j)[variance_at(a)]);

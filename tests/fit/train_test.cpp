@@ -1,0 +1,95 @@
+#include <dyad/train.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <dyad/predict.h>
+
+#include "base/random.h"
+
+namespace dyad {
+namespace {
+
+class Train : public testing::Test {
+ protected:
+  Train() { std::filesystem::create_directories(folder_); }
+  ~Train() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  /// y = a + a b + noise of 0.1.
+  [[nodiscard]] TrainOptions on_rows(int count, std::uint64_t seed) const {
+    std::ofstream file(path("rows.csv"));
+    file << "a,b,y\n";
+    Random random(seed, 0);
+    for (int i = 0; i < count; ++i) {
+      const double a = random.normal();
+      const double b = random.normal();
+      file << a << "," << b << "," << a + a * b + 0.1 * random.normal() << "\n";
+    }
+    TrainOptions options;
+    options.data.paths = {path("rows.csv")};
+    options.columns.target = "y";
+    options.model_path = path("m.dyad");
+    return options;
+  }
+
+  [[nodiscard]] double rmse() const {
+    PredictOptions options;
+    options.data.paths = {path("rows.csv")};
+    options.model_path = path("m.dyad");
+    return evaluate(options).metrics.rmse;
+  }
+
+ private:
+  std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("dyad-train-" + std::to_string(getpid()));
+};
+
+TEST_F(Train, AnInterruptionBehindTheFirstPassLosesNothingOfIt) {
+  for (const int after : {1, 3, 12}) {
+    TrainOptions options = on_rows(500, 1);
+    options.passes = 1;
+    (void)train(options);
+    const double one_pass = rmse();
+    options.passes.reset();
+    int steps = 0;
+    TrainHooks hooks;
+    hooks.refine = [&](const RefineProgress&) { ++steps; };
+    hooks.interrupted = [&] { return steps >= after; };
+    const TrainSummary summary = train(options, hooks);
+    EXPECT_EQ(summary.outcome, Outcome::interrupted);
+    EXPECT_TRUE(summary.has_learned_all);
+    EXPECT_EQ(summary.passes, 1);
+    EXPECT_FALSE(summary.improvement);
+    EXPECT_EQ(rmse(), one_pass);
+  }
+}
+
+TEST_F(Train, EveryStepIsReportedWithItsTime) {
+  const TrainOptions options = on_rows(500, 2);
+  double last = 0;
+  int held_out = 0;
+  int refits = 0;
+  TrainHooks hooks;
+  hooks.refine = [&](const RefineProgress& step) {
+    EXPECT_FALSE(step.level.empty());
+    EXPECT_GE(step.seconds, last);
+    last = step.seconds;
+    held_out += std::isnan(step.held_out) ? 0 : 1;
+    refits += step.is_refit ? 1 : 0;
+  };
+  const TrainSummary summary = train(options, hooks);
+  EXPECT_GT(held_out, summary.passes - 1);  // one pass, and every level
+  EXPECT_GE(refits, summary.passes - 1);
+  ASSERT_TRUE(summary.improvement);
+  EXPECT_LE(summary.improvement->refined, summary.improvement->one_pass);
+  EXPECT_NEAR(rmse(), 0.1, 0.02);
+}
+
+}  // namespace
+}  // namespace dyad
