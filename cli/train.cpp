@@ -158,7 +158,8 @@ void Train::print_summary(const TrainSummary& summary) const {
     const Improvement& rows = *summary.improvement;
     const char* loss = summary.task == Task::regression ? "rmse" : "logloss";
     const double less = 100 * (1 - rows.refined / rows.one_pass);
-    print_message("{} rows held out: {} {:.6g} after one pass, {}\n", rows.held_out_rows, loss, rows.one_pass,
+    print_message("{} rows {}: {} {:.6g} after one pass, {}\n", rows.held_out_rows,
+                  options.validation_path.empty() ? "held out" : "for validation", loss, rows.one_pass,
                   summary.passes == 1 ? std::string("which reading again does not improve")
                                       : fmt::format("{:.6g} after reading again ({:.2g}% {})", rows.refined,
                                                     std::abs(less), less > 0 ? "less" : "more"));

@@ -107,7 +107,7 @@ class NewtonRefiner : public Refiner<Scalar> {
   }
 
   bool advance(const std::function<void()>& after_step) override {
-    if (is_measurement_) return solve_measurements(after_step);
+    if (is_measurement_) return solve_measurements();
     const Index place = level_ + (rows_.is_sparse() ? 0 : first_dense);
     if (place >= static_cast<Index>(ridges.size()) || looks() >= options_.most_products || is_interrupted())
       return false;
@@ -166,12 +166,14 @@ class NewtonRefiner : public Refiner<Scalar> {
   }
 
   /// Without noise they can be met exactly, if there are enough of them.
-  bool solve_measurements(const std::function<void()>& after_step) {
+  bool solve_measurements() {
     if (level_ > 0 || weight_ < unknowns_ || is_interrupted()) return false;
     ++level_;
     const SignedFactors<Scalar> start = descent_.parameters();
+    // With many rows one start is as good as another, and noise never lets them be met.
+    constexpr double many = 10;
+    options_.restarts = weight_ < many * unknowns_;
     exact_ = gauss_newton(rows_, options_, workers_, &start);
-    if (after_step) after_step();
     return exact_->finite && !is_interrupted();
   }
 
