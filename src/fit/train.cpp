@@ -312,6 +312,10 @@ class Training {
       summary_.outcome = Outcome::interrupted;
       return;
     }
+    if (result.takes_too_long)
+      summary_.warnings.emplace_back(
+          "these rows are too many to read them again in reasonable time, so the model comes from one pass; ask for it "
+          "with --solver newton or --passes, or raise --memory for variational sweeps");
     if (result.held_out_rows > 0)
       summary_.improvement = Improvement{in_units(result.one_pass), in_units(result.refined), result.held_out_rows};
     const bool is_asked_for = settings_.solver != Solver::automatic || options_.passes;

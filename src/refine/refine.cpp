@@ -16,9 +16,9 @@ constexpr int turns_of_few = 5;
 constexpr Index most_numbers = 100'000;  // of a model that is learned so many times at once
 constexpr double held_out_share = 0.1;
 constexpr Index most_levels = 200;
-// What all looks at the rows together may touch, unless asked for: so many numbers, or all rows so many times.
-constexpr double most_work = 3e10;
-constexpr double most_looks = 300;
+// Numbers that all looks at the rows together may touch, unless asked for: about as much time either way.
+constexpr double most_work_dense = 6e10;
+constexpr double most_work_sparse = 6e9;
 
 double mean(const std::vector<double>& sums, double count) {
   double sum = 0;
@@ -79,12 +79,19 @@ class Refinement {
     refiner_options_.interrupted = options.interrupted;
     if (options.may_decline && !options.levels) {
       const double look = std::max(1.0, rows.entries()) * static_cast<double>(shape_.rank + 1);
-      refiner_options_.most_looks = static_cast<Index>(std::max(most_looks, most_work / look));
+      const double most_work = rows.is_sparse() ? most_work_sparse : most_work_dense;
+      refiner_options_.most_looks = static_cast<Index>(most_work / look);
     }
   }
 
   RefineResult<Scalar> run() {
     if (kept_.count() < fewest_rows) return {};
+    // That it takes to get anywhere.
+    const Index fewest_looks = options_.solver == Solver::variational ? 12 : 60;
+    if (refiner_options_.most_looks < fewest_looks) {
+      result_.takes_too_long = true;
+      return std::move(result_);
+    }
     InScale<Scalar> scale(kept_, one_pass_.scales(), shape_.left_dim);
     std::optional<InScale<Scalar>> validation_scale;
     if (validation_ != nullptr) validation_scale.emplace(*validation_, one_pass_.scales(), shape_.left_dim);
@@ -236,7 +243,7 @@ class Refinement {
     std::vector<double> losses{held_out_loss(folds)};
     result_.one_pass = result_.refined = losses[0];
     report(RefineStep{"one pass", std::numeric_limits<double>::quiet_NaN(), losses[0], false});
-    refiner_options_.most_looks /= static_cast<Index>(folds.size());
+    if (options_.may_decline) refiner_options_.most_looks /= static_cast<Index>(folds.size());
     for (Fold& fold : folds)
       fold.refiner = make_refiner(*fold.rows, refiner_options_, fold.start, fold.noise, workers_);
     std::optional<Refined<Scalar>> best;

@@ -39,6 +39,7 @@ struct RefineResult {
   Index held_out_rows = 0;
   Index row_reads = 0;
   bool interrupted = false;
+  bool takes_too_long = false;  ///< so that it was not begun
 };
 
 /// Makes the most of rows that can be read again, from `learner`, which has learned them once: a share of the rows is

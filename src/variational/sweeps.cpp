@@ -75,8 +75,9 @@ void VariationalSweeps<Scalar>::take(const Beliefs<Scalar>& start) {
 
 template <typename Scalar>
 double VariationalSweeps<Scalar>::bytes_for(double rows, double entries_of_row, Index rank) {
-  const double per_entry = 3 * static_cast<double>(sizeof(Scalar) + sizeof(std::int32_t));
-  const double per_row = 6 + (entries_of_row > 2 ? 3 * static_cast<double>(rank) : 0);
+  const bool deep = entries_of_row > 2;
+  const double per_entry = (deep ? 2 : 3) * static_cast<double>(sizeof(Scalar) + sizeof(std::int32_t));
+  const double per_row = 6 + (deep ? 3 * static_cast<double>(rank) : 0);
   return rows * (entries_of_row * per_entry + static_cast<double>(sizeof(double)) * per_row);
 }
 
