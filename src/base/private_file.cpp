@@ -33,7 +33,7 @@ PrivateFile::~PrivateFile() {
 void PrivateFile::append(const void* bytes, std::size_t count) {
   struct statvfs disk {};
   if (fstatvfs(descriptor_, &disk) == 0) {
-    const double block = static_cast<double>(disk.f_frsize);
+    const auto block = static_cast<double>(disk.f_frsize);
     const double after = static_cast<double>(disk.f_bavail) * block - static_cast<double>(count);
     if (after < left_free * static_cast<double>(disk.f_blocks) * block) {
       errno = ENOSPC;
