@@ -85,7 +85,7 @@ bool can_search_phases(Index dim) {
 template <typename Scalar>
 PhaseStart<Scalar> phase_start(const Rows<Scalar>& rows, const NewtonOptions& options) {
   constexpr int most_reflections = 4000;
-  constexpr Scalar relaxation = Scalar(0.6);
+  constexpr auto relaxation = Scalar(0.6);
   const RowSpace<Scalar> space(rows);
   Vector<Scalar> amplitudes = space.roots();
   for (Index i = 0; i < rows.count(); ++i)

@@ -131,8 +131,7 @@ void Preconditioner<Scalar>::move_to(const Objective<Scalar>& objective, const S
                             (signs * objective.projection_products(side_count_ == 2 && s == 0) * signs);
     side.slopes = K.diagonal().template cast<Scalar>().cwiseMax(static_cast<Scalar>(least_share));
     if (options_.preconditioned) {
-      const Small<Scalar> bends = K.template cast<Scalar>();
-      decompose<Scalar>(bends, side.turns, side.bends);
+      decompose<Scalar>(K.template cast<Scalar>(), side.turns, side.bends);
       side.bends = side.bends.cwiseMax(static_cast<Scalar>(least_share));
     } else {
       side.bends = side.slopes;
