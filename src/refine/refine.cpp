@@ -20,12 +20,6 @@ constexpr Index most_levels = 200;
 constexpr double most_work_dense = 6e10;
 constexpr double most_work_sparse = 6e9;
 
-double mean(const std::vector<double>& sums, double count) {
-  double sum = 0;
-  for (const double part : sums) sum += part;
-  return sum / count;
-}
-
 /// Multiplies features by `factors` and parameters to match, for as long as it lives.
 template <typename Scalar>
 class InScale {
@@ -276,9 +270,9 @@ class Refinement {
 
   [[nodiscard]] double objective_of(const std::vector<Fold>& folds) const {
     if (!options_.progress) return 0;
-    std::vector<double> objectives;
-    for (const Fold& fold : folds) objectives.push_back(fold.refiner->objective());
-    return mean(objectives, static_cast<double>(folds.size()));
+    double sum = 0;
+    for (const Fold& fold : folds) sum += fold.refiner->objective();
+    return sum / static_cast<double>(folds.size());
   }
 
   std::optional<Refined<Scalar>> fit_all(Index levels) {
