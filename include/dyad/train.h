@@ -38,6 +38,9 @@ struct TrainOptions {
   std::string validation_path;  ///< a file to measure the finished model on, and to say how far to go
   int threads = 0;              ///< 0: all cores
 
+  /// Whether rows are to be read again in so many words.
+  [[nodiscard]] bool asks_to_read_again() const;
+
   /// The validation file, in the format of its name or else that of the rows.
   [[nodiscard]] DataOptions validation_data() const;
 

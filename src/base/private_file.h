@@ -1,11 +1,8 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <stdexcept>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace dyad {
 

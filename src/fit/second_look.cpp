@@ -28,13 +28,11 @@ std::string in_bytes(double bytes) {
 template <typename Scalar>
 SecondLook<Scalar>::SecondLook(const TrainOptions& options, const TrainSettings& settings)
     : options_(options), settings_(settings) {
-  const bool is_asked_for =
-      settings.solver == Solver::newton || settings.solver == Solver::variational || options.passes.value_or(1) > 1;
   const auto& paths = options.data.paths;
   const bool is_stream = std::find(paths.begin(), paths.end(), "-") != paths.end();
   const bool can_be = settings.solver != Solver::moment && settings.solver != Solver::kalman && !options.resume &&
                       settings.half_life == 0 && options.memory > 0 && options.passes.value_or(2) > 1;
-  if (can_be && (is_asked_for || !is_stream)) kept_.emplace();
+  if (can_be && (options.asks_to_read_again() || !is_stream)) kept_.emplace();
 }
 
 template <typename Scalar>
@@ -92,36 +90,42 @@ std::optional<Solver> SecondLook<Scalar>::chosen_solver(const KalmanOptions& sha
   return std::nullopt;
 }
 
+/// Block after block, until `visit` has seen enough and returns false. What lies outside of the range is measured, too.
 template <typename Scalar>
-KeptRows<Scalar> SecondLook<Scalar>::validation_rows(FeatureMap& map, const std::function<bool()>& interrupted) const {
-  KeptRows<Scalar> rows;
+void SecondLook<Scalar>::read_validation(FeatureMap& map, const std::function<bool()>& interrupted,
+                                         const std::function<bool(const RowBlock<Scalar>&)>& visit) const {
   const bool range_was_given = std::exchange(map.target.range_is_given, false);
   RowReader<Scalar> reader(map, {.data = options_.validation_data(),
                                  .columns = {},
                                  .unknown = TableEncoder::Unknown::is_left_out,
                                  .interrupted = interrupted});
   RowBlock<Scalar> block;
-  while (reader.next(block) == RowReader<Scalar>::Next::block) {
+  while (reader.next(block) == RowReader<Scalar>::Next::block && visit(block)) continue;
+  reader.stop();
+  map.target.range_is_given = range_was_given;
+}
+
+template <typename Scalar>
+KeptRows<Scalar> SecondLook<Scalar>::validation_rows(FeatureMap& map, const std::function<bool()>& interrupted) const {
+  KeptRows<Scalar> rows;
+  read_validation(map, interrupted, [&](const RowBlock<Scalar>& block) {
     rows.append(block.view(), block.left_dim);
     if (!rows.is_on_disk() && rows.bytes() > options_.memory / 4)
       rows.move_to_disk(folder_for_private_files(options_.model_path));
-  }
-  reader.stop();
-  map.target.range_is_given = range_was_given;
+    return true;
+  });
   return rows;
 }
 
 template <typename Scalar>
 void SecondLook<Scalar>::check_validation(FeatureMap& map) const {
   if (options_.validation_path.empty()) return;
-  const bool range_was_given = std::exchange(map.target.range_is_given, false);
-  RowReader<Scalar> reader(
-      map, {.data = options_.validation_data(), .columns = {}, .unknown = TableEncoder::Unknown::is_left_out});
-  RowBlock<Scalar> block;
-  const auto next = reader.next(block);
-  reader.stop();
-  map.target.range_is_given = range_was_given;
-  if (next == RowReader<Scalar>::Next::end)
+  bool has_rows = false;
+  read_validation(map, {}, [&](const RowBlock<Scalar>&) {
+    has_rows = true;
+    return false;
+  });
+  if (!has_rows)
     throw DataError(options_.validation_path, 0, 0, "there is no row in it, expected rows to measure the model on");
 }
 

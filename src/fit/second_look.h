@@ -39,6 +39,8 @@ class SecondLook {
  private:
   void give_up(std::string why);
   [[nodiscard]] std::optional<Solver> chosen_solver(const KalmanOptions& shape);
+  void read_validation(FeatureMap& map, const std::function<bool()>& interrupted,
+                       const std::function<bool(const RowBlock<Scalar>&)>& visit) const;
   [[nodiscard]] KeptRows<Scalar> validation_rows(FeatureMap& map, const std::function<bool()>& interrupted) const;
 
   const TrainOptions& options_;

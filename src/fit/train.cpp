@@ -318,9 +318,8 @@ class Training {
           "with --solver newton or --passes, or raise --memory for variational sweeps");
     if (result.held_out_rows > 0)
       summary_.improvement = Improvement{in_units(result.one_pass), in_units(result.refined), result.held_out_rows};
-    const bool is_asked_for = settings_.solver != Solver::automatic || options_.passes;
     if (!result.filter) {
-      if (is_asked_for && second_look_->why_not().empty())
+      if (options_.asks_to_read_again() && second_look_->why_not().empty())
         summary_.warnings.emplace_back(
             "the rows are too few, or too odd, to be read again, so the model comes from one pass");
       return;

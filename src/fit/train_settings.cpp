@@ -185,6 +185,10 @@ std::map<std::string, std::string> TrainSettings::to_text() const {
   return text;
 }
 
+bool TrainOptions::asks_to_read_again() const {
+  return solver == Solver::newton || solver == Solver::variational || passes.value_or(1) > 1;
+}
+
 DataOptions TrainOptions::validation_data() const {
   DataOptions validation;
   validation.paths = {validation_path};
@@ -226,7 +230,7 @@ void TrainOptions::validate() const {
       (kind.value_or(Kind::gfm) != Kind::gfm || diagonal.value_or(Diagonal::free) == Diagonal::tied))
     throw std::invalid_argument(
         "variational sweeps are for gfm with a diagonal that is zero or free; newton is for all kinds");
-  const bool reads_again = solver == Solver::newton || solver == Solver::variational || passes.value_or(1) > 1;
+  const bool reads_again = asks_to_read_again();
   if (reads_again && memory == 0)
     throw std::invalid_argument("rows can only be read again where they may be kept; --memory 0 means one pass");
   if (passes && (*passes < 1 || *passes > 10000))

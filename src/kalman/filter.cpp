@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "base/logistic.h"
+#include "base/range.h"
 
 namespace dyad {
 namespace {
@@ -139,15 +140,10 @@ void KalmanFilter<Scalar>::narrow(const Rows<Scalar>& rows) {
 /// How much a row says about its prediction, in units of the noise.
 template <typename Scalar>
 double KalmanFilter<Scalar>::curvature(const Row& row, Scalar target) const {
-  if (options_.task == Task::regression) return says_nothing(row, static_cast<double>(target)) ? 0 : 1;
+  if (options_.task == Task::regression)
+    return says_nothing(static_cast<double>(target), row.prediction, options_.low, options_.high) ? 0 : 1;
   const double p = logistic(row.prediction);
   return p * (1 - p);
-}
-
-/// The target is an end of the range, and the prediction lies beyond it.
-template <typename Scalar>
-bool KalmanFilter<Scalar>::says_nothing(const Row& row, double target) const {
-  return (target >= options_.high && row.prediction >= target) || (target <= options_.low && row.prediction <= target);
 }
 
 template <typename Scalar>
@@ -329,7 +325,7 @@ std::optional<typename KalmanFilter<Scalar>::Step> KalmanFilter<Scalar>::step_fo
     return Step{row.slope.data(), static_cast<Scalar>(weight * ((y > 0 ? 1 : 0) - p) * narrower),
                 static_cast<Scalar>(a * narrower)};
   }
-  if (says_nothing(row, y)) return std::nullopt;
+  if (says_nothing(y, row.prediction, options_.low, options_.high)) return std::nullopt;
   const double residual = y - row.prediction;
   const double all = noise_.value() / weight + row.variance;
   noise_.observe(residual * residual, row.variance);

@@ -86,7 +86,6 @@ class KalmanFilter : private Posterior<Scalar> {
   template <bool untied>
   void look(const Rows<Scalar>& rows, Index i, Row& row) const;
   [[nodiscard]] double curvature(const Row& row, Scalar target) const;
-  [[nodiscard]] bool says_nothing(const Row& row, double target) const;
   void finish_look(Row& row, std::optional<Scalar> target) const;
   template <bool untied, bool moves, bool looks, typename Number>
   void pass(Number* A, Index side, Scalar x, const Step& step, Scalar to_x, Row& to) const;

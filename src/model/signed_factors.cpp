@@ -58,14 +58,20 @@ void SignedFactors<Scalar>::scale_features(std::span<const double> factors) {
 }
 
 template <typename Scalar>
+Vector<Scalar> SignedFactors<Scalar>::square_coefficients() const {
+  Vector<Scalar> coefficients;
+  if (diagonal != Diagonal::tied) coefficients = -(A.array().square().matrix() * signs);
+  if (diagonal == Diagonal::free) coefficients += squares;
+  return coefficients;
+}
+
+template <typename Scalar>
 void SignedFactors<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predictions) const {
   const Sides sides(rows.dim(), left_dim);
   const Index width = rank() + 1;
   Tall<Scalar> features(dim(), width);
   features << weights, A;
-  Vector<Scalar> of_squares;
-  if (diagonal != Diagonal::tied) of_squares = -(A.array().square().matrix() * signs);
-  if (diagonal == Diagonal::free) of_squares += squares;
+  const Vector<Scalar> of_squares = square_coefficients();
   constexpr Index most = 256;
   for (Index first = 0; first < rows.count(); first += most) {
     const Index count = std::min(most, rows.count() - first);

@@ -29,6 +29,9 @@ struct SignedFactors {
   static SignedFactors of(const Model<Scalar>& model, Diagonal diagonal, Scalar least);
   [[nodiscard]] Model<Scalar> model() const;
 
+  /// Of x_j^2 beside x'A diag(signs) A'x: off the diagonal, what A puts there is taken back. Empty where it is tied.
+  [[nodiscard]] Vector<Scalar> square_coefficients() const;
+
   /// Writes one prediction per row. Runs on the calling thread.
   void predict(const Rows<Scalar>& rows, std::span<Scalar> predictions) const;
 

@@ -46,7 +46,7 @@ void Descent<Scalar>::add_ridge(Scalar scale, const Vector<Scalar>& weights, con
   if (to.squares.size() > 0) to.squares += of_weights * squares;
 }
 
-/// (J'HJ + ridge + damping B) t = J'r - ridge theta by conjugate gradients, preconditioned by (1 + damping) B + ridge.
+/// (J'HJ + ridge + damping D) t = J'r - ridge theta by conjugate gradients.
 template <typename Scalar>
 Direction<Scalar> Descent<Scalar>::solve() {
   Direction<Scalar> rest = rows_.descent();

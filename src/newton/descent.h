@@ -20,13 +20,12 @@ class Descent {
   /// From here to where there is nothing more to gain.
   void run();
 
-  /// The ridge has changed.
-  void look_again() { start(std::move(parameters_)); }
-
   [[nodiscard]] const SignedFactors<Scalar>& parameters() const { return parameters_; }
   [[nodiscard]] double loss() const { return loss_; }            ///< mean by weight, without the ridge
   [[nodiscard]] double objective() const { return objective_; }  ///< with it
   [[nodiscard]] bool is_exact() const;                           ///< nothing is left but rounding
+  [[nodiscard]] double total_weight() const { return rows_.total_weight(); }
+  [[nodiscard]] double constant_loss() const { return rows_.constant_loss(); }  ///< of the best constant
   [[nodiscard]] Index steps() const { return steps_; }
   [[nodiscard]] Index products() const { return rows_.products(); }  ///< looks at all rows
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/logistic.h"
+#include "base/range.h"
 #include "rows/products.h"
 
 namespace dyad {
@@ -128,13 +129,12 @@ Scalar Objective<Scalar>::loss_of_row(Index i, Scalar prediction, double& loss, 
   curvature = rows_.weight(i);
   if (!(weight > 0)) return 0;
   if (options_.task == Task::classification) {
-    const double margin = y > 0 ? f : -f;
     const double p = logistic(f);
-    loss += weight * (margin > 0 ? std::log1p(std::exp(-margin)) : std::log1p(std::exp(margin)) - margin);
+    loss -= weight * log_logistic(y > 0 ? f : -f);
     curvature = static_cast<Scalar>(weight * std::max(p * (1 - p), 1e-6));
     return static_cast<Scalar>(weight * ((y > 0 ? 1 : 0) - p));
   }
-  if ((y >= options_.high && f >= y) || (y <= options_.low && f <= y)) {
+  if (says_nothing(y, f, options_.low, options_.high)) {
     curvature = 0;
     return 0;
   }
@@ -181,11 +181,7 @@ double Objective<Scalar>::move_to(const SignedFactors<Scalar>& parameters) {
   const Index k = options_.rank;
   features_.resize(parameters.dim(), width());
   features_ << parameters.weights, parameters.A;
-  // Off the diagonal: what A puts there is taken back.
-  if (untied()) {
-    squares_ = -(parameters.A.array().square().matrix() * parameters.signs);
-    if (options_.diagonal == Diagonal::free) squares_ += parameters.squares;
-  }
+  squares_ = parameters.square_coefficients();
   const Sums sums = sum_over_blocks([&](const Rows<Scalar>& block, Index first, Sums& own) {
     Tall<Scalar> left(block.count(), width());
     Tall<Scalar> right(sides_.two() ? block.count() : 0, width());

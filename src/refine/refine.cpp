@@ -20,7 +20,7 @@ constexpr Index most_levels = 200;
 constexpr double most_work_dense = 6e10;
 constexpr double most_work_sparse = 6e9;
 
-/// Multiplies features by `factors` and parameters to match, for as long as it lives.
+/// Rows with features of scale 1, until they are scaled back, and parameters to match.
 template <typename Scalar>
 class InScale {
  public:

@@ -82,18 +82,14 @@ class NewtonRefiner : public Refiner<Scalar> {
     options_.most_products = options.most_looks;
     unknowns_ = static_cast<double>(count_unknowns(options.shape));
     is_measurement_ = !options.shape.linear;
-    double sum = 0;
-    double squares = 0;
+    weight_ = descent_.total_weight();
+    deviation_ = std::sqrt(2 * descent_.constant_loss());
     std::vector<double> moments(static_cast<std::size_t>(rows.dim()));
     for (Index i = 0; i < rows.count(); ++i) {
       const auto weight = static_cast<double>(rows.weight(i));
       rows.for_each_entry(i, [&](Index j, Scalar x) {
         moments[static_cast<std::size_t>(j)] += weight * static_cast<double>(x) * static_cast<double>(x);
       });
-      const auto y = static_cast<double>(rows.targets()[static_cast<std::size_t>(i)]);
-      weight_ += weight;
-      sum += weight * y;
-      squares += weight * y * y;
     }
     double occurring = 0;
     for (const double moment : moments) {
@@ -102,7 +98,6 @@ class NewtonRefiner : public Refiner<Scalar> {
     }
     usual_moment_ /= std::max(1.0, occurring);
     start_factors_ = start.means.A;
-    deviation_ = std::sqrt(std::max(0.0, squares / weight_ - sum * sum / weight_ / weight_));
     descent_.start(start.means);
   }
 

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <limits>
 
+#include "base/logistic.h"
+
 namespace dyad {
 
 template <typename Scalar>
@@ -45,8 +47,7 @@ double Race<Scalar>::loss(Task task, Scalar target, Scalar prediction) const {
   const auto f = static_cast<double>(prediction);
   if (!std::isfinite(f)) return std::numeric_limits<float>::max();
   if (task == Task::regression) return std::pow(y - std::clamp(f, low_, high_), 2);
-  const double margin = y > 0 ? f : -f;
-  return margin > 0 ? std::log1p(std::exp(-margin)) : std::log1p(std::exp(margin)) - margin;
+  return -log_logistic(y > 0 ? f : -f);
 }
 
 template <typename Scalar>

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/logistic.h"
+#include "base/range.h"
+
 namespace dyad {
 namespace {
 
@@ -17,8 +20,6 @@ std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 /// lambda(xi) of the bound log logistic(f) >= log logistic(xi) + (f - xi) / 2 - lambda(xi) (f^2 - xi^2).
 double bend_at(double xi) { return xi < 1e-6 ? 0.125 : std::tanh(xi / 2) / (4 * xi); }
-
-double log_logistic(double f) { return f > 0 ? -std::log1p(std::exp(-f)) : f - std::log1p(std::exp(f)); }
 
 }  // namespace
 
@@ -173,11 +174,10 @@ inline typename VariationalSweeps<Scalar>::RowTotals VariationalSweeps<Scalar>::
   return totals;
 }
 
-/// A target at an end of the range may stand for anything beyond it.
+/// What a row asks for: its target, or the prediction where that may be what it stands for.
 template <typename Scalar>
 double VariationalSweeps<Scalar>::aim(double target, double prediction) const {
-  if (target >= options_.high) return std::max(target, prediction);
-  return target <= options_.low ? std::min(target, prediction) : target;
+  return says_nothing(target, prediction, options_.low, options_.high) ? prediction : target;
 }
 
 /// The sum of E[(y - f)^2] over regression's rows.

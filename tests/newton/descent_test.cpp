@@ -66,7 +66,7 @@ TEST(Descent, EndsWhereRidgeAndLossBalance) {
     descent.start(small_start(6, 2, Diagonal::free));
     for (int again = 0; again < 5; ++again) {
       descent.run();
-      descent.look_again();
+      descent.start(descent.parameters());
     }
     const SignedFactors<double>& end = descent.parameters();
     Objective<double> objective(rows.dense(), options, workers);
