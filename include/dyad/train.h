@@ -120,6 +120,7 @@ struct TrainSummary {
 struct TrainHooks {
   std::function<void(const TrainStart&)> start;
   std::function<void(const TrainProgress&)> progress;  ///< at 1, 2, 4, 8, ... rows and at the end
+  std::function<void(const TrainProgress&)> status;    ///< in between, at most ten times a second
   std::function<void(const RefineProgress&)> refine;
   std::function<bool()> interrupted;  ///< asked between blocks; true saves the model and ends the run
 };

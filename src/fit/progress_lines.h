@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <utility>
 
 #include <dyad/train.h>
@@ -23,6 +24,14 @@ class ProgressLines {
     if (rows_ == next_line_) line(rate);
   }
 
+  /// Between blocks: where things stand, for whoever watches.
+  void pulse(double rate) {
+    constexpr std::chrono::milliseconds pause{100};
+    if (!hooks_.status || std::chrono::steady_clock::now() < next_status_) return;
+    hooks_.status(point(rate));
+    next_status_ = std::chrono::steady_clock::now() + pause;
+  }
+
   void finish(double rate) {
     recent_ = (2 * window_.weight() >= last_window_.weight() ? window_ : last_window_).metrics();
     if (rows_ > rows_at_line_) line(rate);
@@ -33,18 +42,18 @@ class ProgressLines {
   [[nodiscard]] const Metrics& recent() const { return recent_; }
 
  private:
+  [[nodiscard]] TrainProgress point(double rate) const {
+    const Metrics all = all_.metrics();
+    return {.rows = rows_,
+            .average_loss = all.loss(),
+            .recent_loss = window_.metrics().loss(),
+            .constant_loss = all.of_best_constant,
+            .rows_per_second = rate,
+            .rss_bytes = peak_rss_bytes()};
+  }
+
   void line(double rate) {
-    if (hooks_.progress) {
-      TrainProgress point;
-      point.rows = rows_;
-      const Metrics all = all_.metrics();
-      point.average_loss = all.loss();
-      point.constant_loss = all.of_best_constant;
-      point.recent_loss = window_.metrics().loss();
-      point.rows_per_second = rate;
-      point.rss_bytes = peak_rss_bytes();
-      hooks_.progress(point);
-    }
+    if (hooks_.progress) hooks_.progress(point(rate));
     if (rows_ == next_line_) next_line_ *= 2;
     rows_at_line_ = rows_;
     last_window_ = std::exchange(window_, MetricSums(task_));
@@ -59,6 +68,7 @@ class ProgressLines {
   Index rows_ = 0;
   Index next_line_ = 1;
   Index rows_at_line_ = 0;
+  std::chrono::steady_clock::time_point next_status_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace dyad

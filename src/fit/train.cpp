@@ -213,6 +213,7 @@ class Training {
         lines_->add(y > 0 ? 1 : 0, logistic(f), weight, rows_per_second);
     }
     settings_.rows += block.count();
+    lines_->pulse(rows_per_second);
   }
 
   void archive(Archive& archive) {
