@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <functional>
 #include <optional>
 #include <string>
@@ -12,6 +11,9 @@
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
+
+#include "suggestion.h"
+#include "terminal.h"
 
 namespace dyad::cli {
 
@@ -48,13 +50,14 @@ CLI::Option* add_choice(CLI::App& verb, const std::string& name, Choice& choice,
   std::vector<std::string> words;
   for (const auto& [word, value] : choices) words.push_back(word);
   const std::string allowed = fmt::format("{}", fmt::join(words, ", "));
-  const auto read = [&choice, choices, allowed, name](const std::string& given) {
+  const auto read = [&choice, choices, allowed, words, name](const std::string& given) {
     for (const auto& [word, value] : choices)
       if (word == given) {
         choice = value;
         return;
       }
-    throw CLI::ValidationError(name, fmt::format("'{}' is not one of {}", given, allowed));
+    throw CLI::ValidationError(name,
+                               fmt::format("'{}' is not one of {}{}", given, allowed, did_you_mean(given, words)));
   };
   return verb.add_option_function<std::string>(name, read, description)
       ->type_name(fmt::format("{}", fmt::join(words, "|")));
@@ -85,10 +88,15 @@ CLI::Option* add_number(CLI::App& verb, const std::string& name, Target& target,
   return verb.add_option(name, target, description)->type_name(unit)->check(read, "");
 }
 
-/// Writes to standard error, as well as that goes: a message that cannot be written stops nothing.
 template <typename... Values>
 void print_message(fmt::format_string<Values...> format, Values&&... values) {
-  std::fputs(fmt::format(format, std::forward<Values>(values)...).c_str(), stderr);
+  write_message(fmt::format(format, std::forward<Values>(values)...));
+}
+
+/// The heading of a table.
+template <typename... Values>
+void print_heading(fmt::format_string<Values...> format, Values&&... values) {
+  write_message(styled(Style::bold, fmt::format(format, std::forward<Values>(values)...)));
 }
 
 /// Writes a line of data to standard output, or throws.
@@ -104,5 +112,7 @@ void add_train(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
 void add_evaluate(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
+void add_man(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
 
 }  // namespace dyad::cli

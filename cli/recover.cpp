@@ -106,12 +106,13 @@ void Recover::print_banner() const {
                 dims(problem), problem.rank, problem.condition, extras, problem.seed);
   print_message("learning  {}, {} unknowns, {} threads\n", how(), options.unknowns(),
                 options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency()));
-  if (const std::string warning = options.warning(); !warning.empty()) print_message("warning   {}\n", warning);
+  if (const std::string warning = options.warning(); !warning.empty())
+    print_message("{}   {}\n", styled(Style::yellow, "warning"), warning);
   if (options.theory)
-    print_message("\n{:>10} {:>8} {:>8} {:>8} {:>19} {:>19} {:>19}  {}\n", "rows", "rows/kd", "CI-RIP", "delta",
+    print_heading("\n{:>10} {:>8} {:>8} {:>8} {:>19} {:>19} {:>19}  {}\n", "rows", "rows/kd", "CI-RIP", "delta",
                   "tan angle <= bound", "|w-w*| <= bound", "|M-M*|_2 <= bound", "predicted factor");
   else
-    print_message("\n{:>10} {:>8} {:>9} {:>9} {:>9} {:>7} {:>8}  error, 1 down to 1e-9\n", "rows", "rows/kd", "|w-w*|",
+    print_heading("\n{:>10} {:>8} {:>9} {:>9} {:>9} {:>7} {:>8}  error, 1 down to 1e-9\n", "rows", "rows/kd", "|w-w*|",
                   "|M-M*|_2", "tan angle", "factor", "rows/s");
 }
 

@@ -28,12 +28,14 @@ struct Train {
   int run();
 
  private:
-  void print_start(const TrainStart& start) const;
+  void print_start(const TrainStart& start);
   void print_line(const TrainProgress& point);
+  void print_status(const TrainProgress& point) const;
   void print_step(const RefineProgress& step);
   void print_summary(const TrainSummary& summary) const;
   [[nodiscard]] nlohmann::ordered_json json(const TrainSummary& summary) const;
 
+  const char* loss_ = "rmse";
   bool has_steps_ = false;
 };
 
@@ -104,7 +106,7 @@ std::string listed(const std::vector<std::string>& names) {
   return fmt::format("{}, ... ({} in all)", fmt::join(names.begin(), names.begin() + most, ", "), names.size());
 }
 
-void Train::print_start(const TrainStart& start) const {
+void Train::print_start(const TrainStart& start) {
   const std::string target = start.target.empty() ? "the target" : start.target;
   if (start.task == Task::regression)
     print_message("predict   {}, a number\n", target);
@@ -128,9 +130,9 @@ void Train::print_start(const TrainStart& start) const {
                 start.kind == Kind::gfm ? ", diagonal " + word_for(diagonals, start.diagonal) : "", start.features);
   print_message("solver    {}\n", start.plan);
   if (start.rows_before > 0) print_message("resuming  after {} rows\n", start.rows_before);
-  const char* loss = start.task == Task::regression ? "rmse" : "logloss";
-  print_message("\n{:>12} {:>12} {:>12} {:>12} {:>9} {:>9}\n{:>12} {:>12} {:>12} {:>12} {:>9} {:>9}\n", "", loss, loss,
-                "best", "", "peak", "rows", "so far", "since last", "constant", "rows/s", "memory");
+  loss_ = start.task == Task::regression ? "rmse" : "logloss";
+  print_heading("\n{:>12} {:>12} {:>12} {:>12} {:>9} {:>9}\n{:>12} {:>12} {:>12} {:>12} {:>9} {:>9}\n", "", loss_,
+                loss_, "best", "", "peak", "rows", "so far", "since last", "constant", "rows/s", "memory");
 }
 
 void Train::print_line(const TrainProgress& point) {
@@ -139,9 +141,14 @@ void Train::print_line(const TrainProgress& point) {
                 point.rss_bytes / 1'000'000);
 }
 
+void Train::print_status(const TrainProgress& point) const {
+  show_status(fmt::format("{:>12} rows, {} {:.6g}, {} rows/s", point.rows, loss_, point.average_loss,
+                          short_count(point.rows_per_second)));
+}
+
 void Train::print_step(const RefineProgress& step) {
   if (!std::exchange(has_steps_, true))
-    print_message("\n{:>20} {:>12} {:>12} {:>8}\n", "all rows again", "objective", "held out", "seconds");
+    print_heading("\n{:>20} {:>12} {:>12} {:>8}\n", "all rows again", "objective", "held out", "seconds");
   const auto number = [](double value) { return std::isnan(value) ? std::string() : fmt::format("{:.6g}", value); };
   print_message("{:>20} {:>12} {:>12} {:>8.2f}{}\n", step.level, number(step.objective), number(step.held_out),
                 step.seconds, step.is_refit ? "  with all rows" : "");
@@ -156,10 +163,9 @@ void Train::print_summary(const TrainSummary& summary) const {
   if (summary.validation) print_message("  validation   {}\n", sentence_of(*summary.validation));
   if (summary.improvement) {
     const Improvement& rows = *summary.improvement;
-    const char* loss = summary.task == Task::regression ? "rmse" : "logloss";
     const double less = 100 * (1 - rows.refined / rows.one_pass);
     print_message("{} rows {}: {} {:.6g} after one pass, {}\n", rows.held_out_rows,
-                  options.validation_path.empty() ? "held out" : "for validation", loss, rows.one_pass,
+                  options.validation_path.empty() ? "held out" : "for validation", loss_, rows.one_pass,
                   summary.passes == 1 ? std::string("which reading again does not improve")
                                       : fmt::format("{:.6g} after reading again ({:.2g}% {})", rows.refined,
                                                     std::abs(less), less > 0 ? "less" : "more"));
@@ -204,12 +210,14 @@ int Train::run() {
   if (!output.quiet) {
     hooks.start = [this](const TrainStart& start) { print_start(start); };
     hooks.progress = [this](const TrainProgress& point) { print_line(point); };
+    if (has_status_line()) hooks.status = [this](const TrainProgress& point) { print_status(point); };
     hooks.refine = [this](const RefineProgress& step) { print_step(step); };
   }
   const TrainSummary summary = train(options, hooks);
   if (!output.quiet) {
     if (summary.rows > 0) print_summary(summary);
-    for (const std::string& warning : summary.warnings) print_message("warning: {}\n", warning);
+    for (const std::string& warning : summary.warnings)
+      print_message("{} {}\n", styled(Style::yellow, "warning:"), warning);
   }
   if (output.json) print_result(json(summary).dump());
   return summary.outcome == Outcome::interrupted ? interrupted : done;

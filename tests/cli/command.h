@@ -18,15 +18,14 @@ struct Result {
   std::string err;
 };
 
-/// Runs `dyad ARGUMENTS` through the shell, behind what `before` sets up there.
-inline Result run_dyad(const std::string& arguments, const std::string& before = "") {
+/// Runs a command of the shell.
+inline Result run_shell(const std::string& command) {
   char errors[] = "/tmp/dyad-test-XXXXXX";
   const int descriptor = mkstemp(errors);
   if (descriptor < 0) throw std::runtime_error("no temporary file");
   close(descriptor);
   Result result;
-  const std::string command = before + std::string(DYAD_COMMAND) + " " + arguments + " 2>" + errors;
-  FILE* pipe = popen(command.c_str(), "r");
+  FILE* pipe = popen((command + " 2>" + errors).c_str(), "r");
   std::array<char, 4096> buffer{};
   for (std::size_t read = 0; (read = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
     result.out.append(buffer.data(), read);
@@ -37,6 +36,11 @@ inline Result run_dyad(const std::string& arguments, const std::string& before =
   result.err = text.str();
   std::remove(errors);
   return result;
+}
+
+/// Runs `dyad ARGUMENTS` through the shell, behind what `before` sets up there.
+inline Result run_dyad(const std::string& arguments, const std::string& before = "") {
+  return run_shell(before + DYAD_COMMAND + " " + arguments);
 }
 
 }  // namespace dyad::test

@@ -15,3 +15,10 @@ run(${CMAKE_COMMAND} -G ${generator} -S ${CMAKE_CURRENT_LIST_DIR} -B ${work}/bui
 run(${CMAKE_COMMAND} --build ${work}/build)
 run(${work}/build/consumer)
 run(${work}/prefix/bin/dyad --version)
+
+foreach(file share/man/man1/dyad.1 share/bash-completion/completions/dyad share/zsh/site-functions/_dyad)
+  file(STRINGS ${work}/prefix/${file} lines REGEX "checkpoint")
+  if(NOT lines)
+    message(FATAL_ERROR "${file} has no options in it")
+  endif()
+endforeach()

@@ -1,0 +1,20 @@
+#include <csignal>
+
+#include "command.h"
+
+namespace dyad::cli {
+namespace {
+
+volatile std::sig_atomic_t signalled = 0;
+
+}  // namespace
+
+bool interrupted_by_user() { return signalled != 0; }
+
+void watch_for_interrupts() {
+  const auto remember = [](int) { signalled = 1; };
+  std::signal(SIGINT, remember);
+  std::signal(SIGTERM, remember);
+}
+
+}  // namespace dyad::cli
