@@ -26,7 +26,7 @@ class ValueReader {
 
   std::string read() {
     skip_blanks();
-    const std::string value = peek() == '[' ? list() : item(" \t");
+    std::string value = peek() == '[' ? list() : item(" \t");
     skip_blanks();
     if (!rest_.empty() && peek() != '#')
       fail(fmt::format("expected one value, or several in quotes or [ ]; got '{}' behind it", rest_));
@@ -49,7 +49,7 @@ class ValueReader {
   std::string item(std::string_view ends) {
     if (peek() == '"' || peek() == '\'') return in_quotes();
     const std::size_t length = std::min(rest_.find_first_of(ends), rest_.size());
-    const std::string word = trimmed(rest_.substr(0, length));
+    std::string word = trimmed(rest_.substr(0, length));
     if (word.empty() || word.front() == '#') fail("expected a value");
     rest_.remove_prefix(length);
     return word;
