@@ -97,7 +97,8 @@ std::string files() {
          paragraph(
              "A config file, as --config or DYAD_CONFIG names it, has lines NAME = VALUE, with the long names of "
              "options without the dashes. Text behind # is a comment. A value with blanks stands in quotes, a list in "
-             "[ ], and flags are true or false. Names at the top go to every verb that has them, those below [train] "
+             "[ ], and flags are true or false; an empty value is as none. Names at the top go to every verb that has "
+             "them, those below [train] "
              "to train alone. The environment goes before the config file, and the command line before both; "
              "--print-config shows what is in force and why.") +
          ".PP\n.EX\nthreads = 2\nquiet = true\n\n[train]\nrank = 16\ncategorical = [\"user\", \"film\"]\n.EE\n";

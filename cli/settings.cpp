@@ -104,7 +104,7 @@ void give(CLI::Option& option, const Setting& setting) {
 }
 
 std::string value_text(const CLI::Option& option) {
-  const std::string value = fmt::format("{}", fmt::join(option.results(), ","));
+  const std::string value = fmt::format("{}", fmt::join(option.reduced_results(), ","));
   if (!takes_value(option)) return flag_word(value);
   const bool is_number = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
   return is_number ? value : quoted(value);
@@ -141,7 +141,7 @@ Origins apply_settings(const CLI::App& app, CLI::App& verb) {
     } else if (const auto value = environment(variable)) {
       give(*option, {*value, variable, ""});
       origins[option] = "environment " + variable;
-    } else if (in_config != config.end()) {
+    } else if (in_config != config.end() && !in_config->second.value.empty()) {
       give(*option, in_config->second);
       origins[option] = in_config->second.origin;
     }

@@ -76,6 +76,9 @@ TEST_F(Settings, ListsAreReplacedAndFlagsAreWords) {
   EXPECT_TRUE(line("resume", "train " + config, "DYAD_RESUME=0 ").starts_with("resume = false  # environment"));
   EXPECT_TRUE(line("resume", "train --resume " + config, "DYAD_RESUME=0 ").starts_with("resume = true  # flag"));
   EXPECT_EQ(line("quiet", "train " + config), "quiet = false  # default");
+  EXPECT_EQ(line("quiet", "train --quiet --quiet"), "quiet = true  # flag");
+  const std::string none = "--config " + write("none.toml", "categorical = a\n[train]\ncategorical = []\n");
+  EXPECT_TRUE(line("categorical", "train " + none).starts_with("# categorical"));
 }
 
 TEST_F(Settings, PrintedSettingsGiveThemselvesAgain) {
