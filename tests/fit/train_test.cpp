@@ -1,5 +1,6 @@
 #include <dyad/train.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -89,6 +90,17 @@ TEST_F(Train, EveryStepIsReportedWithItsTime) {
   ASSERT_TRUE(summary.improvement);
   EXPECT_LE(summary.improvement->refined, summary.improvement->one_pass);
   EXPECT_NEAR(rmse(), 0.1, 0.02);
+}
+
+TEST_F(Train, TheStatusIsShownNowAndThen) {
+  std::vector<Index> rows;
+  TrainHooks hooks;
+  hooks.status = [&](const TrainProgress& point) { rows.push_back(point.rows); };
+  const TrainSummary summary = train(on_rows(20000, 1), hooks);
+  ASSERT_FALSE(rows.empty());
+  EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end()));
+  EXPECT_LE(rows.back(), summary.rows);
+  EXPECT_LE(static_cast<double>(rows.size()), 1 + 10 * summary.seconds);
 }
 
 }  // namespace
