@@ -1,3 +1,15 @@
-#include "commands.h"
+#include <cstdio>
+#include <cstdlib>
 
-int main(int argc, char** argv) { return dyad::cli::run_command(argc, argv); }
+#include "address_space.h"
+#include "commands.h"
+#include "exit_code.h"
+
+int main(int argc, char** argv) {
+  using namespace dyad::cli;
+  if (const std::string lack = lack_of_address_space(); !lack.empty()) {
+    print_message("{} {}\n", styled(Style::red, "dyad:"), lack);
+    std::_Exit(failed);  // without waiting for the threads of OpenBLAS
+  }
+  return run_command(argc, argv);
+}

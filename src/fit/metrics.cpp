@@ -38,7 +38,7 @@ void MetricSums::add(double target, double prediction, double weight) {
   if (weight == 0) return;
   weight_ += weight;
   const double off_mean = target - target_mean_;
-  target_mean_ += weight * off_mean / weight_;
+  target_mean_ += weight * off_mean / weight_.value();
   target_squares_ += weight * off_mean * (target - target_mean_);
   if (task_ == Task::regression) {
     const double residual = target - prediction;
@@ -66,17 +66,17 @@ double MetricSums::area_under_curve() const {
 Metrics MetricSums::metrics() const {
   Metrics result;
   result.task = task_;
-  result.weight = weight_;
-  if (weight_ == 0) return result;
-  const double variance = target_squares_ / weight_;
+  result.weight = weight();
+  if (weight() == 0) return result;
+  const double variance = target_squares_.value() / weight();
   if (task_ == Task::regression) {
-    result.rmse = std::sqrt(loss_ / weight_);
-    result.mae = absolute_ / weight_;
-    result.r2 = variance > 0 ? 1 - loss_ / target_squares_ : 0;
+    result.rmse = std::sqrt(loss_sum() / weight());
+    result.mae = absolute_.value() / weight();
+    result.r2 = variance > 0 ? 1 - loss_sum() / target_squares_.value() : 0;
     result.of_best_constant = std::sqrt(variance);
   } else {
-    result.logloss = loss_ / weight_;
-    result.accuracy = correct_ / weight_;
+    result.logloss = loss_sum() / weight();
+    result.accuracy = correct_.value() / weight();
     result.auc = area_under_curve();
     result.of_best_constant = entropy(target_mean_);
   }

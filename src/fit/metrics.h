@@ -4,6 +4,8 @@
 
 #include <dyad/metrics.h>
 
+#include "base/compensated_sum.h"
+
 namespace dyad {
 
 /// Running sums from which metrics come, in constant memory.
@@ -15,20 +17,20 @@ class MetricSums {
   void add(double target, double prediction, double weight);
 
   [[nodiscard]] Metrics metrics() const;
-  [[nodiscard]] double weight() const { return weight_; }
-  [[nodiscard]] double loss_sum() const { return loss_; }  ///< squares, or log-losses
-  [[nodiscard]] bool target_is_constant() const { return !(target_squares_ > 0); }
+  [[nodiscard]] double weight() const { return weight_.value(); }
+  [[nodiscard]] double loss_sum() const { return loss_.value(); }  ///< squares, or log-losses
+  [[nodiscard]] bool target_is_constant() const { return !(target_squares_.value() > 0); }
 
  private:
   [[nodiscard]] double area_under_curve() const;
 
   Task task_;
-  double weight_ = 0;
-  double loss_ = 0;
-  double absolute_ = 0;
-  double correct_ = 0;
+  CompensatedSum weight_;
+  CompensatedSum loss_;
+  CompensatedSum absolute_;
+  CompensatedSum correct_;
   double target_mean_ = 0;
-  double target_squares_ = 0;      ///< around the mean
+  CompensatedSum target_squares_;  ///< around the mean
   std::vector<double> negatives_;  ///< weights by score
   std::vector<double> positives_;
 };

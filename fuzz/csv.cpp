@@ -1,0 +1,37 @@
+#include <dyad/data_error.h>
+
+#include "fuzz.h"
+#include "source/csv.h"
+
+namespace dyad::fuzz {
+namespace {
+
+void read_all(const std::string& text, char separator) {
+  const MemoryFile file(text);
+  CsvReader reader(file.path(), separator);
+  const std::size_t columns = reader.names().size();
+  require(columns > 0, "a table has columns");
+  CsvBlock block;
+  std::int64_t last_line = 0;
+  while (reader.next(block)) {
+    require(block.columns == columns, "all rows have as many cells as the header");
+    require(block.cells.size() == block.rows() * columns, "there is a cell for every column of every row");
+    for (const std::int64_t line : block.lines) {
+      require(line > last_line, "lines are counted upwards");
+      last_line = line;
+    }
+    for (const std::string_view cell : block.cells) require(cell.size() <= text.size(), "a cell is part of the text");
+  }
+}
+
+}  // namespace
+}  // namespace dyad::fuzz
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace dyad::fuzz;
+  for (const char separator : {',', '\t'}) try {
+      read_all(text_of(data, size), separator);
+    } catch (const dyad::DataError&) {
+    }
+  return 0;
+}

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <string>
+
+#include <dyad/rows.h>
+
+#include "fuzz.h"
+#include "source/number.h"
+
+namespace dyad::fuzz {
+
+/// One line for each row: a finite number, and with `deviations` another one that is not negative.
+inline void require_finite_predictions(const std::string& text, Index rows, bool deviations) {
+  std::istringstream lines(text);
+  std::string line;
+  Index count = 0;
+  while (std::getline(lines, line)) {
+    ++count;
+    const std::size_t comma = line.find(',');
+    require((comma != std::string::npos) == deviations, "a deviation is there where it was asked for");
+    double value = 0;
+    require(parse_number(std::string_view(line).substr(0, comma), value) && std::isfinite(value),
+            "a prediction is a finite number");
+    if (!deviations) continue;
+    require(parse_number(std::string_view(line).substr(comma + 1), value) && std::isfinite(value) && value >= 0,
+            "a deviation is a finite number");
+  }
+  require(count == rows, "there is a line for each row");
+}
+
+}  // namespace dyad::fuzz

@@ -1,0 +1,27 @@
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "fuzz.h"
+
+/// Runs all inputs in the folders given: a fuzzer without the search, for every compiler.
+int main(int argc, char** argv) {
+  std::vector<std::filesystem::path> inputs;
+  for (int i = 1; i < argc; ++i)
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[i]))
+      if (entry.is_regular_file()) inputs.push_back(entry.path());
+  std::sort(inputs.begin(), inputs.end());
+  for (const auto& path : inputs) {
+    std::printf("%s\n", path.filename().c_str());
+    std::fflush(stdout);
+    std::ifstream file(path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  }
+  std::printf("%zu inputs\n", inputs.size());
+  return inputs.empty() ? 1 : 0;
+}

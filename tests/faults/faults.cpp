@@ -1,0 +1,345 @@
+// Lets training meet a fault at a random moment, again and again, and looks at what is left:
+//   dyad_faults DYAD FAILING_CALLS FOLDER [TRIALS [SEED]]
+// Whatever happens, the model file holds the old model, a checkpoint or the finished model, whole; and going on from it
+// gives the bytes that a run without the fault gives.
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "process.h"
+
+namespace dyad::faults {
+namespace {
+
+constexpr int all_rows = 12000;
+constexpr int stretch = 1000;
+
+std::string content(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write_file(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+/// The rows [first, last) of users and movies, as libsvm or as csv with its header.
+std::string made_rows(bool csv, int first, int last) {
+  std::ostringstream text;
+  if (csv) text << "user,movie,age,rating\n";
+  std::mt19937 random(7);
+  std::uniform_int_distribution<> any(0, 1 << 20);
+  for (int i = 0; i < last; ++i) {
+    const int user = any(random) % (20 + i / 100);
+    const int movie = any(random) % 30;
+    const int age = any(random) % 50;
+    const double noise = any(random) % 100 / 100.0;
+    if (i < first) continue;
+    const double rating = 3 + user % 3 - movie % 2 + (user % 2 == movie % 3 ? 1 : 0) + 0.02 * age + noise;
+    if (csv)
+      text << 'u' << user << ",m" << movie << ',' << age << ',' << rating << '\n';
+    else
+      text << rating << ' ' << movie << ":1 " << 30 + user << ":1 " << 2000 << ':' << age / 50.0 << '\n';
+  }
+  return text.str();
+}
+
+/// One way to train, and what it gives when nothing goes wrong.
+struct Way {
+  std::string name;
+  bool csv = false;
+  std::vector<std::string> options{};
+  std::string rows{};   ///< a file
+  std::string final{};  ///< the bytes of the model
+  double seconds = 0;
+};
+
+class Harness {
+ public:
+  Harness(std::string dyad, std::string failing_calls, std::string folder, unsigned seed)
+      : dyad_(std::move(dyad)),
+        failing_calls_(std::move(failing_calls)),
+        folder_(std::move(folder)),
+        model_(folder_ + "/model"),
+        random_(seed) {
+    std::filesystem::create_directories(folder_);
+    ways_ = {{.name = "csv, auto", .csv = true, .options = {"--target", "rating"}},
+             {.name = "csv, auto, no memory", .csv = true, .options = {"--target", "rating", "--memory", "0"}},
+             {.name = "libsvm, kalman, single", .options = {"--solver", "kalman", "--precision", "single"}},
+             {.name = "libsvm, moment", .options = {"--solver", "moment", "--batch", "500"}}};
+    for (Way& way : ways_) {
+      way.rows = folder_ + (way.csv ? "/rows.csv" : "/rows.svm");
+      write_file(way.rows, made_rows(way.csv, 0, all_rows));
+      std::filesystem::remove(model_);
+      const Ending ending = Process(training(way), {.input = way.rows}).wait();
+      require(ending.exit_code == 0, "training without a fault works");
+      way.final = content(model_);
+      way.seconds = ending.seconds;
+    }
+    // An old model of other rows, which no fault may lose.
+    Way other = ways_.front();
+    other.options.insert(other.options.end(), {"--rank", "2"});
+    require(Process(training(other), {.input = other.rows}).wait().exit_code == 0, "an old model can be made");
+    old_ = content(model_);
+  }
+
+  void run(int trials) {
+    const std::vector<std::pair<const char*, void (Harness::*)()>> faults{
+        {"SIGKILL", &Harness::kill_at_once},     {"SIGKILL ", &Harness::kill_at_once},
+        {"SIGTERM", &Harness::ask_to_end},       {"Ctrl-C", &Harness::interrupt},
+        {"broken pipe", &Harness::lose_reader},  {"writer dies", &Harness::lose_writer},
+        {"full disk", &Harness::fill_disk},      {"size limit", &Harness::limit_file_size},
+        {"read error", &Harness::fail_to_read},  {"file grows", &Harness::grow_file},
+        {"file shrinks", &Harness::shrink_file}, {"memory limit", &Harness::limit_memory}};
+    for (int trial = 0; trial < trials; ++trial) {
+      const auto& [name, fault] = faults[static_cast<std::size_t>(trial) % faults.size()];
+      way_ = &ways_[static_cast<std::size_t>(whole(0, static_cast<int>(ways_.size()) - 1))];
+      had_model_ = whole(0, 1) == 1;
+      std::filesystem::remove(model_);
+      if (had_model_) write_file(model_, old_);
+      trial_ = std::to_string(trial) + ", " + name + ", " + way_->name + (had_model_ ? ", over an old model" : "");
+      (this->*fault)();
+      ++done_[name];
+    }
+    for (const auto& [name, count] : done_) std::printf("%-14s %4d\n", name.c_str(), count);
+    std::printf("%d faults: nothing lost; %d went on from a checkpoint, %d found the run finished\n", trials, resumed_,
+                finished_);
+  }
+
+ private:
+  void require(bool holds, const std::string& promise) const {
+    if (!holds)
+      throw std::runtime_error("broken promise: " + promise + "\n  trial " + trial_ + "\n  " +
+                               content(folder_ + "/errors"));
+  }
+
+  double share() { return std::uniform_real_distribution<>()(random_); }
+  int whole(int low, int high) { return std::uniform_int_distribution<>(low, high)(random_); }
+
+  [[nodiscard]] std::vector<std::string> training(const Way& way, std::vector<std::string> more = {}) const {
+    std::vector<std::string> command{dyad_, "train", "-", "--format", way.csv ? "csv" : "libsvm", "-m", model_};
+    command.insert(command.end(), {"--checkpoint-every", std::to_string(stretch), "--threads", "2"});
+    command.insert(command.end(), way.options.begin(), way.options.end());
+    command.insert(command.end(), more.begin(), more.end());
+    return command;
+  }
+
+  Process::Setup setup(const std::string& rows) const { return {.input = rows, .errors = folder_ + "/errors"}; }
+
+  /// Rows that the model at `model_` has learned; -1: there is none.
+  int rows_of_model() {
+    if (!std::filesystem::exists(model_)) return -1;
+    const std::string answer = folder_ + "/inspected";
+    Process inspect({dyad_, "inspect", model_, "--json"}, {.errors = folder_ + "/errors", .output = answer});
+    require(inspect.wait().exit_code == 0, "the model file can be read after a fault");
+    const auto fields = nlohmann::json::parse(content(answer), nullptr, false);
+    return std::stoi(fields.at("training").at("rows").get<std::string>());
+  }
+
+  /// Nothing is lost: there is the old model, or one of this run, from which going on gives what no fault gives.
+  void check_and_go_on() {
+    const bool is_old = std::filesystem::exists(model_) && content(model_) == old_;
+    require(had_model_ ? std::filesystem::exists(model_) : !is_old, "the old model is there until a new one is");
+    const int rows = is_old ? -1 : rows_of_model();
+    if (rows < 0) return;
+    if (rows == all_rows) {
+      ++finished_;
+    } else {
+      const std::string rest = folder_ + "/rest";
+      if (rows % stretch == 0) {
+        ++resumed_;
+      } else {
+        // Stopped between checkpoints: as if the rows had ended there.
+        const std::string stopped = content(model_);
+        write_file(rest, made_rows(way_->csv, 0, rows));
+        require(Process(training(*way_), setup(rest)).wait().exit_code == 0, "the first rows can be learned alone");
+        require(content(model_) == stopped, "an interruption leaves what the rows so far give");
+        return;
+      }
+      write_file(rest, made_rows(way_->csv, rows, all_rows));
+      std::vector<std::string> command{dyad_, "train", "-", "--format", way_->csv ? "csv" : "libsvm", "-m", model_};
+      command.insert(command.end(), {"--checkpoint-every", std::to_string(stretch), "--threads", "2", "--resume"});
+      require(Process(command, setup(rest)).wait().exit_code == 0, "training can be resumed after a fault");
+    }
+    require(content(model_) == way_->final, "going on gives what a run without a fault gives");
+  }
+
+  void end_by(int signal) {
+    Process process(training(*way_), setup(way_->rows));
+    sleep_for(1.1 * way_->seconds * share());
+    process.signal(signal);
+    ending_ = process.wait();
+  }
+
+  void kill_at_once() {
+    end_by(SIGKILL);
+    require(ending_.signal == SIGKILL || ending_.exit_code == 0, "a killed process is dead");
+    check_and_go_on();
+  }
+
+  void ask(int signal) {
+    end_by(signal);
+    // Before the program listens, the signal ends it like any other.
+    require(ending_.exit_code == 130 || ending_.exit_code == 0 || ending_.signal == signal,
+            "who is asked to end saves the model and says so");
+    check_and_go_on();
+  }
+  void ask_to_end() { ask(SIGTERM); }
+  void interrupt() { ask(SIGINT); }
+
+  /// Nobody reads what it says any more.
+  void lose_reader() {
+    const std::string pipe = folder_ + "/pipe";
+    std::filesystem::remove(pipe);
+    require(mkfifo(pipe.c_str(), 0600) == 0, "there is a pipe");
+    const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+    Process process(training(*way_), {.input = way_->rows, .errors = pipe});
+    sleep_for(way_->seconds * share());
+    close(reader);
+    ending_ = process.wait();
+    require(ending_.exit_code == 0, "messages that nobody reads stop nothing");
+    check_and_go_on();
+  }
+
+  /// Rows come through a pipe whose writer goes away, perhaps in the middle of a row.
+  void lose_writer() {
+    const std::string rows = content(way_->rows);
+    const std::size_t cut = static_cast<std::size_t>(share() * static_cast<double>(rows.size()));
+    const std::string part = folder_ + "/part";
+    write_file(part, rows.substr(0, cut));
+    ending_ = Process({"/bin/sh", "-c", "cat '" + part + "' | " + in_shell(training(*way_))}, setup("")).wait();
+    require(ending_.exit_code == 0 || ending_.exit_code == 3 || ending_.exit_code == 2,
+            "rows that end too early are learned or refused");
+    check_is_whole();
+  }
+
+  static std::string in_shell(const std::vector<std::string>& command) {
+    std::string text;
+    for (const std::string& word : command) text += "'" + word + "' ";
+    return text;
+  }
+
+  /// A model that may have learned other rows than a run without the fault: whole, and to go on from.
+  void check_is_whole() {
+    require(!had_model_ || std::filesystem::exists(model_), "the old model is there until a new one is");
+    if (std::filesystem::exists(model_)) (void)rows_of_model();
+  }
+
+  void fail_call(const char* call, int error, int latest) {
+    Process::Setup faulty = setup(way_->rows);
+    faulty.environment = {"LD_PRELOAD=" + failing_calls_, std::string("DYAD_FAIL_CALL=") + call,
+                          "DYAD_FAIL_AT=" + std::to_string(whole(1, latest)),
+                          "DYAD_FAIL_ERROR=" + std::to_string(error)};
+    ending_ = Process(training(*way_), faulty).wait();
+    require(ending_.exit_code == 1 || ending_.exit_code == 0, "a call that fails is an error that is told");
+    if (ending_.exit_code == 1)
+      require(content(folder_ + "/errors").find("dyad: ") != std::string::npos, "an error is told");
+    check_and_go_on();
+  }
+  void fill_disk() {
+    const char* const calls[] = {"fwrite", "fsync", "rename"};
+    fail_call(calls[whole(0, 2)], ENOSPC, all_rows / stretch + 1);
+  }
+  void fail_to_read() { fail_call("read", EIO, 5); }
+
+  void limit_file_size() {
+    Process::Setup limited = setup(way_->rows);
+    const auto bytes = static_cast<rlim_t>(1.2 * share() * static_cast<double>(way_->final.size()));
+    limited.before = [bytes] {
+      const rlimit limit{bytes, bytes};
+      setrlimit(RLIMIT_FSIZE, &limit);
+    };
+    ending_ = Process(training(*way_), limited).wait();
+    require(ending_.exit_code == 1 || ending_.exit_code == 0, "a file that may not grow is an error that is told");
+    check_and_go_on();
+  }
+
+  void limit_memory() {
+    Process::Setup limited = setup(way_->rows);
+    const auto bytes = static_cast<rlim_t>(whole(20, 400)) << 20;
+    limited.before = [bytes] {
+      const rlimit limit{bytes, bytes};
+      setrlimit(RLIMIT_AS, &limit);
+    };
+    ending_ = Process(training(*way_), limited).wait();
+    // Below what the loader and OpenBLAS need, the program does not even start.
+    const bool started = ending_.exit_code != 127 && ending_.signal != SIGINT;
+    require(!started || ending_.exit_code == 0 || ending_.exit_code == 1,
+            "memory that is not there is an error that is told");
+    check_and_go_on();
+  }
+
+  void with_changing_file(const std::string& changed, const std::string& bytes, bool grows) {
+    write_file(changed, bytes);
+    std::vector<std::string> command = training(*way_);
+    command[2] = changed;
+    command.insert(command.end(), {"--passes", "1"});
+    Process process(command, setup(""));
+    const double pause = way_->seconds * share() / 2;
+    std::thread changes([&] {
+      sleep_for(pause);
+      if (grows)
+        std::ofstream(changed, std::ios::app | std::ios::binary) << made_rows(way_->csv, 0, all_rows).substr(22);
+      else
+        std::filesystem::resize_file(changed, bytes.size() / 3);
+    });
+    ending_ = process.wait();
+    changes.join();
+    require(ending_.exit_code == 0 || ending_.exit_code == 3, "a file that changes is read or refused");
+    check_is_whole();
+  }
+  void grow_file() {
+    const std::string rows = content(way_->rows);
+    with_changing_file(folder_ + "/changing", rows.substr(0, rows.size() / 2), true);
+  }
+  void shrink_file() { with_changing_file(folder_ + "/changing", content(way_->rows), false); }
+
+  std::string dyad_;
+  std::string failing_calls_;
+  std::string folder_;
+  std::string model_;
+  std::mt19937 random_;
+  std::vector<Way> ways_;
+  std::string old_;
+  const Way* way_ = nullptr;
+  bool had_model_ = false;
+  std::string trial_ = "before the first";
+  Ending ending_;
+  std::map<std::string, int> done_;
+  int resumed_ = 0;
+  int finished_ = 0;
+};
+
+}  // namespace
+}  // namespace dyad::faults
+
+int main(int argc, char** argv) {
+  if (argc < 4) {
+    std::fprintf(stderr, "usage: dyad_faults DYAD FAILING_CALLS FOLDER [TRIALS [SEED]]\n");
+    return 2;
+  }
+  try {
+    dyad::faults::Harness harness(argv[1], argv[2], argv[3], argc > 5 ? static_cast<unsigned>(std::stoul(argv[5])) : 1);
+    harness.run(argc > 4 ? std::stoi(argv[4]) : 36);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+  std::filesystem::remove_all(argv[3]);
+  return 0;
+}

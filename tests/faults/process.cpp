@@ -1,0 +1,61 @@
+#include "process.h"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <stdexcept>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace dyad::faults {
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+void redirect(const std::string& path, int flags, int descriptor) {
+  const int file = open(path.empty() ? "/dev/null" : path.c_str(), flags, 0600);
+  if (file < 0 || dup2(file, descriptor) < 0) _exit(126);
+  close(file);
+}
+
+}  // namespace
+
+Process::Process(const std::vector<std::string>& command, const Setup& setup) : start_(now()) {
+  id_ = fork();
+  if (id_ < 0) throw std::runtime_error("no more processes");
+  if (id_ > 0) return;
+  redirect(setup.input, O_RDONLY, STDIN_FILENO);
+  redirect(setup.output, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
+  redirect(setup.errors, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
+  for (const std::string& variable : setup.environment) putenv(const_cast<char*>(variable.c_str()));
+  if (setup.before) setup.before();
+  std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
+  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  execv(arguments.front(), arguments.data());
+  _exit(127);
+}
+
+void Process::signal(int number) const { kill(id_, number); }
+
+Ending Process::wait() {
+  int status = 0;
+  while (waitpid(id_, &status, 0) < 0 && errno == EINTR) {
+  }
+  Ending ending;
+  if (WIFEXITED(status))
+    ending.exit_code = WEXITSTATUS(status);
+  else
+    ending.signal = WTERMSIG(status);
+  ending.seconds = now() - start_;
+  return ending;
+}
+
+void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+}  // namespace dyad::faults

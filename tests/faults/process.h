@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace dyad::faults {
+
+/// How a process ended.
+struct Ending {
+  int exit_code = -1;  ///< -1: a signal ended it
+  int signal = 0;
+  double seconds = 0;
+};
+
+/// A child process. What it writes to standard error lands in a file.
+class Process {
+ public:
+  struct Setup {
+    std::string input{};  ///< a file for standard input; empty: nothing
+    std::string errors = "/dev/null";
+    std::string output = "/dev/null";
+    std::vector<std::string> environment{};  ///< NAME=VALUE, besides that of the parent
+    std::function<void()> before{};          ///< in the child, before the program starts
+  };
+
+  Process(const std::vector<std::string>& command, const Setup& setup);
+
+  void signal(int number) const;
+  Ending wait();
+
+ private:
+  pid_t id_ = -1;
+  double start_ = 0;
+};
+
+void sleep_for(double seconds);
+
+}  // namespace dyad::faults
