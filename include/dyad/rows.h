@@ -8,6 +8,9 @@ namespace dyad {
 
 using Index = std::ptrdiff_t;
 
+/// Features of any larger size are refused: the squares of their products would not be finite.
+inline constexpr double largest_value = 1e70;
+
 /// A block of rows that somebody else owns: dense (row-major) or sparse (compressed rows), with their targets.
 /// Only the factories make one, and they check it; after that it is passed around by value.
 template <typename Scalar>

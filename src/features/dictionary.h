@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <dyad/rows.h>
+
+#include "features/secret_hash.h"
 
 namespace dyad {
 
@@ -57,7 +58,7 @@ class Dictionary {
   static std::uint64_t key_of(std::string_view text) {
     const auto byte = [&](std::size_t i) { return static_cast<std::uint64_t>(static_cast<unsigned char>(text[i])); };
     const std::size_t length = text.size();
-    if (length > inlined) return std::hash<std::string_view>()(text);
+    if (length > inlined) return SecretHash::of(text);
     if (length == 0) return 0;
     if (length < 4) return byte(0) | byte(length / 2) << 8 | byte(length - 1) << 16;
     std::uint32_t first = 0;
@@ -67,11 +68,7 @@ class Dictionary {
     return first | static_cast<std::uint64_t>(last) << 32;
   }
 
-  [[nodiscard]] std::size_t first_slot(std::uint64_t key) const {
-    key = (key ^ (key >> 33)) * 0xff51afd7ed558ccdU;
-    key = (key ^ (key >> 33)) * 0xc4ceb9fe1a85ec53U;
-    return (key >> 33) & mask();
-  }
+  [[nodiscard]] std::size_t first_slot(std::uint64_t key) const { return SecretHash::of(key) & mask(); }
 
   [[nodiscard]] bool is_text_of(const Slot& slot, std::string_view text) const {
     const auto entry = std::lower_bound(numbers_.begin(), numbers_.end(), slot.number) - numbers_.begin();

@@ -308,7 +308,7 @@ class ArrayStream : public RowStream {
   void open_next() {
     const Input input = files_.next();
     path_ = input.path;
-    features_.emplace(input);
+    features_.emplace(input, largest_value);
     done_ = 0;
     if (map_.is_fixed() && features_->columns() != map_.dim())
       throw std::invalid_argument(path_ + " has " + std::to_string(features_->columns()) +

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -193,6 +194,11 @@ void read_features(const Reader& reader, FeatureMap& map) {
   map.target.positive = reader.field<std::string>(target, "positive");
   constexpr int most_hash_bits = 30;
   reader.require(map.hash_bits >= 0 && map.hash_bits <= most_hash_bits, "the hash bits are not possible");
+  const auto is_index = [](Index index) { return index >= 0 && index <= std::numeric_limits<std::int32_t>::max(); };
+  const auto is_index_or_none = [&](Index index) { return index == -1 || is_index(index); };
+  reader.require(is_index(map.index_base) && is_index_or_none(map.right_first) && is_index_or_none(map.right_last) &&
+                     is_index(map.least_count),
+                 "an index is not possible");
 
   std::vector<Column> columns;
   for (const json& entry : reader.field<json>(fields, "columns")) {
@@ -220,10 +226,10 @@ void read_features(const Reader& reader, FeatureMap& map) {
   }
   const auto left = reader.field<Index>(fields, "left_count");
   const auto right = reader.field<Index>(fields, "right_count");
+  reader.require(is_index(left) && is_index(right), "the number of features is not possible");
   map.restore(std::move(columns), left, right, categories);
   reader.require(map.count_of_seen(FeatureMap::Side::left) == left &&
-                     map.count_of_seen(FeatureMap::Side::right) == right && left >= 0 && right >= 0 &&
-                     map.least_count >= 1,
+                     map.count_of_seen(FeatureMap::Side::right) == right && map.least_count >= 1,
                  "the columns and categories do not make as many features as it says");
 }
 

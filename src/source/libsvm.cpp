@@ -48,6 +48,14 @@ class Scanner {
     return value;
   }
 
+  double value() {
+    const char* begin = position_;
+    const double value = number("a number behind the colon");
+    if (std::abs(value) <= largest_value) return value;
+    position_ = begin;
+    fail("a number up to 1e70 in size (rescale this feature)");
+  }
+
   std::int32_t index(std::int64_t above) {
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     if (*position_ == '-') fail("an index of at least 0");
@@ -94,7 +102,7 @@ void parse_libsvm(LineBlock& lines, const std::string& path, const BlockLimits& 
       for (scanner.skip_blanks(); !ends_line(scanner.peek()); scanner.skip_blanks()) {
         last = scanner.index(last);
         block.columns.push_back(static_cast<std::int32_t>(last));
-        block.values.push_back(scanner.number("a number behind the colon"));
+        block.values.push_back(scanner.value());
         scanner.end_of_entry();
       }
       block.offsets.push_back(static_cast<Index>(block.values.size()));

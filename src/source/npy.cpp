@@ -32,7 +32,7 @@ void convert(const std::vector<char>& raw, std::span<double> values) {
 
 }  // namespace
 
-NpyReader::NpyReader(const Input& input) : bytes_(input) { read_header(); }
+NpyReader::NpyReader(const Input& input, double largest) : bytes_(input), largest_(largest) { read_header(); }
 
 void NpyReader::fail(const std::string& what) const { throw DataError(bytes_.path(), 0, 0, what); }
 
@@ -113,11 +113,13 @@ Index NpyReader::next(std::span<double> values) {
       : width_ == 2 ? convert<std::uint16_t>(raw_, filled)
                     : convert<std::uint8_t>(raw_, filled);
   }
-  const auto bad = std::find_if(filled.begin(), filled.end(), [](double value) { return !std::isfinite(value); });
+  const auto bad =
+      std::find_if(filled.begin(), filled.end(), [&](double value) { return !(std::abs(value) <= largest_); });
   if (bad != filled.end()) {
     const Index at = bad - filled.begin();
     fail("row " + std::to_string(done_ + at / columns_ + 1) + ", column " + std::to_string(at % columns_ + 1) +
-         ": expected a finite number, got NaN or infinity");
+         ": expected a finite number" +
+         (std::isfinite(*bad) ? " up to 1e70 in size; rescale this column" : ", got NaN or infinity"));
   }
   done_ += count;
   return count;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,7 +15,8 @@ namespace dyad {
 /// booleans, in C order. Throws DataError for anything else, for a file that is cut off, and for NaN or infinity.
 class NpyReader {
  public:
-  explicit NpyReader(const Input& input);
+  /// Numbers beyond `largest` in size are refused, too.
+  explicit NpyReader(const Input& input, double largest = std::numeric_limits<double>::max());
 
   [[nodiscard]] Index rows() const { return rows_; }
   [[nodiscard]] Index columns() const { return columns_; }  ///< 1 for an array of one dimension
@@ -28,6 +30,7 @@ class NpyReader {
   [[noreturn]] void fail(const std::string& what) const;
 
   ByteStream bytes_;
+  double largest_;
   Index rows_ = 0;
   Index columns_ = 1;
   Index done_ = 0;

@@ -127,8 +127,10 @@ void Learner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predicti
     throw std::invalid_argument("predictions must hold one number per row");
   for (Index i = 0; i < rows.count(); ++i) {
     bool finite = std::isfinite(rows.targets()[static_cast<std::size_t>(i)]);
-    rows.for_each_entry(i, [&](Index, Scalar x) { finite = finite && std::isfinite(x); });
-    if (!finite) throw std::invalid_argument("row " + std::to_string(i) + " has a number that is not finite");
+    rows.for_each_entry(i, [&](Index, Scalar x) { finite = finite && std::abs(x) <= largest_value; });
+    if (!finite)
+      throw std::invalid_argument("row " + std::to_string(i) +
+                                  " has a number that is not finite, or a feature beyond 1e70");
   }
   Index done = 0;
   for (; !own_->learner && done < rows.count(); ++done) {

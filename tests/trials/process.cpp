@@ -8,10 +8,11 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace dyad::faults {
+namespace dyad::trials {
 namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -45,7 +46,8 @@ void Process::signal(int number) const { kill(id_, number); }
 
 Ending Process::wait() {
   int status = 0;
-  while (waitpid(id_, &status, 0) < 0 && errno == EINTR) {
+  rusage usage{};
+  while (wait4(id_, &status, 0, &usage) < 0 && errno == EINTR) {
   }
   Ending ending;
   if (WIFEXITED(status))
@@ -53,9 +55,10 @@ Ending Process::wait() {
   else
     ending.signal = WTERMSIG(status);
   ending.seconds = now() - start_;
+  ending.peak_bytes = 1024.0 * static_cast<double>(usage.ru_maxrss);
   return ending;
 }
 
 void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
-}  // namespace dyad::faults
+}  // namespace dyad::trials

@@ -6,13 +6,14 @@
 
 #include <sys/types.h>
 
-namespace dyad::faults {
+namespace dyad::trials {
 
 /// How a process ended.
 struct Ending {
   int exit_code = -1;  ///< -1: a signal ended it
   int signal = 0;
   double seconds = 0;
+  double peak_bytes = 0;
 };
 
 /// A child process. What it writes to standard error lands in a file.
@@ -28,6 +29,7 @@ class Process {
 
   Process(const std::vector<std::string>& command, const Setup& setup);
 
+  [[nodiscard]] pid_t id() const { return id_; }
   void signal(int number) const;
   Ending wait();
 
@@ -38,4 +40,4 @@ class Process {
 
 void sleep_for(double seconds);
 
-}  // namespace dyad::faults
+}  // namespace dyad::trials

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace dyad::trials {
+
+/// Rows that somebody might send, by accident or to do harm.
+struct HostileStream {
+  std::string name;
+  std::string format;                  ///< libsvm or csv, with the target in y
+  std::vector<std::string> options{};  ///< of train
+  std::function<void(std::ostream&, int rows)> write{};
+  int rows = 3000;
+  std::vector<std::string> ways{};  ///< to learn it; empty: all that there are
+};
+
+std::vector<HostileStream> hostile_streams();
+
+}  // namespace dyad::trials
