@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include <Eigen/Eigenvalues>
 #include <Eigen/LU>
 
+#include "base/decompositions.h"
 #include "base/random.h"
 #include "model/low_rank.h"
 
@@ -25,8 +25,7 @@ double tan_between(const Tall<double>& U, const Tall<double>& U_star) {
   const Eigen::FullPivLU<Small<double>> lu(inside);
   if (!lu.isInvertible()) return std::numeric_limits<double>::infinity();
   const Small<double> tangent = outside * lu.inverse();
-  const Eigen::SelfAdjointEigenSolver<Small<double>> gram(tangent.transpose() * tangent, Eigen::EigenvaluesOnly);
-  return std::sqrt(gram.eigenvalues().maxCoeff());
+  return std::sqrt(symmetric_eigen<double>(tangent.transpose() * tangent).values.maxCoeff());
 }
 
 }  // namespace
@@ -72,8 +71,7 @@ double operator_norm(Index dim, const std::function<Tall<double>(const Tall<doub
   for (int iteration = 0; iteration < most_iterations; ++iteration) {
     const Tall<double> AZ = A_times(Z);
     const Small<double> gram = AZ.transpose() * AZ;
-    const double found =
-        std::sqrt(Eigen::SelfAdjointEigenSolver<Small<double>>(gram, Eigen::EigenvaluesOnly).eigenvalues().maxCoeff());
+    const double found = std::sqrt(symmetric_eigen<double>(gram).values.maxCoeff());
     if (!std::isfinite(found) || found - norm <= settled * found) return found;
     norm = found;
     Z = orthonormal<double>(AZ);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include <Eigen/Eigenvalues>
 #include <Eigen/QR>
-#include <Eigen/SVD>
+
+#include "base/decompositions.h"
 
 namespace dyad {
 namespace {
@@ -32,16 +32,15 @@ class ThinQr {
 };
 
 template <typename Scalar>
-Eigen::SelfAdjointEigenSolver<Small<Scalar>> eigen_of(const ThinQr<Scalar>& qr, const Small<Scalar>& S) {
-  const Small<Scalar> core = qr.R() * S * qr.R().transpose();
-  return Eigen::SelfAdjointEigenSolver<Small<Scalar>>((core + core.transpose()) / 2);
+SymmetricEigen<Scalar> eigen_of(const ThinQr<Scalar>& qr, const Small<Scalar>& S) {
+  return symmetric_eigen<Scalar>(qr.R() * S * qr.R().transpose());
 }
 
 template <typename Scalar>
 Factored<Scalar> best_symmetric(const Small<Scalar>& C, const Small<Scalar>& S, Index k, Keep keep) {
   const ThinQr<Scalar> qr(C);
-  const auto eigen = eigen_of(qr, S);
-  const Vector<Scalar>& values = eigen.eigenvalues();
+  const SymmetricEigen<Scalar> eigen = eigen_of(qr, S);
+  const Vector<Scalar>& values = eigen.values;
   const auto strength = [&](Index i) { return keep == Keep::positive ? values[i] : std::abs(values[i]); };
   std::vector<Index> order(static_cast<std::size_t>(values.size()));
   std::iota(order.begin(), order.end(), Index(0));
@@ -51,7 +50,7 @@ Factored<Scalar> best_symmetric(const Small<Scalar>& C, const Small<Scalar>& S, 
   Factored<Scalar> kept{{}, Vector<Scalar>(k)};
   for (Index c = 0; c < k; ++c) {
     const Index i = order[static_cast<std::size_t>(c)];
-    directions.col(c) = eigen.eigenvectors().col(i);
+    directions.col(c) = eigen.vectors.col(i);
     kept.values[c] = keep == Keep::positive ? std::max(values[i], Scalar(0)) : values[i];
   }
   kept.vectors = qr.Q_times(directions);
@@ -62,10 +61,9 @@ template <typename Scalar>
 Factored<Scalar> best_bilinear(const Sides& sides, const Small<Scalar>& C, const Small<Scalar>& S, Index k) {
   const ThinQr<Scalar> left(sides.left(C));
   const ThinQr<Scalar> right(sides.right(C));
-  const Eigen::JacobiSVD<Small<Scalar>> svd(left.R() * S * right.R().transpose(),
-                                            Eigen::ComputeThinU | Eigen::ComputeThinV);
-  Factored<Scalar> kept{Tall<Scalar>(C.rows(), k), svd.singularValues().head(k)};
-  kept.vectors << left.Q_times(svd.matrixU().leftCols(k)), right.Q_times(svd.matrixV().leftCols(k));
+  const SingularValues<Scalar> svd = singular_values<Scalar>(left.R() * S * right.R().transpose());
+  Factored<Scalar> kept{Tall<Scalar>(C.rows(), k), svd.values.head(k)};
+  kept.vectors << left.Q_times(svd.left.leftCols(k)), right.Q_times(svd.right.leftCols(k));
   return kept;
 }
 
@@ -80,7 +78,7 @@ template <typename Scalar>
 Scalar spectral_norm(const Sides& sides, const Small<Scalar>& C, const Small<Scalar>& S) {
   if (C.cols() == 0) return 0;
   if (sides.two()) return best_bilinear(sides, C, S, 1).values[0];
-  return eigen_of(ThinQr<Scalar>(C), S).eigenvalues().cwiseAbs().maxCoeff();
+  return eigen_of(ThinQr<Scalar>(C), S).values.cwiseAbs().maxCoeff();
 }
 
 template <typename Scalar>

@@ -1,8 +1,6 @@
 #include "moment/coordinates.h"
 
-#include <Eigen/Eigenvalues>
-#include <Eigen/QR>
-#include <Eigen/SVD>
+#include "base/decompositions.h"
 
 namespace dyad {
 namespace {
@@ -42,24 +40,21 @@ typename Coordinates<Scalar>::Standard Coordinates<Scalar>::standard(const Model
   Small<Scalar> P_right;
   Standard result{model, {}, {}};
   if (sides.two()) {
-    const Eigen::JacobiSVD<Small<Scalar>> svd(core, Eigen::ComputeFullU | Eigen::ComputeFullV);
-    P_left = svd.matrixU();
-    P_right = svd.matrixV();
-    as_vector(result.model.spectrum) = svd.singularValues();
+    const SingularValues<Scalar> svd = singular_values(core);
+    P_left = svd.left;
+    P_right = svd.right;
+    as_vector(result.model.spectrum) = svd.values;
   } else {
-    const Eigen::SelfAdjointEigenSolver<Small<Scalar>> eigen((core + core.transpose()) / 2);
-    P_left = P_right = eigen.eigenvectors();
-    as_vector(result.model.spectrum) = eigen.eigenvalues();
+    const SymmetricEigen<Scalar> eigen = symmetric_eigen(core);
+    P_left = P_right = eigen.vectors;
+    as_vector(result.model.spectrum) = eigen.values;
   }
   auto factors = as_tall(result.model.factors, model.dim(), model.rank());
   sides.left(factors) = sides.left(Q) * P_left;
   if (sides.two()) sides.right(factors) = sides.right(Q) * P_right;
   // Directions in which no feature has varied yet have no inverse, and the pseudo-inverse leaves them out.
-  const auto inverse = [](const Small<Scalar>& R) -> Small<Scalar> {
-    return R.completeOrthogonalDecomposition().pseudoInverse();
-  };
-  result.left_rotation = inverse(R_left) * P_left;
-  result.right_rotation = sides.two() ? Small<Scalar>(inverse(R_right) * P_right) : result.left_rotation;
+  result.left_rotation = pseudo_inverse(R_left) * P_left;
+  result.right_rotation = sides.two() ? Small<Scalar>(pseudo_inverse(R_right) * P_right) : result.left_rotation;
 
   const Vector<Scalar> slope_at_mean = interaction_slope(model, mean_);
   const Scalar at_mean = value(slope_at_mean, mean_);

@@ -4,8 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include <Eigen/Eigenvalues>
-
+#include "base/decompositions.h"
 #include "rows/products.h"
 
 namespace dyad {
@@ -25,9 +24,9 @@ void keep_from_zero(Vector<Scalar>& extents) {
 /// Axes of a symmetric matrix and its extents along them.
 template <typename Scalar>
 void decompose(const Small<Scalar>& matrix, Small<Scalar>& axes, Vector<Scalar>& extents) {
-  const Eigen::SelfAdjointEigenSolver<Small<Scalar>> eigen(matrix);
-  axes = eigen.eigenvectors();
-  extents = eigen.eigenvalues();
+  const SymmetricEigen<Scalar> eigen = symmetric_eigen(matrix);
+  axes = eigen.vectors;
+  extents = eigen.values;
   keep_from_zero(extents);
 }
 

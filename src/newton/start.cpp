@@ -4,9 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include <Eigen/Eigenvalues>
-#include <Eigen/SVD>
-
+#include "base/decompositions.h"
 #include "base/random.h"
 #include "model/sides.h"
 #include "rows/products.h"
@@ -132,23 +130,23 @@ MomentStart<Scalar> moment_start(const Rows<Scalar>& rows, const NewtonOptions& 
   start.directions.resize(rows.dim(), columns);
   if (sides.two()) {
     const Small<Scalar> core = sides.left(Z).transpose() * sides.left(HZ);
-    const Eigen::JacobiSVD<Small<Scalar>> svd(core, Eigen::ComputeFullU | Eigen::ComputeFullV);
-    start.directions << sides.left(Z) * svd.matrixU(), sides.right(Z) * svd.matrixV();
-    start.strengths = svd.singularValues();
+    const SingularValues<Scalar> svd = singular_values(core);
+    start.directions << sides.left(Z) * svd.left, sides.right(Z) * svd.right;
+    start.strengths = svd.values;
     return start;
   }
   const Small<Scalar> core = Z.transpose() * HZ;
-  const Eigen::SelfAdjointEigenSolver<Small<Scalar>> eigen((core + core.transpose()) / 2);
+  const SymmetricEigen<Scalar> eigen = symmetric_eigen(core);
   std::vector<Index> order(static_cast<std::size_t>(columns));
   std::iota(order.begin(), order.end(), Index(0));
-  const auto& values = eigen.eigenvalues();
+  const Vector<Scalar>& values = eigen.values;
   std::stable_sort(order.begin(), order.end(),
                    [&](Index i, Index j) { return std::abs(values[i]) > std::abs(values[j]); });
   start.strengths.resize(columns);
   for (Index c = 0; c < columns; ++c) {
     const Index i = order[static_cast<std::size_t>(c)];
     start.strengths[c] = values[i];
-    start.directions.col(c) = Z * eigen.eigenvectors().col(i);
+    start.directions.col(c) = Z * eigen.vectors.col(i);
   }
   return start;
 }

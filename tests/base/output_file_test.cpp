@@ -35,6 +35,18 @@ TEST_F(OutputFileIn, AppearsWhenItIsComplete) {
   EXPECT_EQ(files(), 1);
 }
 
+/// Not even under another name, so that a killed process leaves nothing behind.
+TEST_F(OutputFileIn, HasNoNameUntilThen) {
+  OutputFile file(path);
+  file.write("half");
+  if (files() > 0) GTEST_SKIP() << "this file system has no files without a name";
+  OutputFile other(path);
+  other.write("whole");
+  other.commit();
+  EXPECT_EQ(files(), 1);
+  EXPECT_EQ(content(), "whole");
+}
+
 TEST_F(OutputFileIn, LeavesWhatWasThereUntilThen) {
   std::ofstream(path) << "old";
   {

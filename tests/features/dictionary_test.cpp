@@ -32,6 +32,26 @@ TEST(Dictionary, RemembersWhatAMapDoes) {
   }
 }
 
+/// Texts that differ in one place only, short and long, are spread as if drawn at random.
+TEST(SecretHash, SpreadsTextsOfOneShape) {
+  for (const std::string shape :
+       {"user0000", "a name that is longer than eight bytes 0000", "0000 in front of it all"}) {
+    constexpr std::size_t buckets = 1024;
+    std::vector<int> counts(buckets);
+    const std::size_t at = shape.find("0000");
+    for (int i = 0; i < 10000; ++i) {
+      std::string text = shape;
+      const std::string digits = std::to_string(10000 + i).substr(1);
+      text.replace(at, digits.size(), digits);
+      ++counts[SecretHash::of(text) % buckets];
+    }
+    double squares = 0;
+    const double mean = 10000.0 / buckets;
+    for (const int count : counts) squares += (count - mean) * (count - mean) / mean;
+    EXPECT_NEAR(squares, buckets, 10 * std::sqrt(2.0 * buckets)) << shape;
+  }
+}
+
 TEST(Dictionary, KnowsTheEmptyTextAndBytesOfAnyKind) {
   Dictionary dictionary;
   EXPECT_EQ(dictionary.find(""), Dictionary::absent);

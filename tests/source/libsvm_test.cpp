@@ -57,6 +57,7 @@ TEST(Libsvm, SaysWhereAndWhatWasExpected) {
       {"1 99999999999999999999:1\n", 1, 3, "below 2^31"},
       {"1 1:nan\n", 1, 5, "finite"},
       {"1 1:1e999\n", 1, 5, "finite"},
+      {"1 1:1 2:-1e71\n", 1, 9, "up to 1e70"},
       {"inf 1:1\n", 1, 1, "finite"},
       {"1 1:2x\n", 1, 6, "blank"},
       {"1,1:2\n", 1, 2, "blank"},

@@ -74,6 +74,11 @@ TEST_F(Npy, SaysWhatWasExpected) {
   says(npy_header(3, 2) + bytes_of(numbers).substr(1), "cut off");
   says(npy_header(3, 2).substr(0, 30), "cut off");
   says(npy_header(3, 2) + bytes_of<double>({1, 2, 3, NAN, 5, 6}), "row 2, column 2: expected a finite number");
+  {
+    NpyReader reader(write("large.npy", npy_header(1, 2) + bytes_of<double>({1e70, -1e71})), 1e70);
+    std::vector<double> values(2);
+    EXPECT_THROW(reader.next(values), DataError);
+  }
   says(header("{'descr': '>f8', 'fortran_order': False, 'shape': (2,), }"), "little-endian");
   says(header("{'descr': '<U5', 'fortran_order': False, 'shape': (2,), }"), "little-endian numbers");
   says(header("{'descr': '<f2', 'fortran_order': False, 'shape': (2,), }"), "4 or 8");

@@ -169,7 +169,7 @@ void run(const std::string& dyad, const std::string& folder, std::int64_t rows, 
   require(summary.at("rows") == rows, "all rows are learned");
   require(memory < 1.05, "memory is flat");
   require(std::abs(constant / exact - 1) < 1e-13, "sums do not lose digits");
-  if (rows >= 10'000'000) require(rmse < 1.001 * noise, "the loss comes down to the noise");
+  if (rows >= 10'000'000) require(rmse < 1.005 * noise, "the loss comes down to the noise");
 }
 
 }  // namespace

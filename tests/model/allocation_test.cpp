@@ -1,0 +1,105 @@
+// A program of its own, because it counts what is allocated.
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <new>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <dyad/data_error.h>
+
+#include "base/random.h"
+#include "model/model_file.h"
+
+namespace {
+
+std::atomic<std::size_t> allocated = 0;
+std::atomic<std::size_t> most_allocated = 0;
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  void* block = std::malloc(size);
+  if (block == nullptr) throw std::bad_alloc();
+  const std::size_t now = allocated += malloc_usable_size(block);
+  std::size_t most = most_allocated;
+  while (now > most && !most_allocated.compare_exchange_weak(most, now)) {
+  }
+  return block;
+}
+
+void operator delete(void* block) noexcept {
+  if (block != nullptr) allocated -= malloc_usable_size(block);
+  std::free(block);
+}
+void operator delete(void* block, std::size_t) noexcept { operator delete(block); }
+
+namespace dyad {
+namespace {
+
+/// The most that reading needs at a time, whether it ends well or not.
+std::size_t bytes_to_read(const std::string& bytes) {
+  const std::size_t before = allocated;
+  most_allocated = before;
+  try {
+    (void)ModelFile::from_bytes(bytes, "model");
+  } catch (const DataError&) {
+  }
+  return most_allocated - before;
+}
+
+class Allocation : public testing::TestWithParam<std::string> {
+ protected:
+  const std::string bytes = [this] {
+    std::ifstream file(std::string(DYAD_MODEL_INPUTS) + "/" + GetParam(), std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  }();
+  const std::size_t allowed = 12 * bytes.size() + 100'000;
+};
+
+TEST_P(Allocation, IsAMultipleOfTheFile) {
+  ASSERT_GT(bytes.size(), 100U);
+  EXPECT_LT(bytes_to_read(bytes), allowed);
+}
+
+/// Numbers in the header that promise more than there is.
+TEST_P(Allocation, DoesNotBelieveLargeNumbers) {
+  const std::size_t end = bytes.find("}}") == std::string::npos ? bytes.size() : bytes.rfind("}}");
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  for (std::size_t i = 8; i < std::min<std::size_t>(end, 4000); ++i) {
+    if (!is_digit(bytes[i]) || is_digit(bytes[i - 1])) continue;
+    std::string changed = bytes;
+    std::size_t stop = i;
+    while (is_digit(changed[stop])) ++stop;
+    changed.replace(i, stop - i, "999999999999999999");
+    std::uint64_t length = 0;
+    std::memcpy(&length, changed.data(), sizeof length);
+    length += changed.size() - bytes.size();
+    std::memcpy(changed.data(), &length, sizeof length);
+    EXPECT_LT(bytes_to_read(changed), allowed) << "at " << i;
+  }
+}
+
+TEST_P(Allocation, DoesNotBelieveDamagedBytes) {
+  Random random(1, 0);
+  for (int trial = 0; trial < 300; ++trial) {
+    std::string changed = bytes;
+    for (int i = 0; i < 4; ++i)
+      changed[static_cast<std::size_t>(random.uniform() *
+                                       static_cast<double>(std::min<std::size_t>(changed.size(), 5000)))] =
+          static_cast<char>(random.uniform() * 256);
+    EXPECT_LT(bytes_to_read(changed), allowed);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Allocation,
+                         testing::Values("ratings", "classes", "moment", "bilinear", "hashed", "phase"),
+                         [](const auto& model) { return model.param; });
+
+}  // namespace
+}  // namespace dyad
