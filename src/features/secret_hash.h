@@ -10,7 +10,10 @@ namespace dyad {
 /// A hash with two numbers in it that are drawn anew in every process: whoever makes names cannot make them collide.
 class SecretHash {
  public:
-  [[nodiscard]] static std::uint64_t of(std::uint64_t word) { return folded(word ^ secret().first, secret().second); }
+  [[nodiscard]] static std::uint64_t of(std::uint64_t word) {
+    const Secret& own = secret();
+    return folded(folded(word ^ own.first, own.second) ^ own.second, own.first);
+  }
 
   [[nodiscard]] static std::uint64_t of(std::string_view text) {
     constexpr std::size_t width = sizeof(std::uint64_t);
@@ -29,7 +32,7 @@ class SecretHash {
     static const Secret drawn = [] {
       std::random_device device;
       const auto draw = [&] { return std::uint64_t{device()} << 32 | device(); };
-      return Secret{draw(), draw() | 1};
+      return Secret{draw() | 1, draw() | 1};
     }();
     return drawn;
   }

@@ -1,7 +1,9 @@
 // A program of its own, because it counts what is allocated.
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -23,7 +25,8 @@ std::atomic<std::size_t> most_allocated = 0;
 
 }  // namespace
 
-void* operator new(std::size_t size) {
+// Not inlined: what malloc gave would seem to go back by the wrong door.
+[[gnu::noinline]] void* operator new(std::size_t size) {
   void* block = std::malloc(size);
   if (block == nullptr) throw std::bad_alloc();
   const std::size_t now = allocated += malloc_usable_size(block);
@@ -33,7 +36,7 @@ void* operator new(std::size_t size) {
   return block;
 }
 
-void operator delete(void* block) noexcept {
+[[gnu::noinline]] void operator delete(void* block) noexcept {
   if (block != nullptr) allocated -= malloc_usable_size(block);
   std::free(block);
 }

@@ -1,7 +1,7 @@
 // Sends ratings through a pipe for as long as it takes: dyad_long_run DYAD FOLDER ROWS [OPTIONS of train...]
 // Prints the speed and the memory of the learner as the rows go by. Memory must stay flat, the loss must come down to
 // the noise, and the sums must agree with sums of the same rows in higher precision.
-#include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -71,19 +71,23 @@ class Ratings {
     for (std::size_t c = 1; c <= tastes; ++c) y += user_[user * (tastes + 1) + c] * movie_[movie * (tastes + 1) + c];
     y = unit * std::round((3 + y + noise_[(draw >> 40) % noise_.size()]) / unit);
     moments.add(y);
-    char buffer[64];
-    char* end = std::to_chars(buffer, buffer + sizeof buffer, y, std::chars_format::fixed, 3).ptr;
-    *end++ = ' ';
-    end = std::to_chars(end, buffer + sizeof buffer, user).ptr;
-    for (const char c : {':', '1', ' '}) *end++ = c;
-    end = std::to_chars(end, buffer + sizeof buffer, users + movie).ptr;
-    for (const char c : {':', '1', '\n'}) *end++ = c;
-    text.append(buffer, end);
+    append_number(text, y, std::chars_format::fixed, 3);
+    text += ' ';
+    append_number(text, user);
+    text += ":1 ";
+    append_number(text, users + movie);
+    text += ":1\n";
   }
 
   WideMoments moments;
 
  private:
+  template <typename... How>
+  static void append_number(std::string& text, How... how) {
+    std::array<char, 32> digits{};
+    text.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), how...).ptr);
+  }
+
   std::mt19937_64 random_{1};
   std::vector<double> user_ = std::vector<double>(users * (tastes + 1));
   std::vector<double> movie_ = std::vector<double>(movies * (tastes + 1));
