@@ -58,7 +58,7 @@ std::size_t bytes_to_read(const std::string& bytes) {
 
 class Allocation : public testing::TestWithParam<std::string> {
  protected:
-  const std::string bytes = [this] {
+  const std::string bytes = [] {
     std::ifstream file(std::string(DYAD_MODEL_INPUTS) + "/" + GetParam(), std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(file), {});
   }();
