@@ -219,7 +219,7 @@ TEST(RecoverCommand, CtrlCExits130AndPrintsItsJson) {
   }
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef DYAD_SANITIZED
 TEST(RecoverCommand, MemoryIsFlatInTheRows) {
   const auto peak = [](const std::string& rows) {
     const Result result = run_dyad("recover gfm --dim 20000 --rank 4 --batch 400 --json --quiet --rows " + rows);

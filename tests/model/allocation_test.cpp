@@ -95,7 +95,7 @@ TEST_P(Allocation, DoesNotBelieveDamagedBytes) {
     for (int i = 0; i < 4; ++i)
       changed[static_cast<std::size_t>(random.uniform() *
                                        static_cast<double>(std::min<std::size_t>(changed.size(), 5000)))] =
-          static_cast<char>(random.uniform() * 256);
+          static_cast<char>(static_cast<int>(random.uniform() * 256));
     EXPECT_LT(bytes_to_read(changed), allowed);
   }
 }

@@ -148,7 +148,7 @@ TEST(ModelFile, NoChangedByteCrashesTheReader) {
     std::string changed = bytes;
     for (int i = 0; i < 1 + trial % 3; ++i)
       changed[static_cast<std::size_t>(random.uniform() * static_cast<double>(bytes.size()))] =
-          static_cast<char>(random.uniform() * 256);
+          static_cast<char>(static_cast<int>(random.uniform() * 256));
     try {
       const ModelFile file = ModelFile::from_bytes(changed, "m.dyad");
       EXPECT_EQ(file.model.dim(), file.features.dim());
