@@ -1,6 +1,6 @@
 // Lets every solver learn every hostile stream: dyad_hostile DYAD FOLDER [SHARE [NAME]]
 // Each gets a finite model and finite predictions, or is refused with a reason, in bounded memory and time. SHARE of
-// the rows, for slow builds; NAME: only the streams whose name contains it.
+// the rows, for slow builds, to which it gives more time; NAME: only the streams whose name contains it.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -114,7 +114,7 @@ class Battery {
     arguments.insert(arguments.begin(), dyad_);
     const Ending ending = Process(arguments, {.errors = folder_ + "/errors", .output = folder_ + "/out"}).wait();
     require(ending.signal == 0, "no signal ends it");
-    require(ending.seconds * std::min(1.0, share_ * 10) <= most_seconds, "time is bounded");
+    require(ending.seconds * share_ <= most_seconds, "time is bounded");
     require(share_ < 1 || ending.peak_bytes <= most_bytes, "memory is bounded");
     seconds_ = std::max(seconds_, ending.seconds);
     bytes_ = std::max(bytes_, ending.peak_bytes);
