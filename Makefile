@@ -28,7 +28,7 @@ check: test
 	@ctest --preset asan-ubsan -j 2
 	@scripts/fuzz 120
 	@cmake --preset tsan --log-level=WARNING >/dev/null
-	@cmake --build --preset tsan --target dyad_cli_tests dyad_hostile -- --quiet
+	@cmake --build --preset tsan --target dyad_cli_tests -- --quiet
 	@ctest --preset tsan -j 2 -L threads
 	@$(call trial,faults) $(abspath build/release/tests/libfailing_calls.so) $(abspath build/trials) 300
 
