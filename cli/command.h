@@ -105,6 +105,8 @@ void print_result(const std::string& text);
 /// True once the user has pressed Ctrl-C or the process was asked to end.
 bool interrupted_by_user();
 void watch_for_interrupts();
+/// For verbs whose work lasts: a reader of messages that went away stops nothing.
+void work_on_without_readers();
 
 void add_recover(CLI::App& app, Action& action);
 void add_simulate(CLI::App& app, Action& action);

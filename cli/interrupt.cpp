@@ -15,9 +15,9 @@ void watch_for_interrupts() {
   const auto remember = [](int) { signalled = 1; };
   std::signal(SIGINT, remember);
   std::signal(SIGTERM, remember);
-  // Both come back as errors of the write: a lost reader of messages stops nothing, and a full quota is told.
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead, and that is told
 }
+
+void work_on_without_readers() { std::signal(SIGPIPE, SIG_IGN); }
 
 }  // namespace dyad::cli

@@ -228,6 +228,7 @@ nlohmann::ordered_json Recover::json(const RecoverySummary& summary) const {
 }
 
 int Recover::run() {
+  work_on_without_readers();
   planted.complete(options.problem);
   options.validate();
   RecoveryHooks hooks;

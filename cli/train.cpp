@@ -205,6 +205,7 @@ nlohmann::ordered_json Train::json(const TrainSummary& summary) const {
 }
 
 int Train::run() {
+  work_on_without_readers();
   TrainHooks hooks;
   hooks.interrupted = interrupted_by_user;
   if (!output.quiet) {

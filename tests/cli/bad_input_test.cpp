@@ -155,5 +155,15 @@ TEST_F(BadInput, APredictionThatFailsLeavesTheOldFile) {
   EXPECT_EQ(names, (std::set<std::string>{"broken.csv", "m.dyad", "old.dyad", "p.txt", "rows.csv"}));
 }
 
+/// `dyad predict ... | head` ends like any other command of a pipe, without a word.
+TEST_F(BadInput, AReaderThatHasSeenEnoughIsNoError) {
+  const std::string rows = write("rows.csv", houses(20000, 1));
+  ASSERT_EQ(run_dyad("train --quiet --passes 1 " + rows + " --target price -m " + path("m.dyad")).exit_code, 0);
+  const std::string errors = path("errors");
+  const Result result = run_dyad("predict -m " + path("m.dyad") + " " + rows + " 2>" + errors + " | head -n 1");
+  EXPECT_EQ(result.out.find('\n'), result.out.size() - 1);
+  EXPECT_EQ(content(errors), "");
+}
+
 }  // namespace
 }  // namespace dyad::test
