@@ -56,8 +56,7 @@ std::string help_command(const CLI::App& verb) {
 
 /// What stands where the verb should be.
 void check_verb(const CLI::App& app, const std::string& first) {
-  std::vector<std::string> names;
-  for (const CLI::App* verb : verbs_of(app)) names.push_back(verb->get_name());
+  const std::vector<std::string> names = verb_names(app);
   if (first.empty()) wrong(app, fmt::format("a verb is required: {}", fmt::join(names, ", ")));
   if (first.starts_with("-") || std::find(names.begin(), names.end(), first) != names.end()) return;
   const std::string suggestion = did_you_mean(first, names);

@@ -14,12 +14,6 @@ std::string joined(const std::vector<std::string>& words, const char* between = 
   return fmt::format("{}", fmt::join(words, between));
 }
 
-std::vector<std::string> verb_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* verb : verbs_of(app)) names.push_back(verb->get_name());
-  return names;
-}
-
 std::vector<std::string> all_spellings(const CLI::App& verb) {
   std::vector<std::string> all;
   for (const CLI::Option* option : options_of(verb))

@@ -6,6 +6,12 @@ std::vector<const CLI::App*> verbs_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
+std::vector<std::string> verb_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* verb : verbs_of(app)) names.push_back(verb->get_name());
+  return names;
+}
+
 std::vector<const CLI::Option*> options_of(const CLI::App& verb) {
   return verb.get_options([](const CLI::Option* option) { return option->nonpositional(); });
 }

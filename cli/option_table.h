@@ -9,6 +9,7 @@ namespace dyad::cli {
 
 /// What help, the manual, completions and settings have to know about verbs and options.
 std::vector<const CLI::App*> verbs_of(const CLI::App& app);
+std::vector<std::string> verb_names(const CLI::App& app);
 std::vector<const CLI::Option*> options_of(const CLI::App& verb);
 std::vector<const CLI::Option*> positionals_of(const CLI::App& verb);
 

@@ -29,9 +29,7 @@ void read_all(const std::string& text, char separator) {
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace dyad::fuzz;
-  for (const char separator : {',', '\t'}) try {
-      read_all(text_of(data, size), separator);
-    } catch (const dyad::DataError&) {
-    }
+  for (const char separator : {',', '\t'})
+    may_refuse<dyad::DataError>([&] { read_all(text_of(data, size), separator); });
   return 0;
 }

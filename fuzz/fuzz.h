@@ -25,6 +25,15 @@ inline void require(bool holds, const char* promise) {
   if (!holds) broken(promise);
 }
 
+/// Runs what may be refused in just this way.
+template <typename Refusal, typename Action>
+void may_refuse(Action&& action) {
+  try {
+    std::forward<Action>(action)();
+  } catch (const Refusal&) {
+  }
+}
+
 inline std::string text_of(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }

@@ -25,12 +25,8 @@ bool reads(const std::string& bytes) {
 }
 
 template <typename Action>
-void may_refuse(Action&& action) {
-  try {
-    std::forward<Action>(action)();
-  } catch (const DataError&) {
-  } catch (const std::invalid_argument&) {
-  }
+void may_refuse_use(Action&& action) {
+  may_refuse<DataError>([&] { may_refuse<std::invalid_argument>(action); });
 }
 
 /// A stranger's model, used for everything that a model is for.
@@ -39,7 +35,7 @@ void use(const std::string& bytes) {
   const std::string path = folder.write("model", bytes);
   const MemoryFile libsvm("1 0:1 1:0.5\n0 1:2 7:1\n");
   const MemoryFile csv("y,a,b\n1,x,0.5\n2,y,7\n");
-  may_refuse([&] { (void)inspect(path, 5); });
+  may_refuse_use([&] { (void)inspect(path, 5); });
   for (const Format format : {Format::libsvm, Format::csv}) {
     PredictOptions predicting;
     predicting.data.paths = {(format == Format::csv ? csv : libsvm).path()};
@@ -48,12 +44,12 @@ void use(const std::string& bytes) {
     predicting.output_path = folder.file("predictions");
     predicting.threads = 1;
     for (const bool deviations : {false, true})
-      may_refuse([&] {
+      may_refuse_use([&] {
         predicting.deviations = deviations;
         const PredictSummary summary = predict(predicting);
         require_finite_predictions(folder.content("predictions"), summary.rows, deviations);
       });
-    may_refuse([&] {
+    may_refuse_use([&] {
       TrainOptions training;
       training.data = predicting.data;
       training.model_path = path;

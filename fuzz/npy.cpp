@@ -31,9 +31,6 @@ void read_all(const std::string& bytes) {
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace dyad::fuzz;
-  try {
-    read_all(text_of(data, size));
-  } catch (const dyad::DataError&) {
-  }
+  may_refuse<dyad::DataError>([&] { read_all(text_of(data, size)); });
   return 0;
 }

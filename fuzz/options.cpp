@@ -30,9 +30,6 @@ void parse(const std::string& input) {
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace dyad::fuzz;
-  try {
-    parse(text_of(data, size));
-  } catch (const std::invalid_argument&) {
-  }
+  may_refuse<std::invalid_argument>([&] { parse(text_of(data, size)); });
   return 0;
 }

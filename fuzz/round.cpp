@@ -77,10 +77,6 @@ void run(std::string_view input) {
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace dyad::fuzz;
-  try {
-    run(text_of(data, size));
-  } catch (const dyad::DataError&) {
-  } catch (const std::invalid_argument&) {
-  }
+  may_refuse<dyad::DataError>([&] { may_refuse<std::invalid_argument>([&] { run(text_of(data, size)); }); });
   return 0;
 }

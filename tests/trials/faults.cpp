@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <random>
 #include <sstream>
@@ -30,11 +29,6 @@ namespace {
 
 constexpr int all_rows = 12000;
 constexpr int stretch = 1000;
-
-std::string content(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void write_file(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
@@ -100,7 +94,7 @@ class Harness {
 
   void run(int trials) {
     const std::vector<std::pair<const char*, void (Harness::*)()>> faults{
-        {"SIGKILL", &Harness::kill_at_once},     {"SIGKILL ", &Harness::kill_at_once},
+        {"SIGKILL", &Harness::kill_at_once},     {"SIGKILL", &Harness::kill_at_once},
         {"SIGTERM", &Harness::ask_to_end},       {"Ctrl-C", &Harness::interrupt},
         {"broken pipe", &Harness::lose_reader},  {"writer dies", &Harness::lose_writer},
         {"full disk", &Harness::fill_disk},      {"size limit", &Harness::limit_file_size},
@@ -131,12 +125,29 @@ class Harness {
   double share() { return std::uniform_real_distribution<>()(random_); }
   int whole(int low, int high) { return std::uniform_int_distribution<>(low, high)(random_); }
 
-  [[nodiscard]] std::vector<std::string> training(const Way& way, std::vector<std::string> more = {}) const {
-    std::vector<std::string> command{dyad_, "train", "-", "--format", way.csv ? "csv" : "libsvm", "-m", model_};
-    command.insert(command.end(), {"--checkpoint-every", std::to_string(stretch), "--threads", "2"});
+  [[nodiscard]] std::vector<std::string> resuming(const Way& way) const {
+    std::vector<std::string> command = learning(way);
+    command.emplace_back("--resume");
+    return command;
+  }
+  [[nodiscard]] std::vector<std::string> training(const Way& way, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> command = learning(way);
     command.insert(command.end(), way.options.begin(), way.options.end());
     command.insert(command.end(), more.begin(), more.end());
     return command;
+  }
+  [[nodiscard]] std::vector<std::string> learning(const Way& way) const {
+    return {dyad_,
+            "train",
+            "-",
+            "--format",
+            way.csv ? "csv" : "libsvm",
+            "-m",
+            model_,
+            "--checkpoint-every",
+            std::to_string(stretch),
+            "--threads",
+            "2"};
   }
 
   Process::Setup setup(const std::string& rows) const { return {.input = rows, .errors = folder_ + "/errors"}; }
@@ -172,9 +183,7 @@ class Harness {
         return;
       }
       write_file(rest, made_rows(way_->csv, rows, all_rows));
-      std::vector<std::string> command{dyad_, "train", "-", "--format", way_->csv ? "csv" : "libsvm", "-m", model_};
-      command.insert(command.end(), {"--checkpoint-every", std::to_string(stretch), "--threads", "2", "--resume"});
-      require(Process(command, setup(rest)).wait().exit_code == 0, "training can be resumed after a fault");
+      require(Process(resuming(*way_), setup(rest)).wait().exit_code == 0, "training can be resumed after a fault");
     }
     require(content(model_) == way_->final, "going on gives what a run without a fault gives");
   }

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <sstream>
 #include <stdexcept>
@@ -32,11 +31,6 @@ const std::map<std::string, std::vector<std::string>> ways{
 
 constexpr double most_seconds = 60;
 constexpr double most_bytes = 3.5e9;  // a million features and their variances in nine filters, and a copy to save them
-
-std::string content(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 class Battery {
  public:

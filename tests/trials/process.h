@@ -40,4 +40,7 @@ class Process {
 
 void sleep_for(double seconds);
 
+/// All bytes of a file; none where there is no file.
+std::string content(const std::string& path);
+
 }  // namespace dyad::trials
