@@ -38,7 +38,7 @@ check-long: test
 	@$(call trial,long_run) build/trials 100000000
 	@$(call trial,long_run) build/trials 100000000 --precision single
 	@$(call trial,hostile) build/trials
-	@scripts/fuzz 3600
+	@AT_ONCE=8 scripts/fuzz 3600
 
 trial = build/release/dyad_$(1) $(abspath $(DYAD))
 
