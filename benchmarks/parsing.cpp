@@ -9,7 +9,7 @@
 #include <benchmark/benchmark.h>
 
 #include "base/random.h"
-#include "fit/row_stream.h"
+#include "feed/row_stream.h"
 
 namespace dyad {
 namespace {

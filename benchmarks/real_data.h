@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "fit/row_reader.h"
+#include "feed/row_reader.h"
 
 namespace dyad {
 

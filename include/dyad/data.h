@@ -8,11 +8,17 @@
 
 namespace dyad {
 
-/// Files of rows, read one after the other as one stream, in constant memory.
+struct MemoryRows;
+
+/// Files of rows, read one after the other as one stream, in constant memory; or rows in memory.
 struct DataOptions {
   std::vector<std::string> paths{};         ///< "-": standard input; gzip and zstd are unpacked
   std::optional<Format> format{};           ///< unless given, from the names: .svm .libsvm .csv .tsv .npy [.gz .zst]
   std::vector<std::string> target_paths{};  ///< npy: one array of targets for each of the files
+  const MemoryRows* memory = nullptr;       ///< instead of files
+
+  /// For messages.
+  [[nodiscard]] std::string name() const { return memory != nullptr ? "the rows" : paths.front(); }
 
   /// The one format of all files. Throws std::invalid_argument where it cannot be told.
   [[nodiscard]] Format format_of_all() const;

@@ -14,12 +14,14 @@
 
 namespace dyad {
 
-/// Learns a model from files or a pipe. Rows of files are read again and again as long as that helps. With `resume`,
+/// Learns a model from files, a pipe or memory. Rows of files are read again and again as long as that helps; of few
+/// rows in memory each counts exactly as often as its weight says, wherever it stands. With `resume`,
 /// what is not given comes from the model, and what is given must agree with it.
 struct TrainOptions {
   DataOptions data;
   ColumnOptions columns;
-  std::string model_path;
+  std::string model_path;        ///< rows in memory: may be empty, and the model is in the summary alone
+  std::string model_bytes;       ///< resume without a path: the model to go on from
   std::optional<Solver> solver;  ///< automatic unless given: kalman, then newton or variational where rows are kept
   std::optional<Kind> kind;      ///< gfm unless given
   std::optional<Index> rank;     ///< 8 unless given; phase: 1
@@ -112,8 +114,9 @@ struct TrainSummary {
   bool has_learned_all = false;       ///< once: an interruption came later, if at all
   Index passes = 1;                   ///< the first one, and the levels behind it
   std::optional<Improvement> improvement;
-  std::string story;  ///< one line: where the model comes from
-  double noise = 0;   ///< standard deviation of what the model cannot explain; 0: not known
+  std::string story;        ///< one line: where the model comes from
+  std::string model_bytes;  ///< where it has no path: what its file would hold
+  double noise = 0;         ///< standard deviation of what the model cannot explain; 0: not known
   std::vector<std::string> warnings;
 };
 

@@ -114,7 +114,4 @@ class FeatureMap {
   std::array<std::vector<std::pair<std::size_t, const std::string*>>, 2> category_names_;
 };
 
-/// The same on every machine and in every version: models depend on it.
-std::uint64_t stable_hash(std::string_view text, std::uint64_t seed);
-
 }  // namespace dyad

@@ -6,17 +6,33 @@
 namespace dyad {
 namespace {
 
-double quantile(std::vector<double>& values, double share) {
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
+struct Counted {
+  double value;
+  double weight;
+};
+
+double weight_of(const std::vector<Counted>& values) {
+  double sum = 0;
+  for (const Counted& counted : values) sum += counted.weight;
+  return sum;
+}
+
+/// The same as if each value were there as often as its weight says.
+double quantile(std::vector<Counted>& values, double share) {
+  std::sort(values.begin(), values.end(), [](const Counted& a, const Counted& b) { return a.value < b.value; });
+  double left = std::floor(share * (weight_of(values) - 1));
+  for (const Counted& counted : values) {
+    left -= counted.weight;
+    if (left < 0) return counted.value;
+  }
+  return values.back().value;
 }
 
 /// The typical distance from the median, of the values that differ from it: a column that is mostly 0 has one, too.
-double typical_distance(const std::vector<double>& values, double median) {
-  std::vector<double> distances;
-  for (const double value : values)
-    if (value != median) distances.push_back(std::abs(value - median));
+double typical_distance(const std::vector<Counted>& values, double median) {
+  std::vector<Counted> distances;
+  for (const Counted& counted : values)
+    if (counted.value != median) distances.push_back({std::abs(counted.value - median), counted.weight});
   return distances.empty() ? 0 : quantile(distances, 0.5);
 }
 
@@ -29,25 +45,28 @@ bool Scaling::is_valid() const {
          low <= high;
 }
 
-Scaling robust_scaling(std::vector<double> values) {
+Scaling robust_scaling(const std::vector<double>& numbers, std::span<const double> weights) {
   constexpr double wild = 30;
   constexpr double usual_reach = 6;
   constexpr double margin = 1.5;
   constexpr double largest = 1e150;  // the square of what is beyond cannot be trusted
   Scaling scaling;
-  std::erase_if(values, [](double value) { return !(std::abs(value) < largest); });
+  std::vector<Counted> values;
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (std::abs(numbers[i]) < largest) values.push_back({numbers[i], weights.empty() ? 1 : weights[i]});
   if (values.empty()) return scaling;
   const double median = quantile(values, 0.5);
   const double distance = typical_distance(values, median);
-  std::erase_if(values, [&](double value) { return std::abs(value - median) > wild * distance; });
+  std::erase_if(values, [&](const Counted& counted) { return std::abs(counted.value - median) > wild * distance; });
 
+  const double all = weight_of(values);
   double mean = 0;
-  for (const double value : values) mean += (value - median) / static_cast<double>(values.size());
+  for (const Counted& counted : values) mean += (counted.value - median) * counted.weight / all;
   double variance = 0;
   double furthest = 0;
-  for (const double value : values) {
-    const double centred = value - median - mean;
-    variance += centred * centred / static_cast<double>(values.size());
+  for (const Counted& counted : values) {
+    const double centred = counted.value - median - mean;
+    variance += centred * centred * counted.weight / all;
     furthest = std::max(furthest, std::abs(centred));
   }
   scaling.centre = median + mean;
@@ -55,8 +74,8 @@ Scaling robust_scaling(std::vector<double> values) {
   const double rounding = 1e-12 * std::abs(scaling.centre);
   scaling.scale = deviation > rounding && deviation > std::numeric_limits<double>::min() ? deviation : 1;
   // Rows that are few, or all the same, do not tell what is far out.
-  constexpr std::size_t enough = 100;
-  if (values.size() < enough || deviation <= rounding) return scaling;
+  constexpr double enough = 100;
+  if (all < enough || deviation <= rounding) return scaling;
   const double reach = std::max(usual_reach * scaling.scale, margin * furthest);
   scaling.low = scaling.centre - reach;
   scaling.high = scaling.centre + reach;

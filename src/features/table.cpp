@@ -130,7 +130,7 @@ TableEncoder::TableEncoder(FeatureMap& map, const std::vector<std::string>& head
     : map_(map),
       file_(file),
       unknown_(unknown),
-      dense_(map.is_dense()),
+      row_(map),
       target_cell_(targets == Targets::needed ? position(header, map.target.name) : nowhere),
       weight_cell_(targets == Targets::needed && !map.weight.empty() ? position(header, map.weight) : nowhere) {
   const auto require = [&](const std::string& name, const char* what) {
@@ -147,15 +147,10 @@ TableEncoder::TableEncoder(FeatureMap& map, const std::vector<std::string>& head
   }
 }
 
-void TableEncoder::add(const Column& column, Index feature, double value) {
-  const auto own = static_cast<std::int32_t>(feature);
-  entries_.push_back({column.right ? ~own : own, value});
-}
-
-double TableEncoder::number(const Feed& feed, std::string_view text, std::int64_t line, RowBlock<double>& block) {
+void TableEncoder::number(const Feed& feed, std::string_view text, std::int64_t line) {
   const Column& column = map_.columns()[feed.column];
   double value = 0;
-  if (parse_number(text, value) && std::isfinite(value)) return column.scaling.apply(value);
+  if (parse_number(text, value) && std::isfinite(value)) return row_.number(column, value);
   const auto fail = [&](const std::string& expected, const std::string& got) {
     throw DataError(file_, line, static_cast<std::int64_t>(feed.cell) + 1,
                     "expected " + expected + " in the column " + in_quotes(column.name) + ", got " + got);
@@ -165,63 +160,25 @@ double TableEncoder::number(const Feed& feed, std::string_view text, std::int64_
     fail("a number, as in most rows (if it holds categories, name it with --categorical),", in_quotes(text));
   }
   if (map_.is_measurement()) fail("a measurement, which cannot be missing,", in_quotes(text));
-  if (column.marks_missing && !dense_) add(column, column.missing_feature, 1);
-  if (column.marks_missing && dense_) {
-    const Index dim = map_.dim();
-    const Index feature = column.missing_feature + (column.right ? map_.left_dim() : 0);
-    block.values[block.values.size() - static_cast<std::size_t>(dim - feature)] = 1;
-  }
-  return 0;
+  row_.missing_number(column);
 }
 
 void TableEncoder::encode(const std::string_view* cells, std::int64_t line, RowBlock<double>& block) {
-  if (dense_) {
-    const auto dim = static_cast<std::size_t>(map_.dim());
-    const std::size_t first = block.values.size();
-    block.values.resize(first + dim);
-    const Index left_dim = map_.left_dim();
-    for (const Feed& feed : feeds_) {
-      const Column& column = map_.columns()[feed.column];
-      const Index feature = column.number_feature + (column.right ? left_dim : 0);
-      const double value = number(feed, cells[feed.cell], line, block);
-      block.values[first + static_cast<std::size_t>(feature)] = value;
+  for (const Feed& feed : feeds_) {
+    const Column& column = map_.columns()[feed.column];
+    const std::string_view cell = cells[feed.cell];
+    if (column.role == Column::Role::number) {
+      number(feed, cell, line);
+      continue;
     }
-  } else {
-    entries_.clear();
-    for (const Feed& feed : feeds_) {
-      const Column& column = map_.columns()[feed.column];
-      const std::string_view cell = cells[feed.cell];
-      if (column.role == Column::Role::number) {
-        const double value = number(feed, cell, line, block);
-        if (value != 0) add(column, column.number_feature, value);
-        continue;
-      }
-      const std::string_view category = is_missing(cell) ? std::string_view() : cell;
-      const Index feature = map_.category(feed.column, category, unknown_ == Unknown::grows);
-      if (feature == FeatureMap::unknown)
-        ++block.unknown_cells;
-      else
-        add(column, feature, 1);
-    }
-    // Features of x rise, then those of z; two that hash to one feature count together.
-    const auto before = [](const Entry& a, const Entry& b) {
-      const bool a_right = a.feature < 0;
-      const bool b_right = b.feature < 0;
-      if (a_right != b_right) return b_right;
-      return a_right ? a.feature > b.feature : a.feature < b.feature;
-    };
-    if (!std::is_sorted(entries_.begin(), entries_.end(), before)) std::sort(entries_.begin(), entries_.end(), before);
-    const auto begin = static_cast<std::size_t>(block.offsets.back());
-    for (const Entry& entry : entries_) {
-      if (block.columns.size() > begin && block.columns.back() == entry.feature) {
-        block.values.back() += entry.value;
-        continue;
-      }
-      block.columns.push_back(entry.feature);
-      block.values.push_back(entry.value);
-    }
-    block.offsets.push_back(static_cast<Index>(block.values.size()));
+    const std::string_view category = is_missing(cell) ? std::string_view() : cell;
+    const Index feature = map_.category(feed.column, category, unknown_ == Unknown::grows);
+    if (feature == FeatureMap::unknown)
+      ++block.unknown_cells;
+    else
+      row_.category(column, feature);
   }
+  row_.append_to(block);
   if (target_cell_ != nowhere)
     block.targets.push_back(map_.target.encode(cells[target_cell_], place(line, target_cell_)));
   if (weight_cell_ != nowhere) {
@@ -233,15 +190,6 @@ void TableEncoder::encode(const std::string_view* cells, std::int64_t line, RowB
     block.weights.push_back(weight);
   }
   block.lines.push_back(line);
-}
-
-void TableEncoder::finish(const FeatureMap& map, RowBlock<double>& block) {
-  block.dense = map.is_dense();
-  block.dim = map.dim();
-  block.left_dim = map.left_dim();
-  const auto left = static_cast<std::int32_t>(map.left_dim());
-  for (std::int32_t& column : block.columns)
-    if (column < 0) column = left + ~column;
 }
 
 }  // namespace dyad

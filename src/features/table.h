@@ -7,6 +7,7 @@
 #include <dyad/data.h>
 
 #include "features/feature_map.h"
+#include "features/row_builder.h"
 #include "rows/block.h"
 
 namespace dyad {
@@ -40,23 +41,15 @@ class TableEncoder {
     for (const Feed& feed : categories_) map_.prefetch(feed.column, cells[feed.cell]);
   }
 
-  /// Appends one row. The columns of a sparse block wait for finish().
+  /// Appends one row. The columns of a sparse block wait for RowBuilder::finish().
   void encode(const std::string_view* cells, std::int64_t line, RowBlock<double>& block);
-
-  /// Sets dim and left_dim, and puts the features of z behind those of x.
-  static void finish(const FeatureMap& map, RowBlock<double>& block);
 
  private:
   struct Feed {
     std::size_t cell;    ///< in the file
     std::size_t column;  ///< of the map
   };
-  struct Entry {
-    std::int32_t feature;  ///< of x; of z: its complement
-    double value;
-  };
-  void add(const Column& column, Index feature, double value);
-  double number(const Feed& feed, std::string_view text, std::int64_t line, RowBlock<double>& block);
+  void number(const Feed& feed, std::string_view text, std::int64_t line);
   [[nodiscard]] Place place(std::int64_t line, std::size_t cell) const {
     return {file_, line, static_cast<std::int64_t>(cell) + 1};
   }
@@ -64,12 +57,11 @@ class TableEncoder {
   FeatureMap& map_;
   std::string file_;
   Unknown unknown_;
-  bool dense_;
+  RowBuilder row_;
   std::vector<Feed> feeds_;
   std::vector<Feed> categories_;  ///< those of them that have dictionaries
   std::size_t target_cell_;
   std::size_t weight_cell_;
-  std::vector<Entry> entries_;
 };
 
 }  // namespace dyad

@@ -87,7 +87,7 @@ void Target::fix(const std::vector<Sample>& samples, std::optional<Task> given, 
       sorted == std::vector<std::string>{"0", "1"} || sorted == std::vector<std::string>{"-1", "1"};
   task = given.value_or(!numeric || two_usual_numbers ? Task::classification : Task::regression);
   if (task == Task::classification) {
-    if (range_is_given) throw std::invalid_argument("--range is for numbers, but the target is a class");
+    refuse_range();
     if (labels.size() > 2) refuse_third_class(third, labels[2], labels[0], labels[1]);
     if (labels.size() == 2) {
       negative = sorted[0];
@@ -97,8 +97,25 @@ void Target::fix(const std::vector<Sample>& samples, std::optional<Task> given, 
     }
     return;
   }
-  if (centred && !range_is_given) find_range(numbers);
-  scaling = robust_scaling(numbers);
+  fix_numbers(numbers, {}, centred);
+}
+
+void Target::refuse_range() const {
+  if (range_is_given) throw std::invalid_argument("--range is for numbers, but the target is a class");
+}
+
+void Target::fix_labels(const std::string& first, const std::string& second) {
+  refuse_range();
+  task = Task::classification;
+  negative = canonical(first);
+  positive = canonical(second);
+}
+
+void Target::fix_numbers(const std::vector<double>& numbers, std::span<const double> weights, bool centred) {
+  task = Task::regression;
+  const auto weight = [&](std::size_t i) { return weights.empty() ? 1.0 : weights[i]; };
+  if (centred && !range_is_given) find_range(numbers, weights);
+  scaling = robust_scaling(numbers, weights);
   constexpr double usual_reach = 30;
   if (centred && scaling.high < Scaling().high)
     reach = std::max(usual_reach, (scaling.high - scaling.centre) / scaling.scale);
@@ -106,8 +123,12 @@ void Target::fix(const std::vector<Sample>& samples, std::optional<Task> given, 
   scaling.high = Scaling().high;
   if (!centred) {
     double squares = 0;
-    for (const double number : numbers) squares += (number - scaling.centre) * (number - scaling.centre);
-    const double variance = numbers.empty() ? 1 : squares / static_cast<double>(numbers.size());
+    double all = 0;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      squares += weight(i) * (numbers[i] - scaling.centre) * (numbers[i] - scaling.centre);
+      all += weight(i);
+    }
+    const double variance = numbers.empty() ? 1 : squares / all;
     scaling.scale = std::max(std::sqrt(variance), std::abs(scaling.centre));
     if (!(scaling.scale > 0 && std::isfinite(scaling.scale))) scaling.scale = 1;
     scaling.centre = 0;
@@ -115,14 +136,21 @@ void Target::fix(const std::vector<Sample>& samples, std::optional<Task> given, 
 }
 
 /// A rating scale or a capped price: a good share of the targets lies exactly at an end.
-void Target::find_range(const std::vector<double>& numbers) {
+void Target::find_range(const std::vector<double>& numbers, std::span<const double> weights) {
   if (numbers.empty()) return;
   const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
   if (!(*least < *most)) return;
   const auto is_common = [&](double value) {
-    constexpr std::ptrdiff_t fewest = 10;
-    const std::ptrdiff_t count = std::count(numbers.begin(), numbers.end(), value);
-    return count >= fewest && 50 * count >= static_cast<std::ptrdiff_t>(numbers.size());
+    constexpr double fewest = 10;
+    constexpr double share = 0.02;
+    double all = 0;
+    double here = 0;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const double weight = weights.empty() ? 1 : weights[i];
+      all += weight;
+      here += numbers[i] == value ? weight : 0;
+    }
+    return here >= fewest && here >= share * all;
   };
   if (is_common(*least)) low = *least;
   if (is_common(*most)) high = *most;

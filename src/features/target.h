@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,6 +66,12 @@ class Target {
   /// Decides from the first rows: the task unless given, scale and labels. Measurements (`centred` false) keep their 0.
   void fix(const std::vector<Sample>& samples, std::optional<Task> given, bool centred, const Place& place);
 
+  /// The same from rows of numbers, each of which counts as often as its weight says.
+  void fix_numbers(const std::vector<double>& numbers, std::span<const double> weights, bool centred);
+
+  /// The same from two labels, of which the second is the positive one.
+  void fix_labels(const std::string& first, const std::string& second);
+
   /// The solver's number for the text of a target. Throws DataError for what is none; a second class is learned here.
   double encode(std::string_view text, const Place& place);
 
@@ -72,7 +79,8 @@ class Target {
   double encode(double value, const Place& place);
 
  private:
-  void find_range(const std::vector<double>& numbers);
+  void refuse_range() const;
+  void find_range(const std::vector<double>& numbers, std::span<const double> weights);
   [[nodiscard]] double encode_number(double value, const Place& place) const;
   double encode_label(std::string_view label, const Place& place);
 

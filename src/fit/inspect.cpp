@@ -1,4 +1,4 @@
-#include <dyad/inspect.h>
+#include "fit/inspect.h"
 
 #include <algorithm>
 #include <cmath>
@@ -38,8 +38,13 @@ std::string csv_cell(const std::string& text) {
 }  // namespace
 
 Inspection inspect(const std::string& model_path, Index top) {
+  Inspection result = inspect(ModelFile::load(model_path), top);
+  result.model_path = model_path;
+  return result;
+}
+
+Inspection inspect(const ModelFile& file, Index top) {
   if (top < 0) throw std::invalid_argument(fmt::format("the number of terms must be at least 0, got {}", top));
-  const ModelFile file = ModelFile::load(model_path);
   const FeatureMap& map = file.features;
   const Model<double>& model = file.model;
   const Sides sides(model);
@@ -58,7 +63,6 @@ Inspection inspect(const std::string& model_path, Index top) {
   const Vector<double> slope = interaction_slope(model, shift);
 
   Inspection result;
-  result.model_path = model_path;
   result.kind = map.kind;
   result.task = map.target.task;
   result.target = map.target.name;

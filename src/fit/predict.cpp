@@ -1,119 +1,24 @@
 #include <dyad/predict.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
 #include <dyad/data_error.h>
 
-#include "base/logistic.h"
 #include "base/output_file.h"
-#include "base/workers.h"
 #include "fit/metrics.h"
-#include "fit/peak_memory.h"
-#include "fit/row_reader.h"
-#include "fit/train_solver.h"
-#include "model/model_file.h"
+#include "fit/prediction.h"
 
 namespace dyad {
 namespace {
 
-/// Runs the rows through the model, a block at a time.
-class Prediction {
- public:
-  Prediction(const PredictOptions& options, const PredictHooks& hooks, TableEncoder::Targets targets)
-      : file_(loaded(options.model_path)),
-        workers_(options.threads),
-        reader_(file_.features, {.data = options.data,
-                                 .columns = {},
-                                 .targets = targets,
-                                 .unknown = TableEncoder::Unknown::is_left_out,
-                                 .interrupted = hooks.interrupted}) {
-    if (options.deviations) posterior_.emplace(posterior_of(file_, options.model_path));
-  }
-
-  [[nodiscard]] const Target& target() const { return file_.features.target; }
-
-  /// False at the end. `values`: in the units of the target, or probabilities.
-  bool next(PredictSummary& summary) {
-    const auto next = reader_.next(block_);
-    if (next == RowReader<double>::Next::interrupted) summary.outcome = Outcome::interrupted;
-    if (next != RowReader<double>::Next::block) return false;
-    const Rows<double> rows = block_.view();
-    values_.resize(static_cast<std::size_t>(rows.count()));
-    workers_.split(rows.count(), [&](int, Share share) {
-      const auto own =
-          std::span(values_).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count));
-      file_.model.predict(rows.slice(share.first, share.count), own);
-      for (double& value : own) value = in_units_of_target(value);
-    });
-    if (posterior_) find_deviations(rows);
-    require_finite(values_);
-    require_finite(deviations_);
-    summary.rows += rows.count();
-    summary.unknown_cells += block_.unknown_cells;
-    return true;
-  }
-
-  [[nodiscard]] const std::vector<double>& values() const { return values_; }
-  [[nodiscard]] const std::vector<double>& deviations() const { return deviations_; }
-  [[nodiscard]] const RowBlock<double>& block() const { return block_; }
-
-  void finish(PredictSummary& summary) const {
-    summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    summary.peak_rss_bytes = peak_rss_bytes();
-    summary.task = target().task;
-    summary.positive = target().positive;
-  }
-
- private:
-  /// What lies outside of the range is measured like everything else.
-  static ModelFile loaded(const std::string& path) {
-    ModelFile file = ModelFile::load(path);
-    file.features.target.range_is_given = false;
-    return file;
-  }
-
-  void require_finite(const std::vector<double>& numbers) const {
-    const auto bad = std::find_if(numbers.begin(), numbers.end(), [](double number) { return !std::isfinite(number); });
-    if (bad != numbers.end())
-      throw DataError(block_.file, block_.lines[static_cast<std::size_t>(bad - numbers.begin())], 0,
-                      "the prediction is not finite, expected values of a size that the model has seen");
-  }
-
-  void find_deviations(const Rows<double>& rows) {
-    deviations_.resize(values_.size());
-    std::vector<double> means(values_.size());
-    workers_.split(rows.count(), [&](int, Share share) {
-      const auto first = static_cast<std::size_t>(share.first);
-      const auto count = static_cast<std::size_t>(share.count);
-      posterior_->predict(rows.slice(share.first, share.count), std::span(means).subspan(first, count),
-                          std::span(deviations_).subspan(first, count));
-    });
-    const bool classes = target().task == Task::classification;
-    for (std::size_t i = 0; i < deviations_.size(); ++i) {
-      const double variance = deviations_[i] + (classes ? 0 : posterior_->noise_variance());
-      deviations_[i] = std::sqrt(variance) * (classes ? values_[i] * (1 - values_[i]) : target().scaling.scale);
-    }
-  }
-
-  [[nodiscard]] double in_units_of_target(double value) const {
-    return target().task == Task::regression ? target().prediction_in_units(value) : logistic(value);
-  }
-
-  ModelFile file_;
-  Workers workers_;
-  RowReader<double> reader_;
-  RowBlock<double> block_;
-  std::vector<double> values_;
-  std::optional<KalmanFilter<double>> posterior_;
-  std::vector<double> deviations_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
+/// What lies outside of the range is measured like everything else.
+ModelFile loaded(const std::string& path) {
+  ModelFile file = ModelFile::load(path);
+  file.features.target.range_is_given = false;
+  return file;
+}
 
 }  // namespace
 
@@ -130,7 +35,8 @@ void PredictOptions::validate() const {
 
 PredictSummary predict(const PredictOptions& options, const PredictHooks& hooks) {
   options.validate();
-  Prediction prediction(options, hooks, TableEncoder::Targets::none);
+  ModelFile file = loaded(options.model_path);
+  Prediction prediction(file, options, hooks, TableEncoder::Targets::none);
   const Target& target = prediction.target();
   if (options.labels && target.task == Task::regression)
     throw std::invalid_argument("the model predicts numbers, which have no labels; leave --labels out");
@@ -157,7 +63,8 @@ PredictSummary predict(const PredictOptions& options, const PredictHooks& hooks)
 
 EvaluateSummary evaluate(const PredictOptions& options, const PredictHooks& hooks) {
   options.validate();
-  Prediction prediction(options, hooks, TableEncoder::Targets::needed);
+  ModelFile file = loaded(options.model_path);
+  Prediction prediction(file, options, hooks, TableEncoder::Targets::needed);
   const Target& target = prediction.target();
   EvaluateSummary summary;
   MetricSums sums(target.task);
@@ -171,9 +78,9 @@ EvaluateSummary evaluate(const PredictOptions& options, const PredictHooks& hook
   }
   prediction.finish(summary);
   if (summary.rows == 0 && summary.outcome != Outcome::interrupted)
-    throw DataError(options.data.paths.front(), 0, 0, "there is no row in it, expected rows to measure the model on");
+    throw DataError(options.data.name(), 0, 0, "there is no row in it, expected rows to measure the model on");
   if (summary.rows > 0 && sums.weight() == 0)
-    throw DataError(options.data.paths.front(), 0, 0, "all rows have weight 0, expected some that count");
+    throw DataError(options.data.name(), 0, 0, "all rows have weight 0, expected some that count");
   summary.metrics = sums.metrics();
   return summary;
 }

@@ -9,8 +9,8 @@
 
 #include "base/logistic.h"
 #include "base/private_file.h"
+#include "feed/row_reader.h"
 #include "fit/metrics.h"
-#include "fit/row_reader.h"
 #include "variational/sweeps.h"
 
 namespace dyad {
@@ -52,6 +52,7 @@ std::string SecondLook<Scalar>::plan() const {
 template <typename Scalar>
 void SecondLook<Scalar>::keep(const RowBlock<Scalar>& block) {
   if (!kept_) return;
+  is_one_block_ = kept_->count() == 0;
   const Rows<Scalar> rows = block.view();
   if (kept_->count() == 0 && !rows.is_sparse()) dense_dim_ = rows.dim();
   if (!kept_->is_sparse() && kept_->count() > 0 && rows.dim() != dense_dim_)
@@ -137,7 +138,10 @@ RefineResult<Scalar> SecondLook<Scalar>::refine(const StreamLearner<Scalar>& lea
   const std::optional<Solver> solver = chosen_solver(learner.filter().options());
   if (!solver) return {};
   solver_ = options.solver = *solver;
-  options.may_decline = settings_.solver == Solver::automatic;
+  // Few rows in memory are somebody's table, who expects that neither their order nor weights for copies matter.
+  options.exact_weights =
+      options_.data.memory != nullptr && solver == Solver::newton && is_one_block_ && options_.validation_path.empty();
+  options.may_decline = settings_.solver == Solver::automatic && !options.exact_weights;
   if (options_.passes) options.levels = *options_.passes - 1;
   const Target& target = map.target;
   if (target.task == Task::regression)

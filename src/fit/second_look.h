@@ -47,6 +47,7 @@ class SecondLook {
   const TrainSettings& settings_;
   std::optional<KeptRows<Scalar>> kept_;
   Index dense_dim_ = 0;
+  bool is_one_block_ = false;
   std::string why_not_;
   Solver solver_ = Solver::newton;
 };

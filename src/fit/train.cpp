@@ -19,9 +19,9 @@
 #include "base/output_file.h"
 #include "base/private_file.h"
 #include "base/workers.h"
+#include "feed/row_reader.h"
 #include "fit/peak_memory.h"
 #include "fit/progress_lines.h"
-#include "fit/row_reader.h"
 #include "fit/second_look.h"
 #include "fit/train_settings.h"
 #include "fit/train_solver.h"
@@ -41,6 +41,10 @@ void require_memory(Index dim, Index rank, int threads, std::size_t scalar_bytes
         "a model of {} features and rank {} needs about {:.0f} GB, more than the {:.0f} GB of this machine; "
         "fold the features together with --hash-bits, or lower --rank",
         dim, rank, needed / 1e9, there / 1e9));
+}
+
+std::string model_name(const TrainOptions& options) {
+  return options.model_path.empty() ? "the model" : options.model_path;
 }
 
 template <typename Scalar>
@@ -226,13 +230,13 @@ class Training {
     solver_->grow(map.dim(), map.left_dim());
     file_.model = solver_->model();
     if (!file_.model.is_finite())
-      throw std::runtime_error("the model is not finite any more and was not saved; " + options_.model_path +
+      throw std::runtime_error("the model is not finite any more and was not saved; " + model_name(options_) +
                                " is as it was before");
     file_.training = settings_.to_text();
     Archive saved;
     archive(saved);
     file_.state = saved.take();
-    file_.save(options_.model_path);
+    if (!options_.model_path.empty()) file_.save(options_.model_path);
   }
 
   void restore() {
@@ -241,7 +245,8 @@ class Training {
     try {
       archive(saved);
     } catch (const std::runtime_error& error) {
-      throw DataError(options_.model_path, 0, 0, std::string("training cannot go on from this model: ") + error.what());
+      throw DataError(model_name(options_), 0, 0,
+                      std::string("training cannot go on from this model: ") + error.what());
     }
     dim_ = file_.features.dim();
   }
@@ -251,7 +256,7 @@ class Training {
     summary_.all_rows = settings_.rows;
     summary_.row_reads = summary_.rows + (solver_ ? solver_->extra_row_reads() : 0);
     if (!lines_ && summary_.outcome != Outcome::interrupted)
-      throw DataError(options_.data.paths.front(), 0, 0, "there is no row in it, expected rows to learn from");
+      throw DataError(options_.data.name(), 0, 0, "there is no row in it, expected rows to learn from");
     if (lines_) {
       lines_->finish(rate());
       save();
@@ -272,6 +277,7 @@ class Training {
       else
         summary_.validation = evaluated.metrics;
     }
+    if (options_.model_path.empty() && lines_) summary_.model_bytes = file_.to_bytes();
     summary_.seconds = elapsed();
     summary_.peak_rss_bytes = peak_rss_bytes();
   }
@@ -386,9 +392,12 @@ class Training {
 TrainSummary train(const TrainOptions& options, const TrainHooks& hooks) {
   options.validate();
   ModelFile file;
-  if (options.resume) file = ModelFile::load(options.model_path);
+  if (options.resume)
+    file = options.model_path.empty() ? ModelFile::from_bytes(options.model_bytes, model_name(options))
+                                      : ModelFile::load(options.model_path);
   TrainSettings settings = options.resume ? TrainSettings::resumed(options, file) : TrainSettings::fresh(options, file);
-  { const OutputFile writable(options.model_path); }  // what cannot be written is known before the work is done
+  // What cannot be written is known before the work is done.
+  if (!options.model_path.empty()) const OutputFile writable(options.model_path);
   if (settings.precision == Precision::single_precision) return Training<float>(options, hooks, file, settings).run();
   return Training<double>(options, hooks, file, settings).run();
 }

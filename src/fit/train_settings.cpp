@@ -204,7 +204,8 @@ void TrainOptions::validate() const {
       throw std::invalid_argument("npy rows for validation have no place for targets; use evaluate with --target-file");
     (void)ByteStream(validation_path);  // that it can be read is known before the work is done
   }
-  if (model_path.empty() || model_path == "-") throw std::invalid_argument("a model needs a file: -m MODEL");
+  if ((model_path.empty() && data.memory == nullptr) || model_path == "-")
+    throw std::invalid_argument("a model needs a file: -m MODEL");
   for (const std::string& path : data.paths)
     if (is_same_file(path, model_path))
       throw std::invalid_argument("the model would be written over the data in " + path);

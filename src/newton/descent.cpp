@@ -46,18 +46,25 @@ void Descent<Scalar>::add_ridge(Scalar scale, const Vector<Scalar>& weights, con
   if (to.squares.size() > 0) to.squares += of_weights * squares;
 }
 
-/// (J'HJ + ridge + damping D) t = J'r - ridge theta by conjugate gradients.
+/// J'r - ridge theta.
 template <typename Scalar>
-Direction<Scalar> Descent<Scalar>::solve() {
-  Direction<Scalar> rest = rows_.descent();
-  add_ridge(Scalar(-1), parameters_.weights, parameters_.A, parameters_.squares, rest);
-  const Direction<Scalar> slope = rest;
+Direction<Scalar> Descent<Scalar>::slope() const {
+  Direction<Scalar> slope = rows_.descent();
+  add_ridge(Scalar(-1), parameters_.weights, parameters_.A, parameters_.squares, slope);
+  return slope;
+}
+
+/// (J'HJ + ridge + damping D) t = slope by conjugate gradients, up to a share of it.
+template <typename Scalar>
+Direction<Scalar> Descent<Scalar>::solve(double tolerance) {
+  const Direction<Scalar> slope = this->slope();
+  Direction<Scalar> rest = slope;
   Direction<Scalar> t = rest;
   t.add(Scalar(-1), rest);
   Direction<Scalar> z = preconditioner_.solved(rest);
   Direction<Scalar> direction = z;
   double rz = rest.dot(z);
-  const double enough = rz * std::pow(std::min(0.1, std::sqrt(loss_ / rows_.constant_loss())), 2);
+  const double enough = rz * tolerance * tolerance;
   constexpr int most_products = 200;
   for (int i = 0; i < most_products && rz > enough && rz > 0 && products() < options_.most_products; ++i) {
     if (options_.interrupted && options_.interrupted()) break;
@@ -98,7 +105,7 @@ bool Descent<Scalar>::step() {
   }
   preconditioner_.move_to(rows_, parameters_);
   preconditioner_.set_damping(damping_);
-  SignedFactors<Scalar> next = moved(parameters_, solve());
+  SignedFactors<Scalar> next = moved(parameters_, solve(std::min(0.1, std::sqrt(loss_ / rows_.constant_loss()))));
   const double loss = rows_.move_to(next);
   has_moved_ = true;
   const double objective = loss + ridge_of(next);
@@ -124,6 +131,73 @@ template <typename Scalar>
 void Descent<Scalar>::run() {
   constexpr int most_steps = 60;
   for (int i = 0; i < most_steps && !(options_.interrupted && options_.interrupted()) && step();) ++i;
+}
+
+/// The slope at other parameters, which are then the present ones.
+template <typename Scalar>
+Direction<Scalar> Descent<Scalar>::slope_at(SignedFactors<Scalar> parameters) {
+  parameters_ = std::move(parameters);
+  loss_ = rows_.move_to(parameters_);
+  return slope();
+}
+
+/// H t = slope by conjugate gradients, with all of the Hessian H, whose products are differences of slopes.
+template <typename Scalar>
+Direction<Scalar> Descent<Scalar>::newton_step(const Direction<Scalar>& slope, Index last_product) {
+  const SignedFactors<Scalar> here = parameters_;
+  const double size = std::sqrt(here.weights.template cast<double>().squaredNorm() +
+                                here.A.template cast<double>().squaredNorm() + 1);
+  preconditioner_.move_to(rows_, here);
+  preconditioner_.set_damping(1e-9);
+  Direction<Scalar> rest = slope;
+  Direction<Scalar> t = rest;
+  t.add(Scalar(-1), rest);
+  Direction<Scalar> z = preconditioner_.solved(rest);
+  Direction<Scalar> direction = z;
+  double rz = rest.dot(z);
+  constexpr double enough = 1e-14;  // of squares
+  const double last_rz = enough * rz;
+  while (rz > last_rz && products() < last_product) {
+    const auto apart = static_cast<Scalar>(1e-5 * size / std::sqrt(direction.dot(direction)));
+    const auto moved_by = [&](Scalar step) {
+      Direction<Scalar> by = direction;
+      by.scale_and_add(step - Scalar(1), direction);
+      return moved(here, by);
+    };
+    Direction<Scalar> Hd = slope_at(moved_by(-apart));
+    Hd.add(Scalar(-1), slope_at(moved_by(apart)));
+    const double curvature = direction.dot(Hd) / static_cast<double>(2 * apart);
+    if (!(curvature > 0)) break;
+    const auto step = static_cast<Scalar>(rz / curvature);
+    t.add(step, direction);
+    rest.add(-step / (2 * apart), Hd);
+    z = preconditioner_.solved(rest);
+    const double next = rest.dot(z);
+    direction.scale_and_add(static_cast<Scalar>(next / rz), z);
+    rz = next;
+  }
+  parameters_ = here;
+  return t;
+}
+
+template <typename Scalar>
+void Descent<Scalar>::polish(Index most_products) {
+  const Index last_product = products() + most_products;
+  Direction<Scalar> rest = slope_at(parameters_);
+  double steepness = rest.dot(rest);
+  while (steepness > 0 && products() < last_product && !(options_.interrupted && options_.interrupted())) {
+    const SignedFactors<Scalar> before = parameters_;
+    // The loss is flat to rounding long before the parameters are where they belong; the slope is not.
+    rest = slope_at(moved(before, newton_step(rest, last_product)));
+    const double now = rest.dot(rest);
+    if (!(now < steepness)) {
+      (void)slope_at(before);
+      break;
+    }
+    steepness = now;
+  }
+  objective_ = loss_ + ridge_of(parameters_);
+  has_moved_ = false;
 }
 
 template class Descent<float>;

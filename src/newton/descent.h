@@ -20,6 +20,9 @@ class Descent {
   /// From here to where there is nothing more to gain.
   void run();
 
+  /// From near a minimum to the minimum itself, as far as rounding and so many looks at all rows allow.
+  void polish(Index most_products);
+
   [[nodiscard]] const SignedFactors<Scalar>& parameters() const { return parameters_; }
   [[nodiscard]] double loss() const { return loss_; }            ///< mean by weight, without the ridge
   [[nodiscard]] double objective() const { return objective_; }  ///< with it
@@ -33,7 +36,10 @@ class Descent {
   void add_ridge(Scalar scale, const Vector<Scalar>& weights, const Tall<Scalar>& factors,
                  const Vector<Scalar>& squares, Direction<Scalar>& to) const;
   [[nodiscard]] double ridge_of(const SignedFactors<Scalar>& parameters) const;
-  Direction<Scalar> solve();
+  [[nodiscard]] Direction<Scalar> slope() const;
+  Direction<Scalar> solve(double tolerance);
+  Direction<Scalar> slope_at(SignedFactors<Scalar> parameters);
+  Direction<Scalar> newton_step(const Direction<Scalar>& slope, Index last_product);
 
   const NewtonOptions& options_;
   Objective<Scalar> rows_;

@@ -16,10 +16,21 @@ namespace {
 template <typename Scalar>
 Vector<Scalar> clipped_targets(const Rows<Scalar>& rows, Scalar& mean) {
   constexpr double tail = 0.02;
-  std::vector<Scalar> sorted(rows.targets().begin(), rows.targets().end());
+  std::vector<std::pair<Scalar, double>> sorted;
+  double total = 0;
+  for (Index i = 0; i < rows.count(); ++i) {
+    const auto weight = static_cast<double>(rows.weight(i));
+    if (weight > 0) sorted.emplace_back(rows.targets()[static_cast<std::size_t>(i)], weight);
+    total += weight;
+  }
   std::sort(sorted.begin(), sorted.end());
   const auto quantile = [&](double share) {
-    return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
+    double left = std::floor(share * (total - 1));
+    for (const auto& [target, weight] : sorted) {
+      left -= weight;
+      if (left < 0) return target;
+    }
+    return sorted.empty() ? Scalar(0) : sorted.back().first;
   };
   const Scalar low = quantile(tail);
   const Scalar high = quantile(1 - tail);

@@ -1,10 +1,14 @@
 #include "refine/refine.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "base/random.h"
+#include "base/stable_hash.h"
+#include "newton/start.h"
 #include "stream/kept_start.h"
 
 namespace dyad {
@@ -16,6 +20,7 @@ constexpr int turns_of_few = 5;
 constexpr Index most_numbers = 100'000;  // of a model that is learned so many times at once
 constexpr double held_out_share = 0.1;
 constexpr Index most_levels = 200;
+constexpr Index level_without_folds = 2;  // for rows too few to hold any out
 // Numbers that all looks at the rows together may touch, unless asked for: about as much time either way.
 constexpr double most_work_dense = 6e10;
 constexpr double most_work_sparse = 6e9;
@@ -56,6 +61,37 @@ class InScale {
   bool are_one_ = false;
 };
 
+/// A number for the content of a row: rows that are the same but for rounding have the same.
+template <typename Scalar>
+std::uint64_t fingerprint(const Rows<Scalar>& rows, Index i) {
+  std::string bytes;
+  const auto add = [&](Index place, Scalar value) {
+    constexpr double grid = 1 << 20;
+    constexpr double odd = 0.3717;  // so that no usual value lies at an edge
+    const std::array<std::int64_t, 2> numbers{place, std::llround(static_cast<double>(value) * grid + odd)};
+    bytes.append(reinterpret_cast<const char*>(numbers.data()), sizeof(numbers));
+  };
+  add(-1, rows.targets()[static_cast<std::size_t>(i)]);
+  rows.for_each_entry(i, add);
+  return stable_hash(bytes, 0);
+}
+
+/// How large the values of each feature are where they are not zero.
+template <typename Scalar>
+std::vector<double> weighted_scales(const Rows<Scalar>& rows) {
+  std::vector<double> squares(static_cast<std::size_t>(rows.dim()));
+  std::vector<double> weights(squares.size());
+  for (Index i = 0; i < rows.count(); ++i) {
+    const auto weight = static_cast<double>(rows.weight(i));
+    rows.for_each_entry(i, [&](Index j, Scalar x) {
+      squares[static_cast<std::size_t>(j)] += weight * static_cast<double>(x) * static_cast<double>(x);
+      weights[static_cast<std::size_t>(j)] += x != 0 ? weight : 0;
+    });
+  }
+  for (std::size_t j = 0; j < squares.size(); ++j) squares[j] = weights[j] > 0 ? std::sqrt(squares[j] / weights[j]) : 0;
+  return squares;
+}
+
 template <typename Scalar>
 class Refinement {
  public:
@@ -71,7 +107,8 @@ class Refinement {
     refiner_options_.shape = shape_;
     refiner_options_.solver = options.solver;
     refiner_options_.interrupted = options.interrupted;
-    if (options.may_decline && !options.levels) {
+    is_bounded_ = options.may_decline || options.exact_weights;
+    if (is_bounded_ && !options.levels) {
       const double look = std::max(1.0, rows.entries()) * static_cast<double>(shape_.rank + 1);
       const double most_work = rows.is_sparse() ? most_work_sparse : most_work_dense;
       refiner_options_.most_looks = static_cast<Index>(most_work / look);
@@ -79,18 +116,20 @@ class Refinement {
   }
 
   RefineResult<Scalar> run() {
-    if (kept_.count() < fewest_rows) return {};
+    if (kept_.count() < fewest_rows && !options_.exact_weights) return {};
     // That it takes to get anywhere.
     const Index fewest_looks = options_.solver == Solver::variational ? 12 : 60;
     if (refiner_options_.most_looks < fewest_looks) {
       result_.takes_too_long = true;
       return std::move(result_);
     }
-    InScale<Scalar> scale(kept_, one_pass_.scales(), shape_.left_dim);
+    InScale<Scalar> scale(
+        kept_, options_.exact_weights ? weighted_scales(kept_.view(shape_.dim, shape_.left_dim)) : one_pass_.scales(),
+        shape_.left_dim);
     std::optional<InScale<Scalar>> validation_scale;
     if (validation_ != nullptr) validation_scale.emplace(*validation_, one_pass_.scales(), shape_.left_dim);
     rows_.emplace(kept_.view(shape_.dim, shape_.left_dim));
-    start_ = scale.there(one_pass_.beliefs());
+    start_ = options_.exact_weights ? start_of_moments(*rows_) : scale.there(one_pass_.beliefs());
     std::optional<Refined<Scalar>> best;
     if (options_.levels) {
       best = fit_all(*options_.levels);
@@ -103,7 +142,10 @@ class Refinement {
       best = choose(folds, true);
     } else {
       std::vector<Fold> folds = make_folds(scale);
-      choose(folds, false);
+      if (folds.empty())
+        result_.levels = level_without_folds;
+      else
+        choose(folds, false);
       folds.clear();
       if (result_.levels > 0 && !is_interrupted()) best = fit_all(result_.levels);
     }
@@ -120,7 +162,9 @@ class Refinement {
   /// To go on with, in the units of the rows.
   KalmanFilter<Scalar> filter_of(const Refined<Scalar>& found, const std::vector<double>& scales) {
     const Rows<Scalar> rows = kept_.view(shape_.dim, shape_.left_dim);
-    const auto count = static_cast<double>(rows.count());
+    double count = 0;
+    for (Index i = 0; i < rows.count(); ++i)
+      count += options_.exact_weights ? static_cast<double>(rows.weight(i)) : 1.0;
     if (found.has_variances())
       return KalmanFilter<Scalar>(shape_, one_pass_.first_prior(), found.beliefs, scales, found.noise_variance, count);
     const auto with_noise = [&](double noise) {
@@ -136,7 +180,7 @@ class Refinement {
     std::vector<Scalar> variances(predictions.size());
     with_noise(off).predict(rows, predictions, variances);
     double open = 0;
-    for (const Scalar variance : variances) open += static_cast<double>(variance) / count;
+    for (const Scalar variance : variances) open += static_cast<double>(variance) / static_cast<double>(rows.count());
     return with_noise(std::max(found.noise_variance, off * off / (off + open)));
   }
 
@@ -160,6 +204,7 @@ class Refinement {
     std::vector<int> turn_of(static_cast<std::size_t>(kept_.count()));
     Random random(options_.seed, start_stream - 1);
     for (int& turn : turn_of) turn = static_cast<int>(random.uniform() / share);
+    if (options_.exact_weights && !take_turns_by_content(turn_of)) return {};
     std::vector<Fold> folds(static_cast<std::size_t>(turns));
     for (int turn = 0; turn < turns; ++turn) {
       Fold& fold = folds[static_cast<std::size_t>(turn)];
@@ -171,9 +216,30 @@ class Refinement {
       fold.own_held_out.append(rows_->weighted(only), shape_.left_dim);
       fold.held_out = &fold.own_held_out;
       fold.rows.emplace(rows_->weighted(fold.weights));
-      pass_over(fold, scale);
+      if (options_.exact_weights)
+        fold.start = start_of_moments(*fold.rows);
+      else
+        pass_over(fold, scale);
     }
     return folds;
+  }
+
+  /// The same row is held out as a whole, however often it is there. False where a turn would have no rows.
+  bool take_turns_by_content(std::vector<int>& turn_of) const {
+    std::array<Index, turns_of_few> rows_of{};
+    for (Index i = 0; i < rows_->count(); ++i) {
+      const auto turn = static_cast<int>(fingerprint(*rows_, i) % turns_of_few);
+      turn_of[static_cast<std::size_t>(i)] = turn;
+      ++rows_of[static_cast<std::size_t>(turn)];
+    }
+    return std::count(rows_of.begin(), rows_of.end(), 0) == 0;
+  }
+
+  /// A start that does not depend on the order of the rows.
+  [[nodiscard]] Beliefs<Scalar> start_of_moments(const Rows<Scalar>& rows) const {
+    const NewtonOptions options = newton_options(shape_);
+    const MomentStart<Scalar> moments = moment_start(rows, options, workers_);
+    return {moments.take(options, options.positive ? options.rank : moments.positive_count(options.rank)), {}};
   }
 
   /// What one pass makes of the fold's rows. Where no more than priors raced, the best of them need not race again.
@@ -237,7 +303,7 @@ class Refinement {
     std::vector<double> losses{held_out_loss(folds)};
     result_.one_pass = result_.refined = losses[0];
     report(RefineStep{"one pass", std::numeric_limits<double>::quiet_NaN(), losses[0], false});
-    if (options_.may_decline) refiner_options_.most_looks /= static_cast<Index>(folds.size());
+    if (is_bounded_) refiner_options_.most_looks /= static_cast<Index>(folds.size());
     for (Fold& fold : folds)
       fold.refiner = make_refiner(*fold.rows, refiner_options_, fold.start, fold.noise, workers_);
     std::optional<Refined<Scalar>> best;
@@ -265,6 +331,7 @@ class Refinement {
       if (!(losses.back() < (1 - worth_it) * before)) break;
     }
     for (const Fold& fold : folds) result_.row_reads += fold.refiner->looks() * fold.rows->count();
+    if (options_.exact_weights) result_.held_out_rows = 0;  // one pass had no part in it
     return best;
   }
 
@@ -280,6 +347,7 @@ class Refinement {
     const auto refiner = make_refiner(*rows_, refiner_options_, start_, one_pass_.noise_variance(), workers_);
     result_.levels = 0;
     while (result_.levels < levels && refiner->advance([&] { report_step(*refiner, true); })) ++result_.levels;
+    if (options_.exact_weights) refiner->polish();
     result_.row_reads += refiner->looks() * rows_->count();
     result_.level = refiner->level();
     if (is_interrupted() || result_.levels == 0) return std::nullopt;
@@ -302,6 +370,7 @@ class Refinement {
   Workers& workers_;
   KalmanOptions shape_;
   RefinerOptions refiner_options_;
+  bool is_bounded_ = false;  ///< may not take as long as it likes
   std::optional<Rows<Scalar>> rows_;
   Beliefs<Scalar> start_;
   double squares_ = 0;                      ///< mean of the held-out rows, as they were last predicted

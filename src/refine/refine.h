@@ -22,6 +22,7 @@ struct RefineStep {
 struct RefineOptions {
   Solver solver = Solver::newton;  ///< newton or variational
   std::optional<Index> levels;     ///< exactly so many, whatever held-out rows would say
+  bool exact_weights = false;      ///< newton: a row counts exactly as often as its weight says, wherever it stands
   bool may_decline = true;         ///< where one pass is better on held-out rows, or where it would take too long
   std::uint64_t seed = 1;
   std::function<double(double target, double prediction)> loss;  ///< of a row, for the choice

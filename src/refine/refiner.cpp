@@ -123,6 +123,12 @@ class NewtonRefiner : public Refiner<Scalar> {
     return !is_interrupted();
   }
 
+  void polish() override {
+    constexpr double most_work = 2e9;  // numbers touched
+    const double look = static_cast<double>(rows_.count() * rows_.dim() * (options_.rank + 1));
+    if (!exact_) descent_.polish(static_cast<Index>(most_work / std::max(1.0, look)));
+  }
+
   [[nodiscard]] std::string level() const override {
     return is_measurement_ ? std::string("least squares") : fmt::format("ridge {:g}", ridge_);
   }

@@ -30,6 +30,9 @@ class Refiner {
   /// To the next level, with a word after every step on the way; false where there is none, or after an interruption.
   virtual bool advance(const std::function<void()>& after_step) = 0;
 
+  /// To where the level itself ends, as far as rounding allows.
+  virtual void polish() {}
+
   [[nodiscard]] virtual std::string level() const = 0;  ///< its name
   [[nodiscard]] virtual double objective() const = 0;   ///< per row, to be made small
   [[nodiscard]] virtual SignedFactors<Scalar> parameters() const = 0;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/stable_hash.h"
+
 namespace dyad {
 namespace {
 

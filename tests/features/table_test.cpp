@@ -37,7 +37,7 @@ RowBlock<double> encoded(FeatureMap& map, const std::vector<std::string>& header
     const std::vector<std::string_view> cells(row.begin(), row.end());
     encoder.encode(cells.data(), line++, block);
   }
-  TableEncoder::finish(map, block);
+  RowBuilder::finish(map, block);
   (void)block.view();  // checks it
   return block;
 }

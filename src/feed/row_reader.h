@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include "fit/row_stream.h"
+#include "feed/row_stream.h"
 
 namespace dyad {
 

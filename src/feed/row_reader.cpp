@@ -1,4 +1,4 @@
-#include "fit/row_reader.h"
+#include "feed/row_reader.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "fit/row_stream.h"
+#include "feed/row_stream.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <dyad/inspect.h>
+#include <dyad/memory.h>
+#include <dyad/model.h>
+#include <dyad/predict.h>
+
+namespace dyad {
+
+/// A trained model to embed: rows in memory in, predictions out, as often and from as many threads as you like.
+class Predictor {
+ public:
+  /// Throws DataError for what is no model.
+  static Predictor load(const std::string& path);
+  static Predictor from_bytes(const std::string& bytes);
+  ~Predictor();
+  Predictor(Predictor&&) noexcept;
+  Predictor& operator=(Predictor&&) noexcept;
+
+  /// One number for each row: the target, or the probability of the positive class. `deviations`, unless empty: its
+  /// standard deviation, noise included; classes: that of the probability. `threads`: 0 for all cores. Rows in memory
+  /// are of the same sort as those of training.
+  PredictSummary predict(const MemoryRows& rows, std::span<double> values, std::span<double> deviations = {},
+                         int threads = 0, const PredictHooks& hooks = {}) const;
+
+  [[nodiscard]] Inspection inspect(Index top) const;
+
+  /// The parameters, for scaled features and the scaled target (classes: the log-odds).
+  [[nodiscard]] const Model<double>& model() const;
+  [[nodiscard]] std::vector<std::string> feature_names() const;
+  [[nodiscard]] Task task() const;
+  [[nodiscard]] std::vector<std::string> labels() const;  ///< classes: the negative one, the positive one
+
+ private:
+  struct Implementation;
+  explicit Predictor(std::unique_ptr<Implementation> own);
+  std::unique_ptr<Implementation> own_;
+};
+
+}  // namespace dyad

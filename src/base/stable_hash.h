@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace dyad {
+
+/// The same on every machine and in every version: models depend on it.
+inline std::uint64_t stable_hash(std::string_view text, std::uint64_t seed) {
+  // FNV-1a, then a finaliser that spreads every bit.
+  std::uint64_t hash = 0xcbf29ce484222325U ^ (seed * 0x9e3779b97f4a7c15U);
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdU;
+  hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53U;
+  return hash ^ (hash >> 33);
+}
+
+}  // namespace dyad

@@ -1,0 +1,100 @@
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+
+#include <dyad/data_error.h>
+
+#include "feed/streams.h"
+#include "source/npy.h"
+
+namespace dyad {
+namespace {
+
+class ArrayStream : public RowStream {
+ public:
+  ArrayStream(FeatureMap& map, const RowStreamOptions& options)
+      : map_(map), options_(options), files_(options.data, options.stop) {
+    const DataOptions& data = options.data;
+    if (options.targets == Targets::needed && data.target_paths.size() != data.paths.size())
+      throw std::invalid_argument("npy needs the targets in arrays of their own, one for each file: --target-file");
+    if (map.is_fixed()) return;
+    refuse_names(options.columns, "npy");
+    if (map.is_bilinear()) set_right_range(map, options.columns.right);
+  }
+
+  void fill(RowBlock<double>& block, const BlockLimits& limits) override {
+    block.clear();
+    while (block.count() == 0) {
+      if (!features_ || done_ == features_->rows()) {
+        if (files_.at_end()) return;
+        open_next();
+        continue;
+      }
+      read(block, limits);
+    }
+    block.file = path_;
+    if (!map_.is_fixed()) {
+      const Index columns = features_->columns();
+      const auto column = [&](Index j) {
+        std::vector<double> values;
+        for (auto i = static_cast<std::size_t>(j); i < block.values.size(); i += static_cast<std::size_t>(columns))
+          values.push_back(block.values[i]);
+        return values;
+      };
+      fix_numbers(map_, columns, column, {}, path_);
+      fix_target(map_.target, block, options_.columns, !map_.is_measurement(), path_);
+    }
+    encode_targets(map_.target, block, path_);
+    const std::vector<Scaling> scalings = map_.scalings();
+    for (std::size_t i = 0; i < block.values.size(); ++i)
+      block.values[i] = scalings[i % scalings.size()].apply(block.values[i]);
+    RowBuilder::finish(map_, block);
+  }
+
+ private:
+  void open_next() {
+    const Input input = files_.next();
+    path_ = input.path;
+    features_.emplace(input, largest_value);
+    done_ = 0;
+    if (map_.is_fixed() && features_->columns() != map_.dim())
+      throw std::invalid_argument(path_ + " has " + std::to_string(features_->columns()) +
+                                  " columns, but the model is for " + std::to_string(map_.dim()));
+    if (options_.targets == Targets::none) return;
+    const Input target = files_.target_of_last();
+    targets_.emplace(target);
+    if (targets_->columns() != 1 || targets_->rows() != features_->rows())
+      throw DataError(target.path, 0, 0,
+                      "expected one target for each of the " + std::to_string(features_->rows()) + " rows of " + path_ +
+                          ", got an array of " + std::to_string(targets_->rows()) + " x " +
+                          std::to_string(targets_->columns()));
+  }
+
+  void read(RowBlock<double>& block, const BlockLimits& limits) {
+    const Index columns = features_->columns();
+    const Index most = std::clamp<Index>(limits.entries / columns, 1, limits.rows);
+    block.values.resize(static_cast<std::size_t>(most * columns));
+    const Index got = features_->next(block.values);
+    block.values.resize(static_cast<std::size_t>(got * columns));
+    for (Index i = 0; i < got; ++i) block.lines.push_back(++done_);
+    if (options_.targets == Targets::none) return;
+    block.targets.resize(static_cast<std::size_t>(got));
+    (void)targets_->next(block.targets);
+  }
+
+  FeatureMap& map_;
+  RowStreamOptions options_;
+  Files files_;
+  std::string path_;
+  std::optional<NpyReader> features_;
+  std::optional<NpyReader> targets_;
+  Index done_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<RowStream> open_arrays(FeatureMap& map, const RowStreamOptions& options) {
+  return std::make_unique<ArrayStream>(map, options);
+}
+
+}  // namespace dyad

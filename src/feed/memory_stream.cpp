@@ -1,0 +1,329 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+
+#include <dyad/data_error.h>
+#include <dyad/memory.h>
+
+#include "feed/streams.h"
+
+namespace dyad {
+namespace {
+
+const std::string place_name = "the rows";
+
+/// Rows in memory, whatever their features: targets, weights, and which rows count.
+class MemoryStream : public RowStream {
+ public:
+  MemoryStream(FeatureMap& map, const RowStreamOptions& options)
+      : map_(map), rows_(*options.data.memory), options_(options) {
+    const auto count = static_cast<std::size_t>(rows_.count);
+    if (learns() && rows_.targets.size() != count) throw std::invalid_argument("there must be one target for each row");
+    if (!rows_.weights.empty() && rows_.weights.size() != count)
+      throw std::invalid_argument("there must be one weight for each row");
+    if (!rows_.labels.empty() && rows_.labels.size() != 2) throw std::invalid_argument("there must be two classes");
+    if (!std::all_of(rows_.weights.begin(), rows_.weights.end(), [](double w) { return w >= 0 && w <= 1e100; }))
+      throw std::invalid_argument("weights must be at least 0, and finite");
+    if (!map.is_fixed() && map.is_bilinear() && map.format != Format::csv) set_right_range(map, options.columns.right);
+  }
+
+  void fill(RowBlock<double>& block, const BlockLimits& limits) override {
+    block.clear();
+    if (!map_.is_fixed()) fix_by_first_rows(limits);
+    for (; next_ < rows_.count && !limits.reached_by(block); ++next_) {
+      if (!counts(next_)) continue;
+      read(next_, block);
+      block.lines.push_back(next_ + 1);
+      if (!learns()) continue;
+      if (!rows_.weights.empty()) block.weights.push_back(rows_.weights[static_cast<std::size_t>(next_)]);
+      block.targets.push_back(target(next_));
+    }
+    block.file = place_name;
+    finish(block);
+  }
+
+ protected:
+  [[nodiscard]] FeatureMap& map() { return map_; }
+  [[nodiscard]] const ColumnOptions& columns() const { return options_.columns; }
+  [[nodiscard]] bool may_grow() const { return options_.unknown == Unknown::grows; }
+
+  /// The first rows, and how often each counts (empty: once).
+  struct First {
+    std::vector<Index> rows;
+    std::vector<double> weights;
+  };
+  /// Decides by them what the columns are.
+  virtual void fix(const First& first) = 0;
+  /// Appends the features of a row.
+  virtual void read(Index row, RowBlock<double>& block) = 0;
+  virtual void finish(RowBlock<double>& block) { RowBuilder::finish(map_, block); }
+
+  static double checked(double value, Index row) {
+    if (!(std::abs(value) <= largest_value))
+      throw DataError(place_name, row + 1, 0, "expected finite numbers up to 1e70 in size");
+    return value;
+  }
+
+  /// Numbers that lie `stride` apart, for some rows.
+  static std::vector<double> gathered(const NumberPointer& numbers, Index start, Index stride,
+                                      const std::vector<Index>& rows) {
+    std::vector<double> values;
+    std::visit(
+        [&](const auto* all) {
+          for (const Index row : rows) values.push_back(static_cast<double>(all[start + row * stride]));
+        },
+        numbers);
+    return values;
+  }
+
+ private:
+  [[nodiscard]] bool learns() const { return options_.targets == Targets::needed; }
+  /// What is to be predicted is predicted whatever its weight.
+  [[nodiscard]] bool counts(Index row) const {
+    return !learns() || rows_.weights.empty() || rows_.weights[static_cast<std::size_t>(row)] > 0;
+  }
+
+  [[nodiscard]] double target(Index row) {
+    const double y = rows_.targets[static_cast<std::size_t>(row)];
+    if (!std::isfinite(y)) throw DataError(place_name, row + 1, 0, "expected a finite target");
+    const Place place{place_name, row + 1};
+    return rows_.labels.empty() ? map_.target.encode(y, place) : map_.target.encode(rows_.labels[y > 0 ? 1 : 0], place);
+  }
+
+  void fix_by_first_rows(const BlockLimits& limits) {
+    First first;
+    std::vector<double> targets;
+    for (Index row = next_; row < rows_.count && static_cast<Index>(first.rows.size()) < limits.rows; ++row) {
+      if (!counts(row)) continue;
+      first.rows.push_back(row);
+      if (!learns()) continue;
+      targets.push_back(rows_.targets[static_cast<std::size_t>(row)]);
+      if (!rows_.weights.empty()) first.weights.push_back(rows_.weights[static_cast<std::size_t>(row)]);
+    }
+    if (first.rows.empty()) return;
+    fix(first);
+    map_.target.name = columns().target;
+    if (rows_.labels.empty())
+      map_.target.fix_numbers(targets, first.weights, !map_.is_measurement());
+    else
+      map_.target.fix_labels(rows_.labels[0], rows_.labels[1]);
+  }
+
+  FeatureMap& map_;
+  const MemoryRows& rows_;
+  RowStreamOptions options_;
+  Index next_ = 0;
+};
+
+class MatrixStream : public MemoryStream {
+ public:
+  MatrixStream(FeatureMap& map, const RowStreamOptions& options, const MemoryMatrix& matrix)
+      : MemoryStream(map, options), matrix_(matrix) {
+    if (map.is_fixed() && matrix.columns != map.dim())
+      throw std::invalid_argument("the rows have " + std::to_string(matrix.columns) +
+                                  " columns, but the model is for " + std::to_string(map.dim()));
+    if (map.is_fixed()) scalings_ = map.scalings();
+  }
+
+ protected:
+  void fix(const First& first) override {
+    const auto column = [&](Index j) {
+      return gathered(matrix_.values, j * matrix_.column_stride, matrix_.row_stride, first.rows);
+    };
+    fix_numbers(map(), matrix_.columns, column, first.weights, place_name);
+    scalings_ = map().scalings();
+  }
+
+  void read(Index row, RowBlock<double>& block) override {
+    std::visit(
+        [&](const auto* all) {
+          const auto* from = all + row * matrix_.row_stride;
+          for (std::size_t j = 0; j < scalings_.size(); ++j, from += matrix_.column_stride)
+            block.values.push_back(scalings_[j].apply(checked(static_cast<double>(*from), row)));
+        },
+        matrix_.values);
+  }
+
+ private:
+  const MemoryMatrix& matrix_;
+  std::vector<Scaling> scalings_;
+};
+
+class SparseStream : public MemoryStream {
+ public:
+  SparseStream(FeatureMap& map, const RowStreamOptions& options, const MemorySparse& matrix)
+      : MemoryStream(map, options), matrix_(matrix), row_(map) {
+    if (matrix.columns > std::numeric_limits<std::int32_t>::max())
+      throw std::invalid_argument("there must be fewer than 2^31 columns");
+    if (map.is_fixed()) make_room_for_all();
+  }
+
+ protected:
+  void fix(const First&) override {
+    map().fix({});
+    make_room_for_all();
+  }
+
+  void read(Index row, RowBlock<double>& block) override {
+    const bool as_they_are = !map().is_bilinear() && map().hash_bits == 0 && map().index_base == 0;
+    const Index known = as_they_are ? map().count_of_seen(FeatureMap::Side::left) : 0;
+    const auto entry = [&](std::int64_t index, double value) {
+      if (as_they_are) {
+        if (index >= known) {
+          ++block.unknown_cells;
+          return;
+        }
+        block.columns.push_back(static_cast<std::int32_t>(index));
+        block.values.push_back(value);
+        return;
+      }
+      const auto [side, feature] = map().indexed(index, may_grow());
+      if (feature == FeatureMap::unknown)
+        ++block.unknown_cells;
+      else
+        row_.put(side == FeatureMap::Side::right, feature, value);
+    };
+    std::visit(
+        [&](const auto* offsets, const auto* indices, const auto* values) {
+          std::int64_t before = -1;
+          for (auto e = offsets[row]; e < offsets[row + 1]; ++e) {
+            const auto index = static_cast<std::int64_t>(indices[e]);
+            if (index <= before || index >= matrix_.columns)
+              throw std::invalid_argument("the indices of a row must rise, and lie below the number of columns");
+            before = index;
+            entry(index, checked(static_cast<double>(values[e]), row));
+          }
+        },
+        matrix_.offsets, matrix_.indices, matrix_.values);
+    if (as_they_are)
+      block.offsets.push_back(static_cast<Index>(block.values.size()));
+    else
+      row_.append_to(block);
+  }
+
+  void finish(RowBlock<double>& block) override {
+    RowBuilder::finish(map(), block);
+    if (block.count() > 0) make_dense_where_worth_it(block);
+  }
+
+ private:
+  void make_room_for_all() {
+    if (may_grow() && matrix_.columns > 0) (void)map().indexed(matrix_.columns - 1, true);
+  }
+
+  const MemorySparse& matrix_;
+  RowBuilder row_;
+};
+
+class ColumnStream : public MemoryStream {
+ public:
+  ColumnStream(FeatureMap& map, const RowStreamOptions& options, const std::vector<MemoryColumn>& columns)
+      : MemoryStream(map, options), columns_(columns) {
+    if (map.is_fixed()) find_columns();
+  }
+
+ protected:
+  void fix(const First& first) override {
+    std::vector<Column> described;
+    for (const MemoryColumn& column : columns_) {
+      Column own;
+      own.name = column.name;
+      own.role = column.is_category ? Column::Role::category : Column::Role::number;
+      const auto& right = columns().right;
+      own.right = std::any_of(right.begin(), right.end(), [&](const auto& name) { return is_meant(name, own.name); });
+      if (!column.is_category && !map().is_measurement()) scale(column, first, own);
+      described.push_back(std::move(own));
+    }
+    map().weight = columns().weight;
+    map().fix(std::move(described));
+    find_columns();
+  }
+
+  void read(Index row, RowBlock<double>& block) override {
+    for (Feed& feed : feeds_) {
+      const Column& column = map().columns()[feed.column];
+      if (column.role == Column::Role::category) {
+        const Index feature = category(feed, feed.from->codes[row]);
+        if (feature == FeatureMap::unknown)
+          ++block.unknown_cells;
+        else
+          row_->category(column, feature);
+        continue;
+      }
+      const double value = std::visit(
+          [&](const auto* all) { return static_cast<double>(all[row * feed.from->stride]); }, feed.from->numbers);
+      if (!std::isnan(value))
+        row_->number(column, checked(value, row));
+      else if (map().is_measurement())
+        throw DataError(place_name, row + 1, 0, "expected a measurement in the column " + column.name + ", got NaN");
+      else
+        row_->missing_number(column);
+    }
+    row_->append_to(block);
+  }
+
+ private:
+  struct Feed {
+    const MemoryColumn* from;
+    std::size_t column;           ///< of the map
+    std::vector<Index> features;  ///< of the categories, and of what is missing; `not_asked`: not looked up yet
+  };
+  static constexpr Index not_asked = -2;
+
+  void scale(const MemoryColumn& column, const First& first, Column& own) const {
+    std::vector<double> values;
+    std::vector<double> weights;
+    const std::vector<double> all = gathered(column.numbers, 0, column.stride, first.rows);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (std::isnan(all[i])) continue;
+      values.push_back(all[i]);
+      if (!first.weights.empty()) weights.push_back(first.weights[i]);
+    }
+    own.marks_missing = values.size() < all.size();
+    own.scaling = robust_scaling(values, weights);
+  }
+
+  /// Columns that the model does not know are passed over.
+  void find_columns() {
+    for (std::size_t c = 0; c < map().columns().size(); ++c) {
+      const Column& column = map().columns()[c];
+      const auto found = std::find_if(columns_.begin(), columns_.end(),
+                                      [&](const MemoryColumn& own) { return own.name == column.name; });
+      if (found == columns_.end())
+        throw std::invalid_argument("there is no column '" + column.name + "', which the model needs");
+      if (found->is_category != (column.role == Column::Role::category))
+        throw std::invalid_argument("the column '" + column.name + "' must hold " +
+                                    (found->is_category ? "numbers" : "categories") + ", as in training");
+      feeds_.push_back({&*found, c, std::vector<Index>(found->categories.size() + 1, not_asked)});
+    }
+    row_.emplace(map());
+  }
+
+  Index category(Feed& feed, std::int32_t code) {
+    const auto& names = feed.from->categories;
+    const std::size_t place = code < 0 ? names.size() : static_cast<std::size_t>(code);
+    Index& feature = feed.features.at(place);
+    if (feature == not_asked)
+      feature = map().category(feed.column, code < 0 ? std::string_view() : std::string_view(names[place]), may_grow());
+    return feature;
+  }
+
+  const std::vector<MemoryColumn>& columns_;
+  std::vector<Feed> feeds_;
+  std::optional<RowBuilder> row_;  ///< once the map is fixed
+};
+
+}  // namespace
+
+std::unique_ptr<RowStream> open_memory(FeatureMap& map, const RowStreamOptions& options) {
+  const auto& features = options.data.memory->features;
+  if (const auto* matrix = std::get_if<MemoryMatrix>(&features))
+    return std::make_unique<MatrixStream>(map, options, *matrix);
+  if (const auto* sparse = std::get_if<MemorySparse>(&features))
+    return std::make_unique<SparseStream>(map, options, *sparse);
+  return std::make_unique<ColumnStream>(map, options, std::get<std::vector<MemoryColumn>>(features));
+}
+
+}  // namespace dyad

@@ -1,0 +1,138 @@
+#include "feed/row_stream.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <stdexcept>
+
+#include <dyad/memory.h>
+
+#include "feed/streams.h"
+
+namespace dyad {
+
+void set_right_range(FeatureMap& map, const std::vector<std::string>& right) {
+  const auto refuse = [] {
+    throw std::invalid_argument(
+        "a bilinear model of numbered columns needs the range of the second factor's: --right FIRST-LAST, or FIRST-");
+  };
+  if (right.size() != 1) refuse();
+  const std::string& range = right.front();
+  const char* end = range.data() + range.size();
+  const auto first = std::from_chars(range.data(), end, map.right_first);
+  if (first.ec != std::errc() || map.right_first < 1 || first.ptr == end || *first.ptr != '-') refuse();
+  if (first.ptr + 1 == end) return;
+  const auto last = std::from_chars(first.ptr + 1, end, map.right_last);
+  if (last.ec != std::errc() || last.ptr != end || map.right_last < map.right_first) refuse();
+}
+
+void refuse_names(const ColumnOptions& options, const char* format) {
+  const auto refuse = [&](bool given, const char* name) {
+    if (given)
+      throw std::invalid_argument(std::string(name) + " goes with csv and tsv, whose columns have names, not with " +
+                                  format);
+  };
+  refuse(!options.target.empty(), "--target");
+  refuse(!options.weight.empty(), "--weight");
+  refuse(!options.categorical.empty(), "--categorical");
+  refuse(!options.ignored.empty(), "--ignore");
+}
+
+void make_room(FeatureMap& map, Index first_rows, Index room) {
+  constexpr Index few = 1024;
+  if (first_rows < few) map.least_count = std::max<Index>(1, room);
+}
+
+void fix_target(Target& target, const RowBlock<double>& block, const ColumnOptions& options, bool centred,
+                const std::string& file) {
+  std::vector<std::string> texts;
+  for (const double value : block.targets) texts.push_back(shortest(value));
+  std::vector<Target::Sample> samples;
+  for (std::size_t i = 0; i < texts.size(); ++i) samples.push_back({texts[i], block.lines[i]});
+  target.fix(samples, options.task, centred, {file});
+}
+
+void encode_targets(Target& target, RowBlock<double>& block, const std::string& file) {
+  for (std::size_t i = 0; i < block.targets.size(); ++i)
+    block.targets[i] = target.encode(block.targets[i], {file, block.lines[i]});
+}
+
+void fix_numbers(FeatureMap& map, Index columns, const std::function<std::vector<double>(Index)>& column,
+                 std::span<const double> weights, const std::string& file) {
+  if (map.is_bilinear() && (map.right_first >= columns || (map.right_last >= 0 && map.right_last != columns - 1)))
+    throw std::invalid_argument(file + " has the columns 0 to " + std::to_string(columns - 1) +
+                                "; --right must name the last ones of them");
+  std::vector<Column> described(static_cast<std::size_t>(columns));
+  for (Index j = 0; j < columns; ++j) {
+    Column& own = described[static_cast<std::size_t>(j)];
+    own.name = std::to_string(j);
+    own.right = map.is_bilinear() && j >= map.right_first;
+    if (!map.is_measurement()) own.scaling = robust_scaling(column(j), weights);
+  }
+  map.fix(std::move(described));
+}
+
+void make_dense_where_worth_it(RowBlock<double>& block) {
+  constexpr Index widest = 4096;
+  constexpr Index sparsest = 4;  // one entry in so many
+  if (block.dim > widest || sparsest * static_cast<Index>(block.values.size()) < block.count() * block.dim) return;
+  std::vector<double> values(static_cast<std::size_t>(block.count() * block.dim));
+  for (std::size_t i = 0; i + 1 < block.offsets.size(); ++i)
+    for (auto e = static_cast<std::size_t>(block.offsets[i]); e < static_cast<std::size_t>(block.offsets[i + 1]); ++e)
+      values[i * static_cast<std::size_t>(block.dim) + static_cast<std::size_t>(block.columns[e])] = block.values[e];
+  block.values.swap(values);
+  block.columns.clear();
+  block.offsets.assign(1, 0);
+  block.dense = true;
+}
+
+Format DataOptions::format_of_all() const {
+  if (memory != nullptr) {
+    if (!paths.empty()) throw std::invalid_argument("rows come from memory or from files, not from both");
+    constexpr std::array families{Format::npy, Format::libsvm, Format::csv};
+    return families[memory->features.index()];
+  }
+  if (paths.empty()) throw std::invalid_argument("a data file is needed, or - for standard input");
+  if (std::count(paths.begin(), paths.end(), "-") > 1)
+    throw std::invalid_argument("standard input can be read only once, but - is given twice");
+  if (format) return *format;
+  const std::pair<const char*, Format> endings[] = {{".svm", Format::libsvm},
+                                                    {".libsvm", Format::libsvm},
+                                                    {".csv", Format::csv},
+                                                    {".tsv", Format::tsv},
+                                                    {".npy", Format::npy}};
+  std::optional<Format> common;
+  for (const std::string& path : paths) {
+    std::string_view name = path;
+    for (const std::string_view packed : {".gz", ".zst"})
+      if (name.ends_with(packed)) name.remove_suffix(packed.size());
+    const auto found = std::find_if(std::begin(endings), std::end(endings),
+                                    [&](const auto& ending) { return name.ends_with(ending.first); });
+    if (found == std::end(endings))
+      throw std::invalid_argument(path == "-" ? "standard input has no name to tell its format; give --format"
+                                              : "the name '" + path +
+                                                    "' does not tell its format (.svm, .libsvm, .csv, .tsv or .npy, "
+                                                    "with .gz or .zst behind it); give --format");
+    if (common && *common != found->second)
+      throw std::invalid_argument("all files of one run must have one format; " + path + " has another");
+    common = found->second;
+  }
+  return *common;
+}
+
+std::unique_ptr<RowStream> open_rows(FeatureMap& map, const RowStreamOptions& options) {
+  const Format format = options.data.format_of_all();
+  const Format family = format == Format::tsv ? Format::csv : format;
+  if (map.is_fixed() && map.format != family)
+    throw std::invalid_argument("the model was trained on rows of another format than " + options.data.name());
+  map.format = family;
+  if (format != Format::npy && !options.data.target_paths.empty())
+    throw std::invalid_argument("--target-file goes with npy, whose arrays have no place for targets");
+  if (!map.is_fixed()) map.hash_bits = options.columns.hash_bits;
+  if (options.data.memory != nullptr) return open_memory(map, options);
+  if (format == Format::libsvm) return open_libsvm(map, options);
+  if (format == Format::npy) return open_arrays(map, options);
+  return open_table(map, options, format == Format::tsv ? '\t' : ',');
+}
+
+}  // namespace dyad

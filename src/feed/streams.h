@@ -1,0 +1,58 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "feed/row_stream.h"
+#include "source/input.h"
+
+namespace dyad {
+
+using Targets = TableEncoder::Targets;
+using Unknown = TableEncoder::Unknown;
+
+/// One for each family of formats.
+std::unique_ptr<RowStream> open_libsvm(FeatureMap& map, const RowStreamOptions& options);
+std::unique_ptr<RowStream> open_table(FeatureMap& map, const RowStreamOptions& options, char separator);
+std::unique_ptr<RowStream> open_arrays(FeatureMap& map, const RowStreamOptions& options);
+std::unique_ptr<RowStream> open_memory(FeatureMap& map, const RowStreamOptions& options);
+
+/// The files one after the other.
+class Files {
+ public:
+  Files(const DataOptions& data, const std::atomic<bool>* stop) : data_(data), stop_(stop) {}
+
+  [[nodiscard]] bool at_end() const { return next_ == data_.paths.size(); }
+  Input next() { return {data_.paths[next_++], stop_}; }
+  [[nodiscard]] Input target_of_last() const { return {data_.target_paths[next_ - 1], stop_}; }
+
+ private:
+  const DataOptions& data_;
+  const std::atomic<bool>* stop_;
+  std::size_t next_ = 0;
+};
+
+/// --right for columns that have numbers as names: FIRST-LAST or FIRST-.
+void set_right_range(FeatureMap& map, const std::vector<std::string>& right);
+
+void refuse_names(const ColumnOptions& options, const char* format);
+
+/// Where the first rows are few, a side that grows is given `room` features.
+void make_room(FeatureMap& map, Index first_rows, Index room);
+
+/// From the numbers of the first rows.
+void fix_target(Target& target, const RowBlock<double>& block, const ColumnOptions& options, bool centred,
+                const std::string& file);
+void encode_targets(Target& target, RowBlock<double>& block, const std::string& file);
+
+/// Decides how columns that have numbers as names are scaled, from the first rows: `column(j)` gives theirs.
+void fix_numbers(FeatureMap& map, Index columns, const std::function<std::vector<double>(Index)>& column,
+                 std::span<const double> weights, const std::string& file);
+
+/// Sparse text often holds dense rows, and dense kernels are several times faster.
+void make_dense_where_worth_it(RowBlock<double>& block);
+
+}  // namespace dyad

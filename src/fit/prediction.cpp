@@ -1,0 +1,83 @@
+#include "fit/prediction.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <dyad/data_error.h>
+
+#include "base/logistic.h"
+#include "fit/peak_memory.h"
+#include "fit/train_solver.h"
+
+namespace dyad {
+
+Prediction::Prediction(ModelFile& file, const PredictOptions& options, const PredictHooks& hooks,
+                       TableEncoder::Targets targets, const KalmanFilter<double>* posterior)
+    : file_(file),
+      workers_(options.threads),
+      reader_(file.features, {.data = options.data,
+                              .columns = {},
+                              .targets = targets,
+                              .unknown = TableEncoder::Unknown::is_left_out,
+                              .interrupted = hooks.interrupted}),
+      posterior_(posterior) {
+  if (!options.deviations || posterior != nullptr) return;
+  own_posterior_.emplace(posterior_of(file_, options.model_path));
+  posterior_ = &*own_posterior_;
+}
+
+bool Prediction::next(PredictSummary& summary) {
+  const auto next = reader_.next(block_);
+  if (next == RowReader<double>::Next::interrupted) summary.outcome = Outcome::interrupted;
+  if (next != RowReader<double>::Next::block) return false;
+  const Rows<double> rows = block_.view();
+  values_.resize(static_cast<std::size_t>(rows.count()));
+  workers_.split(rows.count(), [&](int, Share share) {
+    const auto own =
+        std::span(values_).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count));
+    file_.model.predict(rows.slice(share.first, share.count), own);
+    for (double& value : own) value = in_units_of_target(value);
+  });
+  if (posterior_ != nullptr) find_deviations(rows);
+  require_finite(values_);
+  require_finite(deviations_);
+  summary.rows += rows.count();
+  summary.unknown_cells += block_.unknown_cells;
+  return true;
+}
+
+void Prediction::finish(PredictSummary& summary) const {
+  summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  summary.peak_rss_bytes = peak_rss_bytes();
+  summary.task = target().task;
+  summary.positive = target().positive;
+}
+
+void Prediction::require_finite(const std::vector<double>& numbers) const {
+  const auto bad = std::find_if(numbers.begin(), numbers.end(), [](double number) { return !std::isfinite(number); });
+  if (bad != numbers.end())
+    throw DataError(block_.file, block_.lines[static_cast<std::size_t>(bad - numbers.begin())], 0,
+                    "the prediction is not finite, expected values of a size that the model has seen");
+}
+
+void Prediction::find_deviations(const Rows<double>& rows) {
+  deviations_.resize(values_.size());
+  std::vector<double> means(values_.size());
+  workers_.split(rows.count(), [&](int, Share share) {
+    const auto first = static_cast<std::size_t>(share.first);
+    const auto count = static_cast<std::size_t>(share.count);
+    posterior_->predict(rows.slice(share.first, share.count), std::span(means).subspan(first, count),
+                        std::span(deviations_).subspan(first, count));
+  });
+  const bool classes = target().task == Task::classification;
+  for (std::size_t i = 0; i < deviations_.size(); ++i) {
+    const double variance = deviations_[i] + (classes ? 0 : posterior_->noise_variance());
+    deviations_[i] = std::sqrt(variance) * (classes ? values_[i] * (1 - values_[i]) : target().scaling.scale);
+  }
+}
+
+double Prediction::in_units_of_target(double value) const {
+  return target().task == Task::regression ? target().prediction_in_units(value) : logistic(value);
+}
+
+}  // namespace dyad

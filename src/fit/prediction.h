@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include <dyad/predict.h>
+
+#include "base/workers.h"
+#include "feed/row_reader.h"
+#include "kalman/filter.h"
+#include "model/model_file.h"
+
+namespace dyad {
+
+/// Runs rows through a model, a block at a time.
+class Prediction {
+ public:
+  /// The model is somebody else's, and is not changed. `posterior`: where it has been read before.
+  Prediction(ModelFile& file, const PredictOptions& options, const PredictHooks& hooks, TableEncoder::Targets targets,
+             const KalmanFilter<double>* posterior = nullptr);
+
+  [[nodiscard]] const Target& target() const { return file_.features.target; }
+
+  /// False at the end. `values`: in the units of the target, or probabilities.
+  bool next(PredictSummary& summary);
+
+  [[nodiscard]] const std::vector<double>& values() const { return values_; }
+  [[nodiscard]] const std::vector<double>& deviations() const { return deviations_; }
+  [[nodiscard]] const RowBlock<double>& block() const { return block_; }
+
+  void finish(PredictSummary& summary) const;
+
+ private:
+  void require_finite(const std::vector<double>& numbers) const;
+  void find_deviations(const Rows<double>& rows);
+  [[nodiscard]] double in_units_of_target(double value) const;
+
+  ModelFile& file_;
+  Workers workers_;
+  RowReader<double> reader_;
+  RowBlock<double> block_;
+  std::vector<double> values_;
+  std::optional<KalmanFilter<double>> own_posterior_;
+  const KalmanFilter<double>* posterior_;
+  std::vector<double> deviations_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace dyad
