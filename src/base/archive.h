@@ -27,6 +27,7 @@ class Archive {
 
   template <typename Number>
   void number(const std::string& name, Number& value) {
+    static_assert(std::is_arithmetic_v<Number>);
     if (loading_) {
       const double number = saved(name, 1).front();
       constexpr double most_whole = 9007199254740992;  // 2^53
@@ -36,6 +37,16 @@ class Archive {
       return;
     }
     arrays_[prefix_ + name] = {static_cast<double>(value)};
+  }
+
+  /// One of the choices of an enumeration, of which this is the last.
+  template <typename Choice>
+  void choice(const std::string& name, Choice& value, Choice last) {
+    auto place = static_cast<Index>(value);
+    number(name, place);
+    if (place < 0 || place > static_cast<Index>(last))
+      throw std::runtime_error("the training state has a choice that is unknown in '" + prefix_ + name + "'");
+    value = static_cast<Choice>(place);
   }
 
   /// A vector of `size` numbers.

@@ -72,6 +72,7 @@ class FeatureMap {
   }
   /// Without those that nobody has seen yet.
   [[nodiscard]] Index count_of_seen(Side side) const { return counts_[index_of(side)]; }
+  [[nodiscard]] Index seen() const { return counts_[0] + counts_[1]; }
   [[nodiscard]] Index left_dim() const { return is_bilinear() ? count(Side::left) : 0; }  ///< as in Model
   [[nodiscard]] Index dim() const { return count(Side::left) + count(Side::right); }
 

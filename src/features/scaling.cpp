@@ -41,8 +41,9 @@ double typical_distance(const std::vector<Counted>& values, double median) {
 double Scaling::apply(double x) const { return (std::clamp(x, low, high) - centre) / scale; }
 
 bool Scaling::is_valid() const {
-  return std::isfinite(centre) && std::isfinite(scale) && scale > 0 && std::isfinite(low) && std::isfinite(high) &&
-         low <= high;
+  constexpr double largest = 1e150;
+  return std::abs(centre) <= largest && scale > 0 && scale <= largest && std::isfinite(low) && std::isfinite(high) &&
+         low <= centre && centre <= high;
 }
 
 Scaling robust_scaling(const std::vector<double>& numbers, std::span<const double> weights) {

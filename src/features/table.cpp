@@ -109,8 +109,12 @@ void fix_table(FeatureMap& map, const ColumnOptions& options, const std::vector<
   std::vector<Column> columns;
   for (std::size_t cell = 0; cell < header.size(); ++cell) {
     const std::string& name = header[cell];
-    if (name == options.target || name == options.weight || contains(options.ignored, name)) {
-      if (contains(options.right, name) || contains(options.categorical, name))
+    const bool is_target = name == options.target;
+    const bool is_weight = name == options.weight;
+    const bool is_ignored = contains(options.ignored, name);
+    if (is_target || is_weight || is_ignored) {
+      if (contains(options.right, name) || contains(options.categorical, name) ||
+          is_target + is_weight + is_ignored > 1)
         throw std::invalid_argument("the column '" + name + "' is named twice, with different meanings");
       continue;
     }
@@ -150,14 +154,16 @@ TableEncoder::TableEncoder(FeatureMap& map, const std::vector<std::string>& head
 void TableEncoder::number(const Feed& feed, std::string_view text, std::int64_t line) {
   const Column& column = map_.columns()[feed.column];
   double value = 0;
-  if (parse_number(text, value) && std::isfinite(value)) return row_.number(column, value);
+  if (parse_number(text, value) && std::abs(value) <= largest_value) return row_.number(column, value);
   const auto fail = [&](const std::string& expected, const std::string& got) {
     throw DataError(file_, line, static_cast<std::int64_t>(feed.cell) + 1,
                     "expected " + expected + " in the column " + in_quotes(column.name) + ", got " + got);
   };
   if (!is_missing(text)) {
-    if (is_number(text)) fail("a finite number", in_quotes(text));
-    fail("a number, as in most rows (if it holds categories, name it with --categorical),", in_quotes(text));
+    if (is_number(text)) fail("a finite number (up to 1e70; rescale the column)", in_quotes(text));
+    fail(unknown_ == Unknown::grows ? "a number, as in most rows (if it holds categories, name it with --categorical),"
+                                    : "a number, as the model has learned it,",
+         in_quotes(text));
   }
   if (map_.is_measurement()) fail("a measurement, which cannot be missing,", in_quotes(text));
   row_.missing_number(column);

@@ -47,6 +47,7 @@ class MemoryStream : public RowStream {
  protected:
   [[nodiscard]] FeatureMap& map() { return map_; }
   [[nodiscard]] const ColumnOptions& columns() const { return options_.columns; }
+  [[nodiscard]] Index room() const { return options_.room; }
   [[nodiscard]] bool may_grow() const { return options_.unknown == Unknown::grows; }
 
   /// The first rows, and how often each counts (empty: once).
@@ -236,7 +237,7 @@ class ColumnStream : public MemoryStream {
       if (!column.is_category && !map().is_measurement()) scale(column, first, own);
       described.push_back(std::move(own));
     }
-    map().weight = columns().weight;
+    make_room(map(), static_cast<Index>(first.rows.size()), room());
     map().fix(std::move(described));
     find_columns();
   }

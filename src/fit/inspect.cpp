@@ -67,7 +67,7 @@ Inspection inspect(const ModelFile& file, Index top) {
   result.task = map.target.task;
   result.target = map.target.name;
   result.positive = map.target.positive;
-  result.features = model.dim();
+  result.features = map.seen();
   result.rank = model.rank();
   result.training = file.training;
   result.intercept = offset + unit * (model.intercept - w.dot(shift) + slope.dot(shift) / 2);

@@ -116,7 +116,7 @@ class Training {
     start.kind = map.kind;
     start.rank = settings_.rank;
     start.diagonal = *settings_.diagonal;
-    start.features = block.dim;
+    start.features = map.seen();
     for (const Column& column : map.columns())
       (column.role == Column::Role::number ? start.numbers : start.categories).push_back(column.name);
     start.target = map.target.name;
@@ -265,7 +265,7 @@ class Training {
       explain();
       if (summary_.outcome != Outcome::interrupted) look_again();
     }
-    summary_.features = file_.features.dim();
+    summary_.features = file_.features.seen();
     if (!options_.validation_path.empty() && lines_ && summary_.outcome != Outcome::interrupted) {
       PredictOptions check;
       check.data = options_.validation_data();

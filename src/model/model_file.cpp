@@ -1,21 +1,25 @@
 #include "model/model_file.h"
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <set>
 #include <stdexcept>
-
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include <dyad/data_error.h>
 #include <dyad/version.h>
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/output_file.h"
+#include "model/bounded_json.h"
 #include "model/safetensors.h"
 #include "model/sides.h"
 
@@ -123,14 +127,24 @@ class Reader {
     fail("the model has the unknown " + std::string(name) + " '" + word + "'");
   }
 
+  [[nodiscard]] const json& part(const json& fields, const char* name) const {
+    require(fields.is_object() && fields.contains(name), "'" + std::string(name) + "' is missing");
+    return fields[name];
+  }
+
   template <typename Value>
   [[nodiscard]] Value field(const json& fields, const char* name) const {
-    require(fields.is_object() && fields.contains(name), "'" + std::string(name) + "' is missing");
-    try {
-      return fields[name].template get<Value>();
-    } catch (const json::exception&) {
-      fail("the model is damaged: '" + std::string(name) + "' is of the wrong type");
-    }
+    const json& value = part(fields, name);
+    const bool is_right = std::is_same_v<Value, bool>     ? value.is_boolean()
+                          : std::is_integral_v<Value>     ? value.is_number_integer()
+                          : std::is_same_v<Value, double> ? value.is_number()
+                                                          : value.is_string();
+    require(is_right, "'" + std::string(name) + "' is of the wrong type");
+    return value.template get<Value>();
+  }
+
+  [[nodiscard]] bool flag(const json& fields, const char* name) const {
+    return fields.is_object() && fields.contains(name) && field<bool>(fields, name);
   }
 
   [[nodiscard]] Scaling scaling(const json& fields) const {
@@ -165,7 +179,7 @@ class Reader {
 };
 
 void read_features(const Reader& reader, FeatureMap& map) {
-  const json fields = json::parse(reader.text("features"), nullptr, false);
+  const json fields = bounded_json(reader.text("features"));
   map.format = reader.choice(formats, fields, "format");
   map.kind = reader.choice(kinds, fields, "kind");
   map.hash_bits = reader.field<int>(fields, "hash_bits");
@@ -174,10 +188,12 @@ void read_features(const Reader& reader, FeatureMap& map) {
   map.right_last = reader.field<Index>(fields, "right_last");
   map.least_count = reader.field<Index>(fields, "least_count");
   map.weight = reader.field<std::string>(fields, "weight");
-  const auto target = reader.field<json>(fields, "target");
+  const json& target = reader.part(fields, "target");
   map.target.name = reader.field<std::string>(target, "name");
   map.target.task = reader.choice(tasks, target, "task");
-  map.target.scaling = reader.scaling(reader.field<json>(target, "scaling"));
+  map.target.scaling = reader.scaling(reader.part(target, "scaling"));
+  reader.require(map.target.scaling.low == Scaling().low && map.target.scaling.high == Scaling().high,
+                 "the target has ends where it cannot");
   map.target.reach = reader.field<double>(target, "reach");
   reader.require(map.target.reach > 0, "the reach of the target is not possible");
   if (target.contains("low")) {  // models of the first days know no range
@@ -201,13 +217,16 @@ void read_features(const Reader& reader, FeatureMap& map) {
                  "an index is not possible");
 
   std::vector<Column> columns;
-  for (const json& entry : reader.field<json>(fields, "columns")) {
+  std::set<std::string> names;
+  reader.require(reader.part(fields, "columns").is_array(), "its columns are no list");
+  for (const json& entry : reader.part(fields, "columns")) {
     Column column;
     column.name = reader.field<std::string>(entry, "name");
     column.role = reader.choice(roles, entry, "role");
-    column.right = entry.contains("right");
-    column.marks_missing = entry.contains("marks_missing");
-    if (column.role == Column::Role::number) column.scaling = reader.scaling(reader.field<json>(entry, "scaling"));
+    column.right = reader.flag(entry, "right");
+    column.marks_missing = reader.flag(entry, "marks_missing");
+    if (column.role == Column::Role::number) column.scaling = reader.scaling(reader.part(entry, "scaling"));
+    reader.require(names.insert(column.name).second, "two columns have one name");
     columns.push_back(std::move(column));
   }
 
@@ -316,14 +335,21 @@ void ModelFile::save(const std::string& path) const {
 }
 
 ModelFile ModelFile::load(const std::string& path) {
-  std::error_code no_file;
-  const bool is_file = std::filesystem::is_regular_file(path, no_file);
+  const auto refuse = [&](const std::string& why) { throw DataError(path, 0, 0, "the model " + why); };
+  std::error_code unknown;
+  const auto kind = std::filesystem::status(path, unknown).type();
+  if (kind == std::filesystem::file_type::not_found) refuse("cannot be opened: there is no such file");
+  if (kind == std::filesystem::file_type::directory) refuse("cannot be opened: this is a folder");
+  // A pipe would let us wait for ever.
+  if (kind != std::filesystem::file_type::regular) refuse("cannot be opened: this is no file");
   std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = is_file && file ? static_cast<std::streamoff>(file.tellg()) : -1;
-  if (size < 0) throw DataError(path, 0, 0, "the model cannot be opened; is the name right?");
+  if (!file) refuse(fmt::format("cannot be opened: {}", std::strerror(errno)));
+  const auto size = static_cast<std::streamoff>(file.tellg());
+  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (static_cast<double>(size) > memory) refuse("is larger than the memory of this machine");
   std::string bytes(static_cast<std::size_t>(size), '\0');
   file.seekg(0);
-  if (!file.read(bytes.data(), size)) throw DataError(path, 0, 0, "the model cannot be read to its end");
+  if (!file.read(bytes.data(), size)) refuse("cannot be read to its end");
   return from_bytes(bytes, path);
 }
 

@@ -6,9 +6,9 @@
 #include <limits>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include <dyad/data_error.h>
+
+#include "model/bounded_json.h"
 
 namespace dyad {
 namespace {
@@ -113,8 +113,8 @@ Safetensors Safetensors::from_bytes(const std::string& bytes, const std::string&
   std::memcpy(&length, bytes.data(), length_bytes);
   sizes.require(length <= bytes.size() - length_bytes, "its header is cut off, or it is something else");
   const std::string_view text = std::string_view(bytes).substr(length_bytes, length);
-  const json header = json::parse(text, nullptr, false);
-  sizes.require(header.is_object(), "its header is not JSON");
+  const json header = bounded_json(text);
+  sizes.require(header.is_object(), "its header is not JSON, or not that of a model");
 
   Safetensors result;
   Checker checker(file, std::string_view(bytes).substr(length_bytes + length));

@@ -39,7 +39,7 @@ void ChangeEstimator::grow(const Growth& growth) {
 }
 
 void ChangeEstimator::archive(Archive& archive) {
-  archive.number("moments", moments_);
+  archive.choice("moments", moments_, Moments::estimated);
   if (collects_features()) archive.group("features", [&] { features_.archive(archive, options_.dim); });
 }
 

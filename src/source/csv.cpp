@@ -10,8 +10,6 @@
 namespace dyad {
 namespace {
 
-constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
-
 /// Takes rows off the front of whole lines.
 class RowScanner {
  public:
@@ -89,7 +87,6 @@ class RowScanner {
 
 CsvReader::CsvReader(const Input& input, char separator) : lines_(input, separator), separator_(separator) {
   if (!lines_.next(waiting_)) throw DataError(path(), 0, 0, "the file is empty, expected a header with column names");
-  if (waiting_.text.starts_with(byte_order_mark)) waiting_.text.remove_prefix(byte_order_mark.size());
   RowScanner scanner(waiting_, separator_, lines_.path());
   std::vector<std::string_view> cells;
   std::deque<std::string> unquoted;

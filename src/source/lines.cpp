@@ -9,6 +9,7 @@ namespace dyad {
 namespace {
 
 constexpr std::size_t usual_block = std::size_t{1} << 18;
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 constexpr std::size_t longest_line = std::size_t{1} << 30;
 
 }  // namespace
@@ -70,6 +71,7 @@ bool LineReader::next(LineBlock& block) {
   }
   block.text = {buffer_.data(), begin_};
   block.first_line = next_line_;
+  if (next_line_ == 1 && block.text.starts_with(byte_order_mark)) block.text.remove_prefix(byte_order_mark.size());
   next_line_ += std::count(block.text.begin(), block.text.end(), '\n');
   return true;
 }

@@ -15,7 +15,8 @@ struct LineBlock {
   std::int64_t first_line = 1;  ///< of the file
 };
 
-/// Cuts a stream into blocks of whole lines. A line may be as long as it likes, up to a limit that no row needs.
+/// Cuts a stream into blocks of whole lines, without a byte order mark before the first. A line may be as long as it
+/// likes, up to a limit that no row needs.
 class LineReader {
  public:
   explicit LineReader(const Input& input);

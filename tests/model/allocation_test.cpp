@@ -88,6 +88,35 @@ TEST_P(Allocation, DoesNotBelieveLargeNumbers) {
   }
 }
 
+/// A header of many small things, each of which takes more as a value than as text.
+TEST(AllocationOfHeaders, IsAMultipleOfTheFile) {
+  const auto with_length = [](const std::string& header) {
+    std::string bytes(8, '\0');
+    const std::uint64_t length = header.size();
+    std::memcpy(bytes.data(), &length, sizeof length);
+    return bytes + header;
+  };
+  const auto repeated = [](const std::string& part) {
+    std::string all;
+    for (int i = 0; i < 300'000; ++i) all += part;
+    return all;
+  };
+  const auto numbered = [](const std::string& before, const std::string& behind) {
+    std::string all;
+    for (int i = 0; i < 100'000; ++i) all += (i > 0 ? "," : "") + before + std::to_string(i) + behind;
+    return all;
+  };
+  for (const std::string& header :
+       {"{\"a\":[" + repeated("{},") + "{}]}", "{\"a\":[" + repeated("[],") + "[]]}",
+        "{\"a\":[" + repeated("0,") + "0]}", "{" + numbered("\"", "\":{}") + "}",
+        "{\"__metadata__\":{" + numbered("\"", "\":\"\"") + "}}",
+        "{\"__metadata__\":{\"format\":\"dyad\",\"format_version\":\"1\",\"features\":\"{\\\"columns\\\":[" +
+            repeated("{},") + "{}]}\"}}"}) {
+    const std::string bytes = with_length(header);
+    EXPECT_LT(bytes_to_read(bytes), 24 * bytes.size() + 200'000) << header.substr(0, 40);
+  }
+}
+
 TEST_P(Allocation, DoesNotBelieveDamagedBytes) {
   Random random(1, 0);
   for (int trial = 0; trial < 300; ++trial) {

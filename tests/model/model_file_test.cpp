@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <cstring>
+
 #include <gtest/gtest.h>
 
 #include <dyad/data_error.h>
@@ -54,9 +56,13 @@ std::string error_of(const std::string& bytes) {
 /// The example with a word of its header replaced by one of the same length.
 std::string with(const std::string& from, const std::string& to) {
   std::string bytes = example().to_bytes();
-  EXPECT_EQ(from.size(), to.size());
-  EXPECT_NE(bytes.find(from), std::string::npos);
-  return bytes.replace(bytes.find(from), from.size(), to);
+  EXPECT_NE(bytes.find(from), std::string::npos) << from;
+  bytes.replace(bytes.find(from), from.size(), to);
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  length += to.size() - from.size();
+  std::memcpy(bytes.data(), &length, sizeof length);
+  return bytes;
 }
 
 TEST(ModelFile, ComesBackAsItWas) {
@@ -117,13 +123,25 @@ TEST(ModelFile, OfSomebodyElseIsRefused) {
   EXPECT_NE(error_of("user,movie,rating\n1,2,3\n"), "");
 }
 
+/// Deeper than the stack would bear, were it copied.
+TEST(ModelFile, NestedWithoutEndIsRefused) {
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  EXPECT_NE(error_of(with("\\\"target\\\":{", "\\\"target\\\":" + deep + ",\\\"was\\\":{")), "");
+  EXPECT_NE(error_of(with("\"__metadata__\":{", "\"x\":" + deep + ",\"__metadata__\":{")), "");
+}
+
 TEST(ModelFile, DamagedPartsAreRefused) {
   for (const auto& [from, to] : {std::pair{"\"weights\"", "\"w_ights\""},
                                  {"\\\"kind\\\":\\\"gfm\\\"", "\\\"kind\\\":\\\"gfx\\\""},
                                  {"\\\"scale\\\":3.25", "\\\"scale\\\":-3.2"},
                                  {"\\\"left_count\\\":6", "\\\"left_count\\\":7"},
                                  {"\\\"hash_bits\\\":0", "\\\"hash_bits\\\":7"},
-                                 {"\\\"columns\\\":[{", "\\\"columnx\\\":[{"}})
+                                 {"\\\"columns\\\":[{", "\\\"columnx\\\":[{"},
+                                 {"\\\"least_count\\\":1", "\\\"least_count\\\":1.5"},
+                                 {"\\\"centre\\\":", "\\\"centre\\\":1e300,\\\"was\\\":"},
+                                 {"\\\"name\\\":\\\"city\\\"", "\\\"name\\\":\\\"age\\\""},
+                                 {"\\\"right_count\\\":0", "\\\"right_count\\\":1e300"},
+                                 {"\\\"range_is_given\\\":false", "\\\"range_is_given\\\":0"}})
     EXPECT_NE(error_of(with(from, to)), "") << from;
   ModelFile file = example();
   file.model.weights[2] = NAN;

@@ -1,0 +1,377 @@
+// The library's rows, training and predictions for Python. What Python users see is in dyad/*.py.
+#include <chrono>
+#include <cstring>
+#include <memory>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <dyad/data_error.h>
+#include <dyad/memory.h>
+#include <dyad/predictor.h>
+#include <dyad/train.h>
+#include <dyad/version.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace dyad::python {
+namespace {
+
+using AnyArray = nb::ndarray<nb::ro, nb::device::cpu>;
+using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Codes = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+NumberPointer numbers_of(const AnyArray& array, const char* name) {
+  if (array.dtype() == nb::dtype<double>()) return static_cast<const double*>(array.data());
+  if (array.dtype() == nb::dtype<float>()) return static_cast<const float*>(array.data());
+  throw std::invalid_argument(std::string(name) + " must hold float64 or float32");
+}
+
+IntegerPointer integers_of(const AnyArray& array, const char* name) {
+  if (array.dtype() == nb::dtype<std::int64_t>()) return static_cast<const std::int64_t*>(array.data());
+  if (array.dtype() == nb::dtype<std::int32_t>()) return static_cast<const std::int32_t*>(array.data());
+  throw std::invalid_argument(std::string(name) + " must hold int64 or int32");
+}
+
+/// Rows in arrays of Python's, which live as long as this.
+class ArrayRows {
+ public:
+  static ArrayRows dense(const AnyArray& values) {
+    if (values.ndim() != 2) throw std::invalid_argument("X must have two dimensions");
+    ArrayRows result(values.shape(0));
+    result.rows_.features = MemoryMatrix{static_cast<Index>(values.shape(1)), numbers_of(values, "X"),
+                                         values.stride(0), values.stride(1)};
+    result.owners_.push_back(nb::cast(values));
+    return result;
+  }
+
+  static ArrayRows sparse(const AnyArray& offsets, const AnyArray& indices, const AnyArray& values, Index columns) {
+    if (offsets.ndim() != 1 || offsets.shape(0) < 1 || indices.ndim() != 1 || values.ndim() != 1 ||
+        indices.shape(0) != values.shape(0))
+      throw std::invalid_argument("the arrays of X do not fit together");
+    ArrayRows result(offsets.shape(0) - 1);
+    const IntegerPointer at = integers_of(offsets, "the offsets of X");
+    const auto entries = static_cast<Index>(values.shape(0));
+    std::visit(
+        [&](const auto* all) {
+          for (Index i = 0; i < result.rows_.count; ++i)
+            if (all[i] < 0 || all[i + 1] < all[i] || all[i + 1] > entries)
+              throw std::invalid_argument("the offsets of X must rise, and lie within its entries");
+        },
+        at);
+    result.rows_.features = MemorySparse{columns, at, integers_of(indices, "the indices of X"),
+                                         numbers_of(values, "X")};
+    for (const AnyArray& array : {offsets, indices, values}) result.owners_.push_back(nb::cast(array));
+    return result;
+  }
+
+  static ArrayRows table(std::size_t count) {
+    ArrayRows result(count);
+    result.rows_.features = std::vector<MemoryColumn>();
+    return result;
+  }
+
+  void add_numbers(const std::string& name, const AnyArray& values) {
+    require_rows(values.ndim() == 1 ? values.shape(0) : 0, name);
+    MemoryColumn column;
+    column.name = name;
+    column.numbers = numbers_of(values, name.c_str());
+    column.stride = values.stride(0);
+    columns().push_back(std::move(column));
+    owners_.push_back(nb::cast(values));
+  }
+
+  void add_categories(const std::string& name, const Codes& codes, std::vector<std::string> categories) {
+    require_rows(codes.shape(0), name);
+    for (std::size_t i = 0; i < codes.shape(0); ++i)
+      if (codes.data()[i] >= static_cast<std::int32_t>(categories.size()))
+        throw std::invalid_argument("the column '" + name + "' has a code without a category");
+    MemoryColumn column;
+    column.name = name;
+    column.is_category = true;
+    column.codes = codes.data();
+    column.categories = std::move(categories);
+    columns().push_back(std::move(column));
+    owners_.push_back(nb::cast(codes));
+  }
+
+  void set_targets(const Doubles& targets, std::vector<std::string> labels) {
+    require_rows(targets.shape(0), "y");
+    rows_.targets = {targets.data(), targets.shape(0)};
+    rows_.labels = std::move(labels);
+    owners_.push_back(nb::cast(targets));
+  }
+
+  void set_weights(const Doubles& weights) {
+    require_rows(weights.shape(0), "sample_weight");
+    rows_.weights = {weights.data(), weights.shape(0)};
+    owners_.push_back(nb::cast(weights));
+  }
+
+  [[nodiscard]] const MemoryRows& rows() const { return rows_; }
+
+ private:
+  explicit ArrayRows(std::size_t count) { rows_.count = static_cast<Index>(count); }
+
+  std::vector<MemoryColumn>& columns() {
+    auto* table = std::get_if<std::vector<MemoryColumn>>(&rows_.features);
+    if (table == nullptr) throw std::invalid_argument("only tables have columns");
+    return *table;
+  }
+  void require_rows(std::size_t count, const std::string& name) const {
+    if (static_cast<Index>(count) != rows_.count)
+      throw std::invalid_argument(name + " must have one entry for each of the " + std::to_string(rows_.count) +
+                                  " rows");
+  }
+
+  MemoryRows rows_;
+  std::vector<nb::object> owners_;
+};
+
+/// Asked often, from C++ without the GIL: whether the user has pressed Ctrl-C.
+class Interruption {
+ public:
+  bool operator()() {
+    if (pressed_) return true;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ < std::chrono::milliseconds(20)) return false;
+    last_ = now;
+    const nb::gil_scoped_acquire gil;
+    pressed_ = PyErr_CheckSignals() != 0;
+    return pressed_;
+  }
+  /// What the signal's handler has raised goes on its way.
+  void raise_if_pressed() const {
+    if (pressed_) throw nb::python_error();
+  }
+
+ private:
+  bool pressed_ = false;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+template <typename Choice>
+std::optional<Choice> chosen(const std::optional<std::string>& word,
+                             std::initializer_list<std::pair<const char*, Choice>> choices, const char* name) {
+  if (!word) return {};
+  for (const auto& [known, choice] : choices)
+    if (*word == known) return choice;
+  std::string all;
+  for (const auto& [known, choice] : choices) all += (all.empty() ? "'" : ", '") + std::string(known) + "'";
+  throw std::invalid_argument(std::string(name) + " must be one of " + all + ", got '" + *word + "'");
+}
+
+constexpr auto solvers = {std::pair{"auto", Solver::automatic},
+                          {"moment", Solver::moment},
+                          {"kalman", Solver::kalman},
+                          {"newton", Solver::newton},
+                          {"variational", Solver::variational}};
+
+std::string word_for(Solver solver) {
+  for (const auto& [word, known] : solvers)
+    if (known == solver) return word;
+  return "auto";
+}
+
+nb::object number_or_none(const std::optional<double>& number) { return number ? nb::cast(*number) : nb::none(); }
+
+nb::dict described(const Metrics& metrics, Task task) {
+  nb::dict fields;
+  fields["loss"] = metrics.loss();
+  fields["kind"] = task == Task::regression ? "rmse" : "logloss";
+  return fields;
+}
+
+/// What training needs besides rows, all by keyword.
+struct Settings {
+  std::optional<Index> rank;
+  std::optional<std::string> kind;
+  std::optional<std::string> solver;
+  std::optional<std::string> diagonal;
+  std::optional<std::string> precision;
+  std::optional<std::uint64_t> seed;
+  std::optional<std::pair<double, double>> range;
+  std::optional<Index> half_life;
+  std::optional<Index> passes;
+  double memory = 1e9;
+  int threads = 0;
+  std::string target;
+  std::vector<std::string> right;
+
+  [[nodiscard]] TrainOptions options() const {
+    TrainOptions options;
+    options.rank = rank;
+    options.kind = chosen<Kind>(
+        kind, {{"gfm", Kind::gfm}, {"sensing", Kind::sensing}, {"phase", Kind::phase}, {"bilinear", Kind::bilinear}},
+        "kind");
+    options.solver = chosen<Solver>(solver, solvers, "solver");
+    options.diagonal = chosen<Diagonal>(
+        diagonal, {{"tied", Diagonal::tied}, {"zero", Diagonal::zero}, {"free", Diagonal::free}}, "diagonal");
+    options.precision = chosen<Precision>(
+        precision, {{"double", Precision::double_precision}, {"single", Precision::single_precision}}, "precision");
+    options.seed = seed;
+    options.range = range;
+    options.half_life = half_life;
+    options.passes = passes;
+    options.memory = memory;
+    options.threads = threads;
+    options.columns.target = target;
+    options.columns.right = right;
+    return options;
+  }
+};
+
+nb::tuple fit(const ArrayRows& rows, const Settings& settings, const std::optional<nb::bytes>& resume,
+              const nb::object& progress) {
+  TrainOptions options = settings.options();
+  options.data.memory = &rows.rows();
+  options.resume = resume.has_value();
+  if (resume) options.model_bytes.assign(resume->c_str(), resume->size());
+  Interruption interruption;
+  std::exception_ptr failure;  // of the user's own function
+  std::vector<std::pair<Index, double>> trace;
+  const auto tell = [&](const char* stage, Index row_count, const std::string& level, double loss) {
+    if (progress.is_none() || failure) return;
+    const nb::gil_scoped_acquire gil;
+    try {
+      progress(stage, row_count, level, loss);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  };
+  TrainHooks hooks;
+  hooks.interrupted = [&] { return failure || interruption(); };
+  hooks.progress = [&](const TrainProgress& point) {
+    trace.emplace_back(point.rows, point.average_loss);
+    tell("pass", point.rows, "", point.average_loss);
+  };
+  hooks.refine = [&](const RefineProgress& point) { tell("refine", 0, point.level, point.held_out); };
+  TrainSummary summary;
+  {
+    const nb::gil_scoped_release release;
+    summary = train(options, hooks);
+  }
+  if (failure) std::rethrow_exception(failure);
+  interruption.raise_if_pressed();
+  nb::dict fields;
+  fields["rows"] = summary.rows;
+  fields["all_rows"] = summary.all_rows;
+  fields["seconds"] = summary.seconds;
+  fields["story"] = summary.story;
+  fields["noise"] = summary.noise;
+  fields["passes"] = summary.passes;
+  fields["solver"] = word_for(summary.solver);
+  fields["progressive"] = described(summary.progressive, summary.task);
+  fields["warnings"] = summary.warnings;
+  fields["trace"] = trace;
+  return nb::make_tuple(nb::bytes(summary.model_bytes.data(), summary.model_bytes.size()), fields);
+}
+
+nb::object array_of(std::vector<double> numbers, std::vector<std::size_t> shape) {
+  auto* owned = new std::vector<double>(std::move(numbers));
+  const nb::capsule owner(owned, [](void* of) noexcept { delete static_cast<std::vector<double>*>(of); });
+  return nb::cast(nb::ndarray<nb::numpy, double>(owned->data(), shape.size(), shape.data(), owner));
+}
+
+nb::object predict(const Predictor& predictor, const ArrayRows& rows, bool deviations, int threads) {
+  const auto count = static_cast<std::size_t>(rows.rows().count);
+  std::vector<double> values(count);
+  std::vector<double> spreads(deviations ? count : 0);
+  Interruption interruption;
+  if (count > 0) {
+    const nb::gil_scoped_release release;
+    (void)predictor.predict(rows.rows(), values, spreads, threads, {[&] { return interruption(); }});
+  }
+  interruption.raise_if_pressed();
+  nb::object first = array_of(std::move(values), {count});
+  if (!deviations) return first;
+  return nb::make_tuple(first, array_of(std::move(spreads), {count}));
+}
+
+nb::list described(const std::vector<Term>& terms) {
+  nb::list list;
+  for (const Term& term : terms) list.append(nb::make_tuple(term.left, term.right, term.coefficient, term.effect));
+  return list;
+}
+
+nb::dict inspect(const Predictor& predictor, Index top) {
+  const Inspection inspection = predictor.inspect(top);
+  nb::dict fields;
+  fields["intercept"] = inspection.intercept;
+  fields["spectrum"] = inspection.spectrum;
+  fields["weights"] = described(inspection.weights);
+  fields["pairs"] = described(inspection.pairs);
+  fields["pairs_are_exact"] = inspection.pairs_are_exact;
+  fields["signal"] = described(inspection.signal);
+  fields["training"] = inspection.training;
+  fields["target"] = inspection.target;
+  return fields;
+}
+
+nb::dict parameters(const Predictor& predictor) {
+  const Model<double>& model = predictor.model();
+  const auto dim = static_cast<std::size_t>(model.dim());
+  const auto rank = static_cast<std::size_t>(model.rank());
+  nb::dict fields;
+  fields["intercept"] = model.intercept;
+  fields["weights"] = array_of(model.weights, {dim});
+  fields["factors"] = array_of(model.factors, {dim, rank});
+  fields["spectrum"] = array_of(model.spectrum, {rank});
+  fields["squares"] = array_of(model.squares, {model.squares.size()});
+  fields["left_dim"] = model.left_dim;
+  return fields;
+}
+
+}  // namespace
+
+NB_MODULE(_core, module) {
+  module.attr("__version__") = DYAD_VERSION;
+  nb::exception<DataError>(module, "DataError", PyExc_ValueError);
+
+  nb::class_<ArrayRows>(module, "Rows")
+      .def_static("dense", &ArrayRows::dense, "values"_a)
+      .def_static("sparse", &ArrayRows::sparse, "offsets"_a, "indices"_a, "values"_a, "columns"_a)
+      .def_static("table", &ArrayRows::table, "count"_a)
+      .def("add_numbers", &ArrayRows::add_numbers, "name"_a, "values"_a)
+      .def("add_categories", &ArrayRows::add_categories, "name"_a, "codes"_a, "categories"_a)
+      .def("set_targets", &ArrayRows::set_targets, "targets"_a, "labels"_a)
+      .def("set_weights", &ArrayRows::set_weights, "weights"_a);
+
+  nb::class_<Settings>(module, "Settings")
+      .def(nb::init<>())
+      .def_rw("rank", &Settings::rank, nb::arg().none())
+      .def_rw("kind", &Settings::kind, nb::arg().none())
+      .def_rw("solver", &Settings::solver, nb::arg().none())
+      .def_rw("diagonal", &Settings::diagonal, nb::arg().none())
+      .def_rw("precision", &Settings::precision, nb::arg().none())
+      .def_rw("seed", &Settings::seed, nb::arg().none())
+      .def_rw("range", &Settings::range, nb::arg().none())
+      .def_rw("half_life", &Settings::half_life, nb::arg().none())
+      .def_rw("passes", &Settings::passes, nb::arg().none())
+      .def_rw("memory", &Settings::memory)
+      .def_rw("threads", &Settings::threads)
+      .def_rw("target", &Settings::target)
+      .def_rw("right", &Settings::right);
+
+  module.def("fit", &fit, "rows"_a, "settings"_a, "resume"_a.none() = nb::none(), "progress"_a.none() = nb::none());
+
+  nb::class_<Predictor>(module, "Predictor")
+      .def_static("load", &Predictor::load, "path"_a)
+      .def_static(
+          "from_bytes",
+          [](const nb::bytes& bytes) { return Predictor::from_bytes(std::string(bytes.c_str(), bytes.size())); },
+          "model"_a)
+      .def("predict", &predict, "rows"_a, "deviations"_a = false, "threads"_a = 0)
+      .def("inspect", &inspect, "top"_a)
+      .def("parameters", &parameters)
+      .def("feature_names", &Predictor::feature_names)
+      .def("labels", &Predictor::labels);
+}
+
+}  // namespace dyad::python

@@ -1,0 +1,6 @@
+"""Second-order models, y = b + w'x + x'Mx with M of low rank and any sign, from data that streams by once."""
+
+from ._core import DataError, __version__
+from ._estimators import FactorizationClassifier, FactorizationRegressor
+
+__all__ = ["DataError", "FactorizationClassifier", "FactorizationRegressor", "__version__"]

@@ -1,0 +1,56 @@
+from typing import Any, Callable, Optional
+
+import numpy as np
+import numpy.typing as npt
+
+__version__: str
+
+class DataError(ValueError): ...
+
+class Rows:
+    @staticmethod
+    def dense(values: npt.NDArray[Any]) -> Rows: ...
+    @staticmethod
+    def sparse(
+        offsets: npt.NDArray[Any], indices: npt.NDArray[Any], values: npt.NDArray[Any], columns: int
+    ) -> Rows: ...
+    @staticmethod
+    def table(count: int) -> Rows: ...
+    def add_numbers(self, name: str, values: npt.NDArray[Any]) -> None: ...
+    def add_categories(self, name: str, codes: npt.NDArray[np.int32], categories: list[str]) -> None: ...
+    def set_targets(self, targets: npt.NDArray[np.float64], labels: list[str]) -> None: ...
+    def set_weights(self, weights: npt.NDArray[np.float64]) -> None: ...
+
+class Settings:
+    rank: Optional[int]
+    kind: Optional[str]
+    solver: Optional[str]
+    diagonal: Optional[str]
+    precision: Optional[str]
+    seed: Optional[int]
+    range: Optional[tuple[float, float]]
+    half_life: Optional[int]
+    passes: Optional[int]
+    memory: float
+    threads: int
+    target: str
+    right: list[str]
+    def __init__(self) -> None: ...
+
+class Predictor:
+    @staticmethod
+    def load(path: str) -> Predictor: ...
+    @staticmethod
+    def from_bytes(model: bytes) -> Predictor: ...
+    def predict(self, rows: Rows, deviations: bool = False, threads: int = 0) -> Any: ...
+    def inspect(self, top: int) -> dict[str, Any]: ...
+    def parameters(self) -> dict[str, Any]: ...
+    def feature_names(self) -> list[str]: ...
+    def labels(self) -> list[str]: ...
+
+def fit(
+    rows: Rows,
+    settings: Settings,
+    resume: Optional[bytes] = None,
+    progress: Optional[Callable[[str, int, str, float], None]] = None,
+) -> tuple[bytes, dict[str, Any]]: ...
