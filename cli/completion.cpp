@@ -21,7 +21,7 @@ std::vector<std::string> all_spellings(const CLI::App& verb) {
   return all;
 }
 
-/// The cases of one verb: what follows an option, options, what comes first.
+/// The cases of one verb: what follows an option, options, what comes once.
 std::string bash_cases(const CLI::App& verb) {
   std::string text;
   for (const CLI::Option* option : options_of(verb)) {
@@ -33,7 +33,8 @@ std::string bash_cases(const CLI::App& verb) {
   text += fmt::format("    {}:*:-*) words='{}' ;;\n", verb.get_name(), joined(all_spellings(verb)));
   for (const CLI::Option* option : positionals_of(verb))
     if (const auto choices = choices_of(*option); !choices.empty())
-      text += fmt::format("    {0}:{0}:*) words='{1}' ;;\n", verb.get_name(), joined(choices));
+      text += fmt::format("    {}:*) [[ $before =~ \\ ({})\\  ]] || words='{}' ;;\n", verb.get_name(),
+                          joined(choices, "|"), joined(choices));
   return text;
 }
 
@@ -48,6 +49,7 @@ _dyad() {
   elif [[ $previous == = ]]; then
     previous=${COMP_WORDS[COMP_CWORD-2]}
   fi
+  local before=" ${COMP_WORDS[*]:2:COMP_CWORD-2} "
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
 )";
@@ -77,8 +79,10 @@ std::string zsh_text(const std::string& text) {
 
 std::string zsh_values(const CLI::Option& option) {
   const std::vector<std::string> choices = choices_of(option);
-  const std::string what = choices.empty() ? "_files" : "(" + joined(choices) + ")";
-  return fmt::format(":{}:{}", choices.empty() ? zsh_text(option.get_type_name()) : "choice", what);
+  if (!choices.empty()) return fmt::format(":choice:({})", joined(choices));
+  const std::string type = option.get_type_name();
+  const bool is_file = type.starts_with("FILE") || type == "MODEL";
+  return fmt::format(":{}:{}", zsh_text(type), is_file ? "_files" : " ");
 }
 
 std::string zsh_specifications(const CLI::App& verb) {

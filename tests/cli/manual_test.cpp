@@ -79,6 +79,8 @@ TEST(Completion, OffersVerbsOptionsAndChoices) {
   EXPECT_EQ(completed("dyad train --solver = k"), Words{"kalman"});
   EXPECT_EQ(completed("dyad train --diagonal ="), (Words{"auto", "tied", "zero", "free"}));
   EXPECT_EQ(completed("dyad recover \"\""), (Words{"gfm", "sensing", "phase", "bilinear"}));
+  EXPECT_EQ(completed("dyad recover --quiet --dim 3 \"\""), (Words{"gfm", "sensing", "phase", "bilinear"}));
+  EXPECT_EQ(completed("dyad recover gfm \"\""), Words{});
   EXPECT_EQ(completed("dyad completion \"\""), (Words{"bash", "zsh"}));
 }
 
@@ -103,6 +105,8 @@ TEST(Completion, ForZshHasEveryOptionOfEveryVerb) {
                   section.find("'" + option + "=[") != std::string::npos)
           << verb << " " << option;
   }
+  for (const char* part : {":MODEL:_files'", ":FILE...:_files'", ":K: '", ":COLS: '", ":SIZE: '"})
+    EXPECT_NE(script.find(part), std::string::npos) << part;
   const bool has_zsh = run_shell("command -v zsh >/dev/null").exit_code == 0;
   EXPECT_EQ(has_zsh ? run_dyad("completion zsh | zsh -n /dev/stdin").exit_code : 0, 0);
 }
