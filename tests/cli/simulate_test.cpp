@@ -171,5 +171,14 @@ TEST_F(SimulateCommand, InterruptedLeavesTheOldFile) {
   EXPECT_EQ(files(), 1);
 }
 
+TEST_F(SimulateCommand, RanksAreNoLargerThanTheFeaturesAllow) {
+  for (const char* problem : {"gfm --dim 3", "sensing --dim 7", "bilinear --dim 3x2", "phase --dim 2"}) {
+    const Result result = run_dyad(std::string("simulate ") + problem + " --rows 2 --quiet -o -");
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+  EXPECT_EQ(run_dyad("recover gfm --dim 3 --quiet").exit_code, 0);
+  EXPECT_EQ(run_dyad("simulate gfm --dim 3 --rank 8 --rows 2 -o -").exit_code, 2);
+}
+
 }  // namespace
 }  // namespace dyad::test
