@@ -90,13 +90,19 @@ CLI::Option* add_number(CLI::App& verb, const std::string& name, Target& target,
 
 template <typename... Values>
 void print_message(fmt::format_string<Values...> format, Values&&... values) {
-  write_message(fmt::format(format, std::forward<Values>(values)...));
+  write_message(printable(fmt::format(format, std::forward<Values>(values)...), "\n"));
+}
+
+/// A message behind a coloured mark: "dyad: ..."
+inline void print_marked(Style style, std::string_view mark, const std::string& message) {
+  write_message(styled(style, mark));
+  print_message(" {}\n", message);
 }
 
 /// The heading of a table.
 template <typename... Values>
 void print_heading(fmt::format_string<Values...> format, Values&&... values) {
-  write_message(styled(Style::bold, fmt::format(format, std::forward<Values>(values)...)));
+  write_message(styled(Style::bold, printable(fmt::format(format, std::forward<Values>(values)...), "\n")));
 }
 
 /// Writes a line of data to standard output, or throws.
@@ -104,7 +110,10 @@ void print_result(const std::string& text);
 
 /// True once the user has pressed Ctrl-C or the process was asked to end.
 bool interrupted_by_user();
+/// For verbs that ask for that; others end at once.
 void watch_for_interrupts();
+/// A write beyond the limit on file size fails, and that is told.
+void survive_size_limits();
 /// For verbs whose work lasts: a reader of messages that went away stops nothing.
 void work_on_without_readers();
 

@@ -76,6 +76,23 @@ void check_verb(const CLI::App& app, const std::string& first) {
                                           suggestion.empty() ? "; see " + help_command(verb) : suggestion));
 }
 
+/// CLI11 would take the next argument for the value.
+void check_values(const std::vector<std::string>& arguments) {
+  for (const std::string& given : arguments) {
+    if (given == "--") return;
+    if (given.starts_with("--") && given.find('=') + 1 == given.size())
+      throw std::invalid_argument(fmt::format("{} has no value behind the =; give one, or leave it out", given));
+  }
+}
+
+/// Of CLI11's reasons to refuse the number of values, the one that can be met.
+[[noreturn]] void refuse_number(const CLI::App& verb, const CLI::ArgumentMismatch& error) {
+  for (const CLI::Option* option : options_of(verb))
+    if (option->get_items_expected_max() == 1 && option->count() > 1)
+      wrong(verb, fmt::format("{} is given twice", option->get_name()));
+  wrong(verb, error.what());
+}
+
 /// The verb in force, once the arguments are read, or the app itself.
 CLI::App& chosen(CLI::App& app) {
   const std::vector<CLI::App*> verbs = app.get_subcommands();
@@ -112,6 +129,7 @@ Action parse_command(const std::vector<std::string>& arguments) {
   check_verb(app, arguments.empty() ? "" : arguments.front());
   try {
     const RequirementsLater later(app);
+    check_values(arguments);
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForVersion& version) {
     return print(version.what());
@@ -122,6 +140,8 @@ Action parse_command(const std::vector<std::string>& arguments) {
   } catch (const CLI::ExtrasError&) {
     const CLI::App& verb = app.remaining().empty() ? chosen(app) : app;
     refuse(verb, verb.remaining().front());
+  } catch (const CLI::ArgumentMismatch& error) {
+    refuse_number(chosen(app), error);
   } catch (const CLI::ParseError& error) {
     wrong(chosen(app), error.what());
   }
@@ -131,17 +151,23 @@ Action parse_command(const std::vector<std::string>& arguments) {
   if (wants_config_printed(verb)) return print(config_text(verb, origins));
   for (const CLI::Option* option : verb.get_options())
     if (option->get_required() && option->count() == 0) wrong(verb, option->get_name() + " is required");
-  return [line] { return line->action(); };
+  return [line, &verb, origins] {
+    try {
+      return line->action();
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument(error.what() + origins_behind(error.what(), verb, origins));
+    }
+  };
 }
 
 int run_command(int argc, const char* const* argv) {
   const auto report = [](const std::string& message, ExitCode code) {
-    print_message("{} {}\n", styled(Style::red, "dyad:"), message);
+    print_marked(Style::red, "dyad:", message);
     return code;
   };
   try {
     const Action action = parse_command(std::vector<std::string>(argv + 1, argv + argc));
-    watch_for_interrupts();
+    survive_size_limits();
     return action();
   } catch (const DataError& error) {
     return report(error.what(), bad_data);

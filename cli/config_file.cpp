@@ -12,6 +12,7 @@ namespace dyad::cli {
 namespace {
 
 constexpr std::string_view blanks = " \t\r";
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
 std::string trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(blanks);
@@ -104,6 +105,7 @@ std::vector<ConfigEntry> read_config_file(const std::string& path) {
   std::string section;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
+    if (number == 1 && line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
     const std::string text = trimmed(line);
     const std::string place = fmt::format("{}, line {}", path, number);
     if (text.empty() || text.front() == '#' || text.front() == ';') continue;

@@ -41,33 +41,38 @@ struct Inspect {
                        inspection.pair_bound);
   }
 
+  /// Bars of at most 40 letters, whatever the numbers are.
+  [[nodiscard]] static std::string bar(double value, double largest) {
+    const double share = std::isnormal(largest) ? std::abs(value) / largest : 0;
+    return std::string(static_cast<std::size_t>(40 * share), value < 0 ? '-' : '+');
+  }
+
   [[nodiscard]] static std::string text(const Inspection& inspection) {
     std::string lines;
     const auto add = [&]<typename... Values>(fmt::format_string<Values...> format, Values&&... values) {
       lines += fmt::format(format, std::forward<Values>(values)...) + "\n";
     };
-    const std::string target = inspection.target.empty() ? "the target" : inspection.target;
+    const std::string target = inspection.target.empty() ? "the target" : printable(inspection.target);
     add("{} of {}, {} features, rank {}, trained on {} rows", word_for(kinds, inspection.kind),
-        inspection.task == Task::regression ? target
-                                            : fmt::format("the log-odds that {} is '{}'", target, inspection.positive),
+        inspection.task == Task::regression
+            ? target
+            : fmt::format("the log-odds that {} is '{}'", target, printable(inspection.positive)),
         inspection.features, inspection.rank,
-        inspection.training.contains("rows") ? inspection.training.at("rows") : "?");
+        inspection.training.contains("rows") ? printable(inspection.training.at("rows")) : "?");
     add("intercept {:.6g}", inspection.intercept);
     add("\nspectrum of M, for numbers scaled to standard deviation 1 and categories as 1 or 0");
-    const double largest = inspection.spectrum.empty() ? 0 : std::abs(inspection.spectrum.front());
-    for (const double value : inspection.spectrum)
-      add("  {:>12.6g} {}", value,
-          std::string(largest > 0 ? static_cast<std::size_t>(40 * std::abs(value) / largest) : 0,
-                      value < 0 ? '-' : '+'));
+    double largest = 0;
+    for (const double value : inspection.spectrum) largest = std::max(largest, std::abs(value));
+    for (const double value : inspection.spectrum) add("  {:>12.6g} {}", value, bar(value, largest));
     const auto table = [&](const std::string& title, const std::vector<Term>& terms) {
       if (terms.empty()) return;
       add("\n{}", title);
       add("  {:>14} {:>14}", "coefficient", "effect");
       for (const Term& term : terms)
         add("  {:>14.6g} {:>14.6g}  {}", term.coefficient, term.effect,
-            term.right.empty()        ? term.left
-            : term.right == term.left ? term.left + "^2"
-                                      : term.left + " x " + term.right);
+            printable(term.right.empty()        ? term.left
+                      : term.right == term.left ? term.left + "^2"
+                                                : term.left + " x " + term.right));
     };
     table("strongest weights", inspection.weights);
     table("strongest pairs (" + exactness(inspection) + ")", inspection.pairs);

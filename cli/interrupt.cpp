@@ -15,8 +15,9 @@ void watch_for_interrupts() {
   const auto remember = [](int) { signalled = 1; };
   std::signal(SIGINT, remember);
   std::signal(SIGTERM, remember);
-  std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead, and that is told
 }
+
+void survive_size_limits() { std::signal(SIGXFSZ, SIG_IGN); }
 
 void work_on_without_readers() { std::signal(SIGPIPE, SIG_IGN); }
 

@@ -96,10 +96,10 @@ std::string files() {
   return ".SH FILES\n" +
          paragraph(
              "A config file, as --config or DYAD_CONFIG names it, has lines NAME = VALUE, with the long names of "
-             "options without the dashes. Text behind # is a comment. A value with blanks stands in quotes, a list in "
-             "[ ], and flags are true or false; an empty value is as none. Names at the top go to every verb that has "
-             "them, those below [train] "
-             "to train alone. The environment goes before the config file, and the command line before both; "
+             "options without the dashes. Text behind # is a comment where # begins the line or follows a blank. A "
+             "value with blanks stands in quotes, a list in [ ] on one line, and flags are true or false; \"\" and [] "
+             "are as no value at all. Names at the top go to every verb that has them, those below [train] to train "
+             "alone. The environment goes before the config file, and the command line before both; "
              "--print-config shows what is in force and why.") +
          ".PP\n.EX\nthreads = 2\nquiet = true\n\n[train]\nrank = 16\ncategorical = [\"user\", \"film\"]\n.EE\n";
 }
@@ -109,7 +109,9 @@ std::string exit_status() {
          entry(bold("1"),
                "Failed while running: a file that is not there, a full disk, a --tolerance that was not reached.") +
          entry(bold("2"), "Wrong usage.") + entry(bold("3"), "Bad data, or a model that cannot be read.") +
-         entry(bold("130"), "Interrupted; train has saved what it learned.");
+         entry(bold("130"),
+               "Interrupted; train has saved what it learned, if anything: rows of a block that is not complete yet, "
+               "up to 4,096, are not learned.");
 }
 
 std::string examples() {

@@ -39,6 +39,7 @@ struct Predict {
   [[nodiscard]] int run_predict() const {
     if (output.json && options.output_path == "-")
       throw std::invalid_argument("with --json nothing else can go to standard output; give a file with -o");
+    watch_for_interrupts();
     const PredictSummary summary = predict(options, {interrupted_by_user});
     report(summary);
     if (output.json) print_result(json(summary).dump());
@@ -46,6 +47,7 @@ struct Predict {
   }
 
   [[nodiscard]] int run_evaluate() const {
+    watch_for_interrupts();
     const EvaluateSummary summary = evaluate(options, {interrupted_by_user});
     report(summary);
     if (output.json) {

@@ -107,7 +107,7 @@ void Recover::print_banner() const {
   print_message("learning  {}, {} unknowns, {} threads\n", how(), options.unknowns(),
                 options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency()));
   if (const std::string warning = options.warning(); !warning.empty())
-    print_message("{}   {}\n", styled(Style::yellow, "warning"), warning);
+    print_marked(Style::yellow, "warning  ", warning);
   if (options.theory)
     print_heading("\n{:>10} {:>8} {:>8} {:>8} {:>19} {:>19} {:>19}  {}\n", "rows", "rows/kd", "CI-RIP", "delta",
                   "tan angle <= bound", "|w-w*| <= bound", "|M-M*|_2 <= bound", "predicted factor");
@@ -228,6 +228,7 @@ nlohmann::ordered_json Recover::json(const RecoverySummary& summary) const {
 }
 
 int Recover::run() {
+  watch_for_interrupts();
   work_on_without_readers();
   planted.complete(options.problem);
   options.validate();

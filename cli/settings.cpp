@@ -81,19 +81,19 @@ std::map<std::string, Setting> read_config(const CLI::App& app, const CLI::App& 
   return settings;
 }
 
-std::string flag_word(const std::string& value) {
-  std::string word;
-  for (const char letter : value) word += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+/// Writes true or false for the words for them; an error otherwise.
+std::string read_flag(std::string& value) {
+  const std::string word = CLI::detail::to_lower(value);
   for (const char* yes : {"true", "1", "yes", "on"})
-    if (word == yes) return "true";
+    if (word == yes) value = "true";
   for (const char* no : {"false", "0", "no", "off"})
-    if (word == no) return "false";
-  throw std::invalid_argument(fmt::format("expected true or false, got '{}'", value));
+    if (word == no) value = "false";
+  return value == "true" || value == "false" ? "" : fmt::format("expected true or false, got '{}'", value);
 }
 
 void give(CLI::Option& option, const Setting& setting) {
   try {
-    option.add_result(takes_value(option) ? setting.value : flag_word(setting.value));
+    option.add_result(setting.value);
     option.run_callback();
   } catch (const std::exception& error) {
     std::string message = error.what();
@@ -105,9 +105,15 @@ void give(CLI::Option& option, const Setting& setting) {
 
 std::string value_text(const CLI::Option& option) {
   const std::string value = fmt::format("{}", fmt::join(option.reduced_results(), ","));
-  if (!takes_value(option)) return flag_word(value);
   const bool is_number = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
-  return is_number ? value : quoted(value);
+  return is_number || !takes_value(option) ? value : quoted(value);
+}
+
+/// " hash bits " for --hash-bits, so that one text can be looked for in another word by word.
+std::string words_of(const std::string& text) {
+  std::string words = " ";
+  for (const char letter : text) words += std::isalnum(static_cast<unsigned char>(letter)) != 0 ? letter : ' ';
+  return words + ' ';
 }
 
 }  // namespace
@@ -120,11 +126,13 @@ void add_settings(CLI::App& verb) {
   verb.add_flag("--print-config")
       ->description("Print the settings in force, with where each comes from, as such a file")
       ->configurable(false);
+  for (CLI::Option* option : verb.get_options())
+    if (!takes_value(*option) && option != verb.get_help_ptr()) option->transform(CLI::Validator(read_flag, ""));
 }
 
 bool wants_config_printed(const CLI::App& verb) {
   const CLI::Option* option = verb.get_option_no_throw("--print-config");
-  return option != nullptr && option->count() > 0;
+  return option != nullptr && option->count() > 0 && option->as<bool>();
 }
 
 Origins apply_settings(const CLI::App& app, CLI::App& verb) {
@@ -147,6 +155,19 @@ Origins apply_settings(const CLI::App& app, CLI::App& verb) {
     }
   }
   return origins;
+}
+
+std::string origins_behind(const std::string& message, const CLI::App& verb, const Origins& origins) {
+  std::vector<std::string> named;
+  std::vector<std::string> all;
+  for (const CLI::Option* option : options_of(verb)) {
+    const auto origin = origins.find(option);
+    if (origin == origins.end() || origin->second == "flag") continue;
+    const std::string name = name_of(*option);
+    all.push_back(fmt::format("{} comes from {}", name, origin->second.substr(origin->second.find(' ') + 1)));
+    if (words_of(message).find(words_of(name)) != std::string::npos) named.push_back(all.back());
+  }
+  return all.empty() ? "" : fmt::format(" ({})", fmt::join(named.empty() ? all : named, "; "));
 }
 
 std::string config_text(const CLI::App& verb, const Origins& origins) {

@@ -78,6 +78,7 @@ void Simulate::print_progress(const SimulateSummary& summary) {
 }
 
 int Simulate::run() {
+  watch_for_interrupts();
   complete();
   SimulateHooks hooks;
   hooks.interrupted = interrupted_by_user;

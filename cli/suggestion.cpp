@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 namespace dyad::cli {
 namespace {
@@ -35,7 +36,7 @@ std::size_t distance(const std::string& from, const std::string& to) {
 
 std::string did_you_mean(const std::string& given, const std::vector<std::string>& words) {
   constexpr std::size_t longest_word = 40;
-  const std::string start = without_dashes(given);
+  const std::string start = CLI::detail::to_lower(without_dashes(given));
   if (start.empty() || start.size() > longest_word) return "";
   std::size_t least = 1 + std::max<std::size_t>(1, start.size() / 3);
   std::string best;

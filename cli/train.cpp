@@ -100,6 +100,15 @@ void Train::add_to(CLI::App& verb) {
   output.add_to(verb);
 }
 
+/// The text as one word of a shell.
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=,.:/@%";
+  if (text.find_first_not_of(plain) == std::string::npos) return text;
+  std::string word = "'";
+  for (const char letter : text) word += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return word + "'";
+}
+
 std::string listed(const std::vector<std::string>& names) {
   constexpr std::size_t most = 12;
   if (names.size() <= most) return fmt::format("{}", fmt::join(names, ", "));
@@ -179,7 +188,7 @@ void Train::print_summary(const TrainSummary& summary) const {
                   options.model_path, summary.all_rows, summary.rows + 1);
   else
     print_message("\nThe model is in {}. Predict with it:\n  dyad predict -m {} DATA -o predictions.txt\n",
-                  options.model_path, options.model_path);
+                  options.model_path, shell_word(options.model_path));
 }
 
 nlohmann::ordered_json Train::json(const TrainSummary& summary) const {
@@ -205,6 +214,7 @@ nlohmann::ordered_json Train::json(const TrainSummary& summary) const {
 }
 
 int Train::run() {
+  watch_for_interrupts();
   work_on_without_readers();
   TrainHooks hooks;
   hooks.interrupted = interrupted_by_user;
@@ -216,9 +226,13 @@ int Train::run() {
   }
   const TrainSummary summary = train(options, hooks);
   if (!output.quiet) {
-    if (summary.rows > 0) print_summary(summary);
-    for (const std::string& warning : summary.warnings)
-      print_message("{} {}\n", styled(Style::yellow, "warning:"), warning);
+    if (summary.rows > 0)
+      print_summary(summary);
+    else
+      print_message(
+          "interrupted before the first block of rows, which decides about the columns, was complete; nothing was "
+          "learned or saved\n");
+    for (const std::string& warning : summary.warnings) print_marked(Style::yellow, "warning:", warning);
   }
   if (output.json) print_result(json(summary).dump());
   return summary.outcome == Outcome::interrupted ? interrupted : done;

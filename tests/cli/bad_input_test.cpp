@@ -1,7 +1,13 @@
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <set>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/made_data.h"
@@ -125,6 +131,45 @@ TEST_F(BadInput, ModelsThatAreNone) {
       expect(3, verb, {});
 }
 
+/// What a stranger may write into a model reaches neither the terminal nor the size of a bar.
+TEST_F(BadInput, ModelsFromStrangers) {
+  const std::string hostile = "\x1b[31mred\x07\x7f";
+  std::string rows = "a,b" + hostile + ",c,y" + hostile + "\n";
+  for (int i = 0; i < 60; ++i)
+    rows += fmt::format("{},{},{},{}\n", i % 7, i % 5, i % 2 == 0 ? "x" + hostile : "z", (i % 7) * (i % 5));
+  const std::string table = write("rows.csv", rows);
+  ASSERT_EQ(run_dyad("train --quiet --rank 2 " + table + " --target 'y" + hostile + "' -m " + path("m.dyad")).exit_code,
+            0);
+  std::string bytes = content(path("m.dyad"));
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), 8);
+  nlohmann::json header = nlohmann::json::parse(bytes.substr(8, length));
+  std::string arrays = bytes.substr(8 + length);
+  const double spectrum[] = {1e-300, -1};
+  std::memcpy(arrays.data() + header.at("spectrum").at("data_offsets").at(0).get<std::size_t>(), spectrum, 16);
+  header["__metadata__"]["training.rows"] = hostile + "\n";
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  length = text.size();
+  bytes.replace(0, bytes.size(), std::string(8, ' ') + text + arrays);
+  std::memcpy(bytes.data(), &length, 8);
+  const std::string model = write("stranger.dyad", bytes);
+
+  const Result shown = run_dyad("inspect " + model);
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_EQ(shown.out.find_first_of("\x1b\x07\x7f"), std::string::npos) << shown.out;
+  for (const char* part : {"b?[31mred??", "c=x?[31mred??", "trained on ?[31mred??? rows\n", "1e-300 \n"})
+    EXPECT_NE(shown.out.find(part), std::string::npos) << part << "\n" << shown.out;
+  EXPECT_NE(shown.out.find(" " + std::string(40, '-') + "\n"), std::string::npos) << shown.out;
+  EXPECT_EQ(run_json("inspect " + model).at("training").at("rows"), hostile + "\n");
+  for (const std::string& arguments : {"predict -m " + model + " " + write("other.csv", "a\n1\n"),
+                                       "train --resume -m " + path("m.dyad") + " " + table}) {
+    const Result result = run_dyad(arguments);
+    EXPECT_NE(result.err.find("?[31mred??"), std::string::npos) << result.err;
+    EXPECT_EQ(result.err.find_first_of("\x1b\x07\x7f"), std::string::npos) << result.err;
+  }
+}
+
 TEST_F(BadInput, RowsForAnotherModel) {
   const std::string rows = write("rows.csv", houses(500, 1));
   ASSERT_EQ(run_dyad("train --quiet " + rows + " --target price -m " + path("m.dyad")).exit_code, 0);
@@ -153,6 +198,14 @@ TEST_F(BadInput, APredictionThatFailsLeavesTheOldFile) {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(path(""))) names.insert(entry.path().filename());
   EXPECT_EQ(names, (std::set<std::string>{"broken.csv", "m.dyad", "old.dyad", "p.txt", "rows.csv"}));
+}
+
+/// Nobody asks there whether the user has had enough.
+TEST_F(BadInput, InspectionEndsAtOnceWhenAsked) {
+  ASSERT_EQ(mkfifo(path("never.dyad").c_str(), 0600), 0);
+  constexpr int was_terminated = 124;
+  EXPECT_EQ(run_shell(std::string("timeout -k 5 0.5 ") + DYAD_COMMAND + " inspect " + path("never.dyad")).exit_code,
+            was_terminated);
 }
 
 /// `dyad predict ... | head` ends like any other command of a pipe, without a word.

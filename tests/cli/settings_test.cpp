@@ -112,6 +112,7 @@ TEST_F(Settings, WrongOnesAreNamedWithTheirPlace) {
   expect_error("train --config " + path(""), "", {"cannot be read"});
   expect_error(config("\nrank = x\n"), "", {"dyad.toml, line 2: rank: ", "whole number"});
   expect_error(config("rnak = 3\n"), "", {"dyad.toml, line 1: 'rnak'", "any verb", "did you mean rank?"});
+  expect_error(config("RANK = 3\n"), "", {"'RANK'", "did you mean rank?"});
   expect_error(config("[train]\nnoise = 3\n"), "", {"line 2: 'noise' is not a setting of train"});
   expect_error(config("[trian]\nrank = 3\n"), "", {"[trian]", "did you mean train?"});
   expect_error(config("[recover]\nnosie = 3\n"), "", {"line 2", "did you mean noise?"});
@@ -122,6 +123,35 @@ TEST_F(Settings, WrongOnesAreNamedWithTheirPlace) {
                            "\x7f"
                            "ELF\n"})
     expect_error(config(text), "", {"dyad.toml, line "});
+}
+
+TEST_F(Settings, WhatIsRefusedLaterIsNamedWithItsPlace) {
+  const std::string rows = write("rows.csv", houses(100, 1));
+  const std::string train = "train " + rows + " --quiet --target price -m " + path("m.dyad") + " ";
+  const std::string config = "--config " + write("dyad.toml", "rank = 0\nseed = 2\n");
+  expect_error(train + config, "", {"rank must lie in", " (rank comes from " + path("dyad.toml, line 1") + ")\n"});
+  expect_error(train, "DYAD_HASH_BITS=40 DYAD_SEED=2 ", {" (hash-bits comes from DYAD_HASH_BITS)\n"});
+  expect_error(train, "DYAD_CHECKPOINT_EVERY=-1 ", {" (checkpoint-every comes from DYAD_CHECKPOINT_EVERY)\n"});
+  expect_error(train + "--rank 0", "", {"got 0\n"});
+  ASSERT_EQ(run_dyad(train).exit_code, 0);
+  expect_error("train " + rows + " --resume -m " + path("m.dyad"), "DYAD_RANK=4 ",
+               {"--rank does not agree", " (rank comes from DYAD_RANK)\n"});
+}
+
+TEST_F(Settings, FlagsAreTheSameWordsEverywhere) {
+  for (const char* word : {"2", "x", "maybe"}) {
+    const std::string message = std::string("expected true or false, got '") + word + "'";
+    expect_error(std::string("train --quiet=") + word, "", {"--quiet: " + message});
+    expect_error(std::string("train --print-config --quiet=") + word, "", {"--quiet: " + message});
+    expect_error("train", std::string("DYAD_QUIET=") + word + " ", {"DYAD_QUIET: " + message});
+  }
+  EXPECT_EQ(line("quiet", "train --quiet=YES"), "quiet = true  # flag");
+  EXPECT_EQ(line("quiet", "train --quiet=off"), "quiet = false  # flag");
+}
+
+TEST_F(Settings, AByteOrderMarkIsNoName) {
+  const std::string config = "--config " + write("dyad.toml", "\xEF\xBB\xBFrank = 3\n");
+  EXPECT_TRUE(line("rank", "train " + config).starts_with("rank = 3 "));
 }
 
 TEST_F(Settings, OtherVariablesAreNone) {
@@ -149,6 +179,10 @@ TEST(Suggestions, ForWhatIsNearlyRight) {
       {"--rank 3", "--rank is not an option of dyad"},
       {"recover gfn", "KIND: 'gfn' is not one of gfm, sensing, phase, bilinear; did you mean gfm?"},
       {"recover gfm --dim 3 --solver klaman", "did you mean kalman?"},
+      {"train --rank= --print-config", "dyad: --rank= has no value behind the ="},
+      {"train --rank 3 --rank 4", "dyad: --rank is given twice\n"},
+      {"train -m a --model b", "dyad: --model is given twice\n"},
+      {"recover gfm --dim 10x", "--dim: expected a whole number or D1xD2, got '10x'"},
       {"inspect one two", "'two' is one argument too many for inspect"},
   };
   for (const auto& [arguments, message] : cases) {

@@ -122,7 +122,7 @@ TEST_F(TrainCommand, GivesTheSameBytesFromAPipeAPackedFileAndTwice) {
   const std::string text = ratings(9000, 1);
   const std::string rows = write("rows.csv", text);
   ASSERT_EQ(std::system(("gzip -k " + rows).c_str()), 0);
-  for (const char* passes : {" --passes 1", " --passes 4", ""}) {
+  for (const char* passes : {" --passes 1", " --passes 4", " --solver kalman", " --solver newton", ""}) {
     const std::string options =
         " --quiet --target rating --rank 2 --batch 2000 --ignore noise" + std::string(passes) + " -m ";
     ASSERT_EQ(run_dyad("train " + rows + options + path("file.dyad")).exit_code, 0);
@@ -191,6 +191,22 @@ TEST_F(TrainCommand, InterruptedSavesACheckpointThatCanGoOn) {
   const json inspected = run_json("inspect " + path("m.dyad"));
   EXPECT_EQ(inspected.at("training").at("rows"), "4096");
   EXPECT_EQ(run_dyad("train --quiet " + rows + " --resume -m " + path("m.dyad")).exit_code, 0);
+}
+
+TEST_F(TrainCommand, InterruptedBeforeTheFirstBlockSaysThatNothingIsSaved) {
+  const std::string rows = write("rows.csv", houses(100, 1));
+  const Result result =
+      run_shell("bash -c '(cat " + rows + "; sleep 3) | " + DYAD_COMMAND + " train - --format csv --target price -m " +
+                path("m.dyad") + " & dyad=$!; sleep 1; kill -TERM $dyad; wait $dyad'");
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_NE(result.err.find("nothing was learned or saved"), std::string::npos) << result.err;
+  EXPECT_FALSE(std::filesystem::exists(path("m.dyad")));
+}
+
+TEST_F(TrainCommand, TheCommandThatItSuggestsIsOneForTheShell) {
+  const std::string rows = write("rows.csv", houses(100, 1));
+  const Result result = run_dyad("train " + rows + " --target price -m '" + path("it s.dyad") + "'");
+  EXPECT_NE(result.err.find("dyad predict -m '" + path("it s.dyad") + "' DATA"), std::string::npos) << result.err;
 }
 
 TEST_F(TrainCommand, UnknownCategoriesAndMissingCellsPredict) {
