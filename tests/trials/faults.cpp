@@ -2,6 +2,7 @@
 //   dyad_faults DYAD FAILING_CALLS FOLDER [TRIALS [SEED]]
 // Whatever happens, the model file holds the old model, a checkpoint or the finished model, whole; and going on from it
 // gives the bytes that a run without the fault gives.
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -28,7 +29,7 @@ namespace dyad::trials {
 namespace {
 
 constexpr int all_rows = 12000;
-constexpr int stretch = 1000;
+constexpr int enough_trials = 36;  // for every fault to come early and late
 
 void write_file(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
@@ -57,6 +58,7 @@ std::string made_rows(bool csv, int first, int last) {
 struct Way {
   std::string name;
   bool csv = false;
+  int stretch = 1000;  ///< rows from checkpoint to checkpoint; above 4096, interruptions come between them
   std::vector<std::string> options{};
   std::string rows{};   ///< a file
   std::string final{};  ///< the bytes of the model
@@ -71,11 +73,11 @@ class Harness {
         folder_(std::move(folder)),
         model_(folder_ + "/model"),
         random_(seed) {
-    std::filesystem::create_directories(folder_);
-    ways_ = {{.name = "csv, auto", .csv = true, .options = {"--target", "rating"}},
-             {.name = "csv, auto, no memory", .csv = true, .options = {"--target", "rating", "--memory", "0"}},
-             {.name = "libsvm, kalman, single", .options = {"--solver", "kalman", "--precision", "single"}},
-             {.name = "libsvm, moment", .options = {"--solver", "moment", "--batch", "500"}}};
+    ways_ = {
+        {.name = "csv, auto", .csv = true, .options = {"--target", "rating"}},
+        {.name = "csv, auto, no memory", .csv = true, .options = {"--target", "rating", "--memory", "0"}},
+        {.name = "libsvm, kalman, single", .stretch = 5000, .options = {"--solver", "kalman", "--precision", "single"}},
+        {.name = "libsvm, moment", .options = {"--solver", "moment", "--batch", "500"}}};
     for (Way& way : ways_) {
       way.rows = folder_ + (way.csv ? "/rows.csv" : "/rows.svm");
       write_file(way.rows, made_rows(way.csv, 0, all_rows));
@@ -104,18 +106,27 @@ class Harness {
       const auto& [name, fault] = faults[static_cast<std::size_t>(trial) % faults.size()];
       way_ = &ways_[static_cast<std::size_t>(whole(0, static_cast<int>(ways_.size()) - 1))];
       had_model_ = whole(0, 1) == 1;
-      std::filesystem::remove(model_);
-      if (had_model_) write_file(model_, old_);
+      put_back();
       trial_ = std::to_string(trial) + ", " + name + ", " + way_->name + (had_model_ ? ", over an old model" : "");
       (this->*fault)();
       ++done_[name];
     }
+    trial_ = "all of them";
+    require(resumed_ > 0 || trials < enough_trials, "there are checkpoints");
+    require(finished_ > 0 || trials < enough_trials, "runs get finished");
     for (const auto& [name, count] : done_) std::printf("%-14s %4d\n", name.c_str(), count);
-    std::printf("%d faults: nothing lost; %d went on from a checkpoint, %d found the run finished\n", trials, resumed_,
-                finished_);
+    std::printf(
+        "%d faults: nothing lost; %d went on from a checkpoint, %d were interrupted, %d found the run finished\n",
+        trials, resumed_, interrupted_, finished_);
   }
 
  private:
+  /// What was there before the run.
+  void put_back() {
+    std::filesystem::remove(model_);
+    if (had_model_) write_file(model_, old_);
+  }
+
   void require(bool holds, const std::string& promise) const {
     if (!holds)
       throw std::runtime_error("broken promise: " + promise + "\n  trial " + trial_ + "\n  " +
@@ -145,7 +156,7 @@ class Harness {
             "-m",
             model_,
             "--checkpoint-every",
-            std::to_string(stretch),
+            std::to_string(way.stretch),
             "--threads",
             "2"};
   }
@@ -162,25 +173,30 @@ class Harness {
     return std::stoi(fields.at("training").at("rows").get<std::string>());
   }
 
-  /// Nothing is lost: there is the old model, or one of this run, from which going on gives what no fault gives.
-  void check_and_go_on() {
+  /// Rows that a model of this run has learned; -1: there is none, but the old one where there was one.
+  int rows_of_new_model() {
     const bool is_old = std::filesystem::exists(model_) && content(model_) == old_;
     require(had_model_ ? std::filesystem::exists(model_) : !is_old, "the old model is there until a new one is");
-    const int rows = is_old ? -1 : rows_of_model();
+    return is_old ? -1 : rows_of_model();
+  }
+
+  /// Nothing is lost: there is the old model, or one of this run, from which going on gives what no fault gives.
+  void check_and_go_on() {
+    const int rows = rows_of_new_model();
+    if (ending_.exit_code == 0) require(rows == all_rows, "who is done has learned all rows");
     if (rows < 0) return;
     if (rows == all_rows) {
       ++finished_;
     } else {
+      const bool was_interrupted = ending_.exit_code == 130;
+      require(was_interrupted || rows % way_->stretch == 0, "between checkpoints only an interruption saves");
+      ++(was_interrupted ? interrupted_ : resumed_);
       const std::string rest = folder_ + "/rest";
-      if (rows % stretch == 0) {
-        ++resumed_;
-      } else {
-        // Stopped between checkpoints: as if the rows had ended there.
+      if (rows % way_->stretch != 0) {
         const std::string stopped = content(model_);
         write_file(rest, made_rows(way_->csv, 0, rows));
         require(Process(training(*way_), setup(rest)).wait().exit_code == 0, "the first rows can be learned alone");
         require(content(model_) == stopped, "an interruption leaves what the rows so far give");
-        return;
       }
       write_file(rest, made_rows(way_->csv, rows, all_rows));
       require(Process(resuming(*way_), setup(rest)).wait().exit_code == 0, "training can be resumed after a fault");
@@ -206,6 +222,9 @@ class Harness {
     // Before the program listens, the signal ends it like any other.
     require(ending_.exit_code == 130 || ending_.exit_code == 0 || ending_.signal == signal,
             "who is asked to end saves the model and says so");
+    // Before the first rows there is nothing to save, and nothing was said.
+    if (ending_.exit_code == 130 && !content(folder_ + "/errors").empty())
+      require(rows_of_new_model() > 0, "who is interrupted saves what was learned");
     check_and_go_on();
   }
   void ask_to_end() { ask(SIGTERM); }
@@ -227,14 +246,25 @@ class Harness {
 
   /// Rows come through a pipe whose writer goes away, perhaps in the middle of a row.
   void lose_writer() {
-    const std::string rows = content(way_->rows);
-    const std::size_t cut = static_cast<std::size_t>(share() * static_cast<double>(rows.size()));
+    const std::string all = content(way_->rows);
+    const std::string rows = all.substr(0, static_cast<std::size_t>(share() * static_cast<double>(all.size())));
     const std::string part = folder_ + "/part";
-    write_file(part, rows.substr(0, cut));
+    write_file(part, rows);
     ending_ = Process({"/bin/sh", "-c", "cat '" + part + "' | " + in_shell(training(*way_))}, setup("")).wait();
     require(ending_.exit_code == 0 || ending_.exit_code == 3 || ending_.exit_code == 2,
             "rows that end too early are learned or refused");
-    check_is_whole();
+    const int count = rows_in(rows);
+    check_rows(count, count);
+    const std::string from_pipe = content(model_);
+    put_back();
+    require(Process(training(*way_), setup(part)).wait().exit_code == ending_.exit_code && content(model_) == from_pipe,
+            "rows that end too early are as good as a file that ends there");
+  }
+
+  /// With what stands behind the last end of a line.
+  [[nodiscard]] int rows_in(const std::string& text) const {
+    const auto lines = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+    return lines + (text.ends_with('\n') ? 0 : 1) - (way_->csv ? 1 : 0);
   }
 
   static std::string in_shell(const std::vector<std::string>& command) {
@@ -243,12 +273,16 @@ class Harness {
     return text;
   }
 
-  /// A model that may have learned other rows than a run without the fault: whole, and to go on from.
-  void check_is_whole() {
-    require(!had_model_ || std::filesystem::exists(model_), "the old model is there until a new one is");
-    if (std::filesystem::exists(model_)) (void)rows_of_model();
+  /// For rows other than those of a run without the fault: all of them are learned, or those up to a checkpoint.
+  void check_rows(int least, int most) {
+    const int rows = rows_of_new_model();
+    if (ending_.exit_code == 0)
+      require(rows >= least && rows <= most, "who is done has learned the rows that were there");
+    else
+      require(rows < 0 || (rows <= most && rows % way_->stretch == 0), "who fails leaves a checkpoint");
   }
 
+  /// One of the first `latest` calls, and all behind it.
   void fail_call(const char* call, int error, int latest) {
     Process::Setup faulty = setup(way_->rows);
     faulty.environment = {"LD_PRELOAD=" + failing_calls_, std::string("DYAD_FAIL_CALL=") + call,
@@ -261,8 +295,10 @@ class Harness {
     check_and_go_on();
   }
   void fill_disk() {
-    const char* const calls[] = {"fwrite", "fsync", "rename"};
-    fail_call(calls[whole(0, 2)], ENOSPC, all_rows / stretch + 1);
+    const std::pair<const char*, int> calls_to_save[] = {{"fwrite", 1}, {"fsync", 2}, {"rename", 1}};
+    const auto& [call, count] = calls_to_save[whole(0, 2)];
+    const int times_saved = all_rows / way_->stretch + 1;
+    fail_call(call, ENOSPC, count * times_saved);
   }
   void fail_to_read() { fail_call("read", EIO, 5); }
 
@@ -292,7 +328,7 @@ class Harness {
     const bool started = ending_.exit_code != 127 && ending_.signal != SIGINT;
     require(!started || ending_.exit_code == 1 || (ending_.exit_code == 0 && !is_little),
             "memory that is not there is an error that is told");
-    check_is_whole();
+    check_rows(all_rows, all_rows);
   }
 
   void with_changing_file(const std::string& changed, const std::string& bytes, bool grows) {
@@ -312,7 +348,9 @@ class Harness {
     ending_ = process.wait();
     changes.join();
     require(ending_.exit_code == 0 || ending_.exit_code == 3, "a file that changes is read or refused");
-    check_is_whole();
+    const int before = rows_in(bytes);
+    const int after = rows_in(content(changed));
+    check_rows(std::min(before, after), std::max(before, after));
   }
   void grow_file() {
     const std::string rows = content(way_->rows);
@@ -333,6 +371,7 @@ class Harness {
   Ending ending_;
   std::map<std::string, int> done_;
   int resumed_ = 0;
+  int interrupted_ = 0;
   int finished_ = 0;
 };
 
@@ -345,12 +384,13 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    dyad::trials::Harness harness(argv[1], argv[2], argv[3], argc > 5 ? static_cast<unsigned>(std::stoul(argv[5])) : 1);
-    harness.run(argc > 4 ? std::stoi(argv[4]) : 36);
+    const std::string folder = dyad::trials::fresh_folder(argv[3]);
+    dyad::trials::Harness harness(argv[1], argv[2], folder, argc > 5 ? static_cast<unsigned>(std::stoul(argv[5])) : 1);
+    harness.run(argc > 4 ? std::stoi(argv[4]) : dyad::trials::enough_trials);
+    std::filesystem::remove_all(folder);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
   }
-  std::filesystem::remove_all(argv[3]);
   return 0;
 }

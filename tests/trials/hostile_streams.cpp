@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "features/feature_map.h"
+#include "base/stable_hash.h"
 
 namespace dyad::trials {
 namespace {
@@ -21,22 +21,34 @@ struct Row {
   double y = 0;
 };
 
-HostileStream changed(std::string name, std::vector<std::string> options, const std::function<void(Row&)>& change) {
-  const auto write = [change](std::ostream& out, int rows) {
+HostileStream changed(std::string name, std::vector<std::string> options, const std::function<void(Row&)>& change,
+                      const std::string& format = "libsvm") {
+  const bool csv = format == "csv";
+  const auto write = [change, csv](std::ostream& out, int rows) {
     std::mt19937 random(1);
     std::normal_distribution<> normal;
     out.precision(17);
+    if (csv) out << "y,a,b,c,d\n";
     for (int i = 0; i < rows; ++i) {
       Row row{.i = i, .count = rows};
       for (double& x : row.x) x = normal(random);
       row.y = row.x[0] + row.x[1] * row.x[2] + 0.1 * normal(random);
       change(row);
       out << row.y;
-      for (int j = 0; j < numbers; ++j) out << ' ' << j << ':' << row.x[j];
+      for (int j = 0; j < numbers; ++j) {
+        csv ? out << ',' : out << ' ' << j << ':';
+        out << row.x[j];
+      }
       out << '\n';
     }
   };
-  return {.name = std::move(name), .format = "libsvm", .options = std::move(options), .write = write};
+  if (csv) options.insert(options.end(), {"--target", "y"});
+  return {.name = std::move(name), .format = format, .options = std::move(options), .write = write};
+}
+
+HostileStream refused(HostileStream stream) {
+  stream.fate = Fate::refused;
+  return stream;
 }
 
 void scale(Row& row, double by) {
@@ -47,23 +59,28 @@ double between(double low_exponent, double high_exponent, double share) {
   return std::pow(10, low_exponent + (high_exponent - low_exponent) * share);
 }
 
-std::vector<HostileStream> scales() {
+std::vector<HostileStream> scales(const std::string& format) {
+  const auto changed = [&](const char* name, std::vector<std::string> options,
+                           const std::function<void(Row&)>& change) {
+    return trials::changed(format == "csv" ? std::string(name) + ", csv" : name, std::move(options), change, format);
+  };
   const auto share = [](const Row& row) { return static_cast<double>(row.i) / row.count; };
   return {
       changed("features of 1e-300", {}, [](Row& row) { scale(row, 1e-300); }),
-      changed("features of 1e300", {}, [](Row& row) { scale(row, 1e300); }),
+      refused(changed("features of 1e300", {}, [](Row& row) { scale(row, 1e300); })),
       changed("features of 1e60", {}, [](Row& row) { scale(row, 1e60); }),
       changed("features of 1e30", {}, [](Row& row) { scale(row, 1e30); }),
       changed("features of 1e-60", {}, [](Row& row) { scale(row, 1e-60); }),
-      changed("features of all scales", {},
-              [](Row& row) {
-                for (int j = 0; j < numbers; ++j) row.x[j] *= between(-300, 300, j / (numbers - 1.0));
-              }),
+      refused(changed("features of all scales", {},
+                      [](Row& row) {
+                        for (int j = 0; j < numbers; ++j) row.x[j] *= between(-300, 300, j / (numbers - 1.0));
+                      })),
       changed("features of many scales", {},
               [](Row& row) {
                 for (int j = 0; j < numbers; ++j) row.x[j] *= between(-60, 60, j / (numbers - 1.0));
               }),
-      changed("features that grow without end", {}, [=](Row& row) { scale(row, between(-300, 300, share(row))); }),
+      refused(
+          changed("features that grow without end", {}, [=](Row& row) { scale(row, between(-300, 300, share(row))); })),
       changed("features that grow", {}, [=](Row& row) { scale(row, between(-60, 60, share(row))); }),
       changed("features that shrink", {}, [=](Row& row) { scale(row, between(60, -60, share(row))); }),
       changed("denormal features", {}, [](Row& row) { scale(row, 1e-320); }),
@@ -73,35 +90,36 @@ std::vector<HostileStream> scales() {
                 row.y *= 1e-320;
               }),
       changed("targets of 1e-300", {}, [](Row& row) { row.y *= 1e-300; }),
-      changed("targets of 1e300", {}, [](Row& row) { row.y *= 1e300; }),
-      changed("targets that grow", {}, [=](Row& row) { row.y *= between(-300, 300, share(row)); }),
-      changed("targets that shrink", {}, [=](Row& row) { row.y *= between(300, -300, share(row)); }),
-      changed("all of it large", {},
-              [](Row& row) {
-                scale(row, 1e200);
-                row.y *= 1e200;
-              }),
-      changed("a row of 1e300 now and then", {},
-              [](Row& row) {
-                if (row.i % 500 == 7) scale(row, 1e300);
-              }),
+      refused(changed("targets of 1e300", {}, [](Row& row) { row.y *= 1e300; })),
+      refused(changed("targets that grow", {}, [=](Row& row) { row.y *= between(-300, 300, share(row)); })),
+      refused(changed("targets that shrink", {}, [=](Row& row) { row.y *= between(300, -300, share(row)); })),
+      refused(changed("all of it large", {},
+                      [](Row& row) {
+                        scale(row, 1e200);
+                        row.y *= 1e200;
+                      })),
+      refused(changed("a row of 1e300 now and then", {},
+                      [](Row& row) {
+                        if (row.i % 500 == 7) scale(row, 1e300);
+                      })),
       changed("a row of 1e60 now and then", {},
               [](Row& row) {
                 if (row.i % 500 == 7) scale(row, 1e60);
               }),
-      changed("a target of 1e300 now and then", {},
-              [](Row& row) {
-                if (row.i % 500 == 7) row.y = 1e300;
-              }),
+      refused(changed("a target of 1e300 now and then", {},
+                      [](Row& row) {
+                        if (row.i % 500 == 7) row.y = 1e300;
+                      })),
       changed("a large offset", {}, [](Row& row) { row.x[0] += 1e12; }),
-      changed("measurements of 1e300", {"--kind", "sensing"}, [](Row& row) { row.y *= 1e300; }),
+      refused(changed("measurements of 1e300", {"--kind", "sensing"}, [](Row& row) { row.y *= 1e300; })),
       changed("phases of 1e60", {"--kind", "phase"},
               [](Row& row) {
                 scale(row, 1e60);
                 row.y = std::abs(row.y);
               }),
       changed("phases that are negative", {"--kind", "phase"}, [](Row& row) { row.y = -std::abs(row.y); }),
-      changed("two sides of 1e60", {"--kind", "bilinear", "--right", "2-"}, [](Row& row) { scale(row, 1e60); }),
+      changed("two sides of 1e60", {"--kind", "bilinear", "--right", format == "csv" ? "c,d" : "2-"},
+              [](Row& row) { scale(row, 1e60); }),
   };
 }
 
@@ -196,17 +214,18 @@ std::vector<HostileStream> names() {
             out << colliding_name(static_cast<std::uint64_t>(i)) << ",m,1," << random() % 5;
           },
           20000),
-      table("weights of all scales", {"--target", "y", "--weight", "w"}, weighted),
+      refused(table("weights of all scales", {"--target", "y", "--weight", "w"}, weighted)),
       table("a name of a megabyte", plain,
             [](std::ostream& out, int i, std::mt19937& random) {
               out << (i == 9 ? std::string(1'000'000, 'n') : "a") << ",m,1," << random() % 5;
             }),
-      table("numbers that become words", {"--target", "y"},
-            [](std::ostream& out, int i, std::mt19937&) { out << (i < 2500 ? "1.5" : "word") << ",m,1," << i; }),
+      refused(table(
+          "a word now and then among numbers", {"--target", "y"},
+          [](std::ostream& out, int i, std::mt19937&) { out << (i % 50 == 7 ? "word" : "1.5") << ",m,1," << i; })),
       table("nothing but gaps", {"--target", "y"},
             [](std::ostream& out, int i, std::mt19937&) { out << ",,1," << i % 7; }),
-      table("targets that are not finite", {"--target", "y"},
-            [](std::ostream& out, int i, std::mt19937&) { out << i << ",m,1," << (i == 2000 ? "inf" : "1"); }),
+      refused(table("targets that are not finite", {"--target", "y"},
+                    [](std::ostream& out, int i, std::mt19937&) { out << i << ",m,1," << (i == 200 ? "inf" : "1"); })),
   };
 }
 
@@ -228,14 +247,18 @@ std::vector<HostileStream> shapes() {
   const auto empty = [](std::ostream& out, int rows) {
     for (int i = 0; i < rows; ++i) out << i % 5 << '\n';
   };
-  return {{.name = "an index twice in a row", .format = "libsvm", .write = duplicate},
+  return {{.name = "an index twice in a row", .format = "libsvm", .write = duplicate, .fate = Fate::refused},
           {.name = "rows of a million entries",
            .format = "libsvm",
            .options = {"--rank", "1"},
            .write = wide,
            .rows = 4,
            .ways = {"auto", "kalman", "moment"}},
-          {.name = "an index of two thousand millions", .format = "libsvm", .write = far, .ways = {"auto"}},
+          {.name = "an index of two thousand millions",
+           .format = "libsvm",
+           .write = far,
+           .ways = {"auto"},
+           .fate = Fate::too_large},
           {.name = "an index of two thousand millions, hashed",
            .format = "libsvm",
            .options = {"--hash-bits", "8"},
@@ -247,7 +270,7 @@ std::vector<HostileStream> shapes() {
 
 std::vector<HostileStream> hostile_streams() {
   std::vector<HostileStream> all;
-  for (auto part : {scales(), orders(), names(), shapes()})
+  for (auto part : {scales("libsvm"), scales("csv"), orders(), names(), shapes()})
     all.insert(all.end(), std::make_move_iterator(part.begin()), std::make_move_iterator(part.end()));
   return all;
 }

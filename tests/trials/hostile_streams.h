@@ -7,6 +7,12 @@
 
 namespace dyad::trials {
 
+enum class Fate {
+  learned,    ///< by one solver at least
+  refused,    ///< by all of them, as bad data
+  too_large,  ///< for the memory of any machine, and all of them say so
+};
+
 /// Rows that somebody might send, by accident or to do harm.
 struct HostileStream {
   std::string name;
@@ -15,6 +21,7 @@ struct HostileStream {
   std::function<void(std::ostream&, int rows)> write{};
   int rows = 3000;
   std::vector<std::string> ways{};  ///< to learn it; empty: all that there are
+  Fate fate = Fate::learned;
 };
 
 std::vector<HostileStream> hostile_streams();

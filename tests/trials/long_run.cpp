@@ -122,9 +122,7 @@ void require(bool holds, const std::string& promise) {
 }
 
 void run(const std::string& dyad, const std::string& folder, std::int64_t rows, std::vector<std::string> options) {
-  std::filesystem::create_directories(folder);
   const std::string pipe = folder + "/pipe";
-  std::filesystem::remove(pipe);
   require(mkfifo(pipe.c_str(), 0600) == 0, "there is a pipe");
   std::vector<std::string> command{dyad, "train", "-", "--format", "libsvm", "-m", folder + "/model", "--json"};
   command.insert(command.end(), options.begin(), options.end());
@@ -188,11 +186,12 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    dyad::trials::run(argv[1], argv[2], std::stoll(argv[3]), std::vector<std::string>(argv + 4, argv + argc));
+    const std::string folder = dyad::trials::fresh_folder(argv[2]);
+    dyad::trials::run(argv[1], folder, std::stoll(argv[3]), std::vector<std::string>(argv + 4, argv + argc));
+    std::filesystem::remove_all(folder);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
   }
-  std::filesystem::remove_all(argv[2]);
   return 0;
 }

@@ -1,9 +1,9 @@
 #include "process.h"
 
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -46,12 +46,18 @@ Process::Process(const std::vector<std::string>& command, const Setup& setup) : 
 
 void Process::signal(int number) const { kill(id_, number); }
 
-Ending Process::wait() {
+Ending Process::wait(double most_seconds) {
+  const double deadline = now() + most_seconds;
   int status = 0;
   rusage usage{};
-  while (wait4(id_, &status, 0, &usage) < 0 && errno == EINTR) {
-  }
   Ending ending;
+  while (wait4(id_, &status, WNOHANG, &usage) == 0) {
+    if (now() > deadline) {
+      signal(SIGKILL);
+      ending.was_cut_off = true;
+    }
+    sleep_for(0.001);
+  }
   if (WIFEXITED(status))
     ending.exit_code = WEXITSTATUS(status);
   else
@@ -62,6 +68,13 @@ Ending Process::wait() {
 }
 
 void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+std::string fresh_folder(const std::string& parent) {
+  std::filesystem::create_directories(parent);
+  std::string name = parent + "/trial_XXXXXX";
+  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("there is no room for a folder in " + parent);
+  return name;
+}
 
 std::string content(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

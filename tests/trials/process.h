@@ -12,6 +12,7 @@ namespace dyad::trials {
 struct Ending {
   int exit_code = -1;  ///< -1: a signal ended it
   int signal = 0;
+  bool was_cut_off = false;  ///< it did not end in time and was killed
   double seconds = 0;
   double peak_bytes = 0;
 };
@@ -31,7 +32,8 @@ class Process {
 
   [[nodiscard]] pid_t id() const { return id_; }
   void signal(int number) const;
-  Ending wait();
+  /// For so long, and then it is killed: what hangs must not go unnoticed.
+  Ending wait(double most_seconds = 600);
 
  private:
   pid_t id_ = -1;
@@ -39,6 +41,9 @@ class Process {
 };
 
 void sleep_for(double seconds);
+
+/// A new folder in this one, which is made if need be: whoever removes it removes nothing else.
+std::string fresh_folder(const std::string& parent);
 
 /// All bytes of a file; none where there is no file.
 std::string content(const std::string& path);
