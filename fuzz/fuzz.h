@@ -38,6 +38,11 @@ inline std::string text_of(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
+/// Whether it says that it is gzip or zstd, which readers unpack.
+inline bool is_packed(std::string_view bytes) {
+  return bytes.starts_with("\x1f\x8b") || bytes.starts_with("\x28\xb5\x2f\xfd");
+}
+
 /// A file in memory, with a name to open it by.
 class MemoryFile {
  public:

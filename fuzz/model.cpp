@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include <dyad/data_error.h>
 #include <dyad/inspect.h>
@@ -29,16 +32,60 @@ void may_refuse_use(Action&& action) {
   may_refuse<DataError>([&] { may_refuse<std::invalid_argument>(action); });
 }
 
+std::string quoted(const std::string& cell) {
+  std::string text = "\"";
+  for (const char c : cell) text += c == '"' ? "\"\"" : std::string(1, c);
+  return text + "\"";
+}
+
+/// A target that the model knows.
+std::string target_for(const ModelFile& file, bool positive) {
+  const Target& target = file.features.target;
+  if (target.task == Task::regression) return positive ? "1" : "0";
+  return positive ? target.positive : target.negative;
+}
+
+std::string csv_for(const ModelFile& file) {
+  const FeatureMap& map = file.features;
+  std::string text = quoted(map.target.name);
+  if (!map.weight.empty()) text += "," + quoted(map.weight);
+  for (const Column& column : map.columns()) text += "," + quoted(column.name);
+  for (const bool positive : {false, true}) {
+    text += "\n" + quoted(target_for(file, positive));
+    if (!map.weight.empty()) text += ",1";
+    for (const Column& column : map.columns())
+      text += column.role == Column::Role::number ? ",0.5" : positive ? ",x" : ",y";
+  }
+  return text + "\n";
+}
+
+std::string libsvm_for(const ModelFile& file) {
+  return target_for(file, true) + " 1:1 2:0.5\n" + target_for(file, false) + " 2:2 7:1\n";
+}
+
+std::string npy_of(const std::vector<double>& values, Index columns) {
+  std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (" +
+                       std::to_string(static_cast<Index>(values.size()) / columns) + ", " + std::to_string(columns) +
+                       "), }";
+  header.resize(117, ' ');
+  return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + "\n" +
+         std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double));
+}
+
 /// A stranger's model, used for everything that a model is for.
 void use(const std::string& bytes) {
   static const ScratchFolder folder;
   const std::string path = folder.write("model", bytes);
-  const MemoryFile libsvm("1 0:1 1:0.5\n0 1:2 7:1\n");
-  const MemoryFile csv("y,a,b\n1,x,0.5\n2,y,7\n");
+  const ModelFile file = ModelFile::from_bytes(bytes, "model");
+  const MemoryFile csv(csv_for(file));
+  const MemoryFile libsvm(libsvm_for(file));
+  const Index columns = std::max<Index>(1, file.features.dim());
+  const MemoryFile npy(npy_of(std::vector<double>(static_cast<std::size_t>(2 * columns), 0.5), columns));
+  const MemoryFile npy_targets(npy_of({0, 1}, 1));
   may_refuse_use([&] { (void)inspect(path, 5); });
-  for (const Format format : {Format::libsvm, Format::csv}) {
+  for (const Format format : {Format::libsvm, Format::csv, Format::npy}) {
     PredictOptions predicting;
-    predicting.data.paths = {(format == Format::csv ? csv : libsvm).path()};
+    predicting.data.paths = {(format == Format::csv ? csv : format == Format::npy ? npy : libsvm).path()};
     predicting.data.format = format;
     predicting.model_path = path;
     predicting.output_path = folder.file("predictions");
@@ -52,6 +99,7 @@ void use(const std::string& bytes) {
     may_refuse_use([&] {
       TrainOptions training;
       training.data = predicting.data;
+      if (format == Format::npy) training.data.target_paths = {npy_targets.path()};
       training.model_path = path;
       training.resume = true;
       training.threads = 1;

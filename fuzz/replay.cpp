@@ -16,12 +16,11 @@ int main(int argc, char** argv) {
       if (entry.is_regular_file()) inputs.push_back(entry.path());
   std::sort(inputs.begin(), inputs.end());
   for (const auto& path : inputs) {
-    std::printf("%s\n", path.filename().c_str());
-    std::fflush(stdout);
+    std::fprintf(stderr, "%s\n", path.filename().c_str());
     std::ifstream file(path, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
     LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   }
-  std::printf("%zu inputs\n", inputs.size());
+  std::fprintf(stderr, "%zu inputs\n", inputs.size());
   return inputs.empty() ? 1 : 0;
 }
