@@ -46,17 +46,14 @@ bool sounds_positive(const std::string& label) {
                       in_quotes(second) + ", expected two; for more classes train one model for each against the rest");
 }
 
-// Squares of what is beyond overflow.
-constexpr double largest_target = 1e150;
-
 double finite_number(std::string_view text, const Place& place, const std::string& name) {
   double value = 0;
   const bool is_number = parse_number(text, value);
-  if (is_number && std::abs(value) <= largest_target) return value;
+  if (is_number && std::abs(value) <= largest_value) return value;
   const std::string column = name.empty() ? "the target" : "the target '" + name + "'";
   const std::string got = is_missing(text) ? "a missing value" : in_quotes(text);
   throw DataError(place.file, place.line, place.column,
-                  "expected a finite number (up to 1e150) as " + column + ", got " + got);
+                  "expected a finite number (up to 1e70) as " + column + ", got " + got);
 }
 
 }  // namespace
@@ -175,8 +172,8 @@ double Target::encode(std::string_view text, const Place& place) {
 
 double Target::encode(double value, const Place& place) {
   if (task == Task::regression) {
-    if (std::abs(value) > largest_target)
-      throw DataError(place.file, place.line, place.column, "expected a target up to 1e150 in size");
+    if (std::abs(value) > largest_value)
+      throw DataError(place.file, place.line, place.column, "expected a target up to 1e70 in size");
     return encode_number(value, place);
   }
   if (value != last_value_) {

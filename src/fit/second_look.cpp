@@ -71,6 +71,11 @@ void SecondLook<Scalar>::keep(const RowBlock<Scalar>& block) {
                     kept_->count(), options_.memory / 1e6));
 }
 
+template <typename Scalar>
+bool SecondLook<Scalar>::counts_exactly(const FeatureMap& map) const {
+  return kept_ && options_.data.memory != nullptr && is_one_block_ && !kept_->is_sparse() && !map.is_measurement();
+}
+
 /// Nothing where what was asked for cannot be.
 template <typename Scalar>
 std::optional<Solver> SecondLook<Scalar>::chosen_solver(const KalmanOptions& shape) {
@@ -138,9 +143,7 @@ RefineResult<Scalar> SecondLook<Scalar>::refine(const StreamLearner<Scalar>& lea
   const std::optional<Solver> solver = chosen_solver(learner.filter().options());
   if (!solver) return {};
   solver_ = options.solver = *solver;
-  // Few rows in memory are somebody's table, who expects that neither their order nor weights for copies matter.
-  options.exact_weights =
-      options_.data.memory != nullptr && solver == Solver::newton && is_one_block_ && options_.validation_path.empty();
+  options.exact_weights = counts_exactly(map) && solver == Solver::newton;
   options.may_decline = settings_.solver == Solver::automatic && !options.exact_weights;
   if (options_.passes) options.levels = *options_.passes - 1;
   const Target& target = map.target;

@@ -30,6 +30,10 @@ class SecondLook {
 
   void keep(const RowBlock<Scalar>& block);
 
+  /// Few rows in memory are somebody's table, who expects that neither their order nor copies for weights matter. What
+  /// one pass has made of them is not asked for.
+  [[nodiscard]] bool counts_exactly(const FeatureMap& map) const;
+
   /// `map`: by now.
   RefineResult<Scalar> refine(const StreamLearner<Scalar>& learner, FeatureMap& map, const RefineOptions& hooks);
 

@@ -230,8 +230,9 @@ class Training {
     solver_->grow(map.dim(), map.left_dim());
     file_.model = solver_->model();
     if (!file_.model.is_finite())
-      throw std::runtime_error("the model is not finite any more and was not saved; " + model_name(options_) +
-                               " is as it was before");
+      throw DataError(options_.data.name(), 0, 0,
+                      "these numbers have led to a model that is not finite, which was not saved (" +
+                          model_name(options_) + " is as it was before); expected sizes nearer to 1: rescale them");
     file_.training = settings_.to_text();
     Archive saved;
     archive(saved);
@@ -288,8 +289,9 @@ class Training {
     summary_.has_learned_all = true;
     if (!second_look_) return;
     const bool can_learn = !lines_->all().target_is_constant() && lines_->all().weight() > 0;
-    // Where the rows are fitted exactly, nothing is left to find.
-    if (second_look_->is_keeping() && can_learn && !solver_->stream()->fits_exactly()) {
+    // Where the rows are fitted exactly, nothing is left to find; unless they are copies of a few.
+    if (second_look_->is_keeping() && can_learn &&
+        (!solver_->stream()->fits_exactly() || second_look_->counts_exactly(file_.features))) {
       try {
         take(second_look_->refine(*solver_->stream(), file_.features, refine_options()));
       } catch (const PrivateFileError& error) {

@@ -192,7 +192,7 @@ void read_features(const Reader& reader, FeatureMap& map) {
   map.target.name = reader.field<std::string>(target, "name");
   map.target.task = reader.choice(tasks, target, "task");
   map.target.scaling = reader.scaling(reader.part(target, "scaling"));
-  reader.require(map.target.scaling.low == Scaling().low && map.target.scaling.high == Scaling().high,
+  reader.require(map.target.scaling.low <= -1e150 && map.target.scaling.high >= 1e150,
                  "the target has ends where it cannot");
   map.target.reach = reader.field<double>(target, "reach");
   reader.require(map.target.reach > 0, "the reach of the target is not possible");

@@ -145,8 +145,8 @@ Direction<Scalar> Descent<Scalar>::slope_at(SignedFactors<Scalar> parameters) {
 template <typename Scalar>
 Direction<Scalar> Descent<Scalar>::newton_step(const Direction<Scalar>& slope, Index last_product) {
   const SignedFactors<Scalar> here = parameters_;
-  const double size = std::sqrt(here.weights.template cast<double>().squaredNorm() +
-                                here.A.template cast<double>().squaredNorm() + 1);
+  const double size =
+      std::sqrt(here.weights.template cast<double>().squaredNorm() + here.A.template cast<double>().squaredNorm() + 1);
   preconditioner_.move_to(rows_, here);
   preconditioner_.set_damping(1e-9);
   Direction<Scalar> rest = slope;
@@ -183,13 +183,27 @@ Direction<Scalar> Descent<Scalar>::newton_step(const Direction<Scalar>& slope, I
 template <typename Scalar>
 void Descent<Scalar>::polish(Index most_products) {
   const Index last_product = products() + most_products;
+  const auto goes_on = [&] { return products() < last_product && !(options_.interrupted && options_.interrupted()); };
+  constexpr double rounding = 1e-14;
+  for (double before = std::numeric_limits<double>::infinity(); objective_ < (1 - rounding) * before && goes_on();) {
+    before = objective_;
+    constexpr int steps_at_a_time = 5;  // some of which only find a better damping
+    for (int i = 0; i < steps_at_a_time; ++i) {
+      stalled_ = 0;
+      if (!step()) break;
+    }
+  }
+  // The loss is flat to rounding long before the parameters are where they belong; the slope is not.
   Direction<Scalar> rest = slope_at(parameters_);
-  double steepness = rest.dot(rest);
-  while (steepness > 0 && products() < last_product && !(options_.interrupted && options_.interrupted())) {
+  for (double steepness = rest.dot(rest); steepness > 0 && goes_on();) {
     const SignedFactors<Scalar> before = parameters_;
-    // The loss is flat to rounding long before the parameters are where they belong; the slope is not.
-    rest = slope_at(moved(before, newton_step(rest, last_product)));
-    const double now = rest.dot(rest);
+    Direction<Scalar> step = newton_step(rest, last_product);
+    double now = std::numeric_limits<double>::infinity();
+    for (int halved = 0; halved < 4 && !(now < steepness); ++halved) {
+      if (halved > 0) step.scale_and_add(Scalar(-0.5), step);
+      rest = slope_at(moved(before, step));
+      now = rest.dot(rest);
+    }
     if (!(now < steepness)) {
       (void)slope_at(before);
       break;

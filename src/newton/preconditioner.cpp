@@ -101,7 +101,10 @@ Preconditioner<Scalar>::Preconditioner(const Rows<Scalar>& rows, const NewtonOpt
 
 template <typename Scalar>
 void Preconditioner<Scalar>::find_moments(const Rows<Scalar>& rows, Workers& workers) {
-  const bool knows_all = options_.preconditioned && dim_ <= most_features && rows.count() >= 2 * linear_count();
+  double weight = 0;
+  for (Index i = 0; i < rows.count(); ++i) weight += static_cast<double>(rows.weight(i));
+  const bool knows_all =
+      options_.preconditioned && dim_ <= most_features && weight >= static_cast<double>(2 * linear_count());
   if (knows_all) {
     linear_ = mean_products(rows, has_squares(), workers);
     linear_diagonal_ = linear_.diagonal();

@@ -74,8 +74,9 @@ void expect_close(const std::vector<double>& a, const std::vector<double>& b, do
 }
 
 TEST(Memory, AWeightCountsAsManyCopies) {
-  for (const Index count : {8, 30, 200}) {
-    Made weighted = Made::rows(count);
+  for (const Index count : {8, 15, 30, 31, 60, 200}) {
+    SCOPED_TRACE(count);
+    Made weighted = Made::rows(count, static_cast<std::uint64_t>(count));
     Made repeated;
     Random random(3, 3);
     for (Index i = 0; i < count; ++i) {
@@ -84,8 +85,10 @@ TEST(Memory, AWeightCountsAsManyCopies) {
       for (Index copy = 0; copy < copies; ++copy) repeated.append(weighted, i);
     }
     const Made fresh = Made::rows(50, 9);
-    expect_close(predicted(fit(weighted.view()).model_bytes, fresh.view()),
-                 predicted(fit(repeated.view()).model_bytes, fresh.view()), 1e-8);
+    const TrainSummary of_weights = fit(weighted.view());
+    const TrainSummary of_copies = fit(repeated.view());
+    EXPECT_EQ(of_weights.story, of_copies.story);
+    expect_close(predicted(of_weights.model_bytes, fresh.view()), predicted(of_copies.model_bytes, fresh.view()), 1e-8);
   }
 }
 
@@ -134,7 +137,7 @@ TEST_F(MemoryAndFiles, GiveTheSameModel) {
   std::vector<double> gappy;
   std::vector<double> full;
   std::vector<double> y;
-  std::ofstream csv("rows.csv");
+  std::ofstream csv(path("rows.csv"));
   csv << "colour,gappy,full,y\n" << std::setprecision(17);
   for (int i = 0; i < 300; ++i) {
     codes.push_back(static_cast<std::int32_t>(random.uniform() * 4) - 1);
@@ -161,10 +164,10 @@ TEST_F(MemoryAndFiles, GiveTheSameModel) {
   TrainOptions of_file = options;
   options.data.memory = &rows;
   const TrainSummary summary = train(options);
-  of_file.data.paths = {"rows.csv"};
-  of_file.model_path = "model.dyad";
+  of_file.data.paths = {path("rows.csv")};
+  of_file.model_path = path("model.dyad");
   (void)train(of_file);
-  std::ifstream file("model.dyad", std::ios::binary);
+  std::ifstream file(path("model.dyad"), std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), {});
   EXPECT_TRUE(bytes == summary.model_bytes);
 
@@ -174,7 +177,7 @@ TEST_F(MemoryAndFiles, GiveTheSameModel) {
   options.columns = of_file.columns = {};
   const TrainSummary more = train(options);
   (void)train(of_file);
-  std::ifstream again("model.dyad", std::ios::binary);
+  std::ifstream again(path("model.dyad"), std::ios::binary);
   EXPECT_TRUE(std::string((std::istreambuf_iterator<char>(again)), {}) == more.model_bytes);
 }
 

@@ -131,17 +131,18 @@ TEST(ModelFile, NestedWithoutEndIsRefused) {
 }
 
 TEST(ModelFile, DamagedPartsAreRefused) {
-  for (const auto& [from, to] : {std::pair{"\"weights\"", "\"w_ights\""},
-                                 {"\\\"kind\\\":\\\"gfm\\\"", "\\\"kind\\\":\\\"gfx\\\""},
-                                 {"\\\"scale\\\":3.25", "\\\"scale\\\":-3.2"},
-                                 {"\\\"left_count\\\":6", "\\\"left_count\\\":7"},
-                                 {"\\\"hash_bits\\\":0", "\\\"hash_bits\\\":7"},
-                                 {"\\\"columns\\\":[{", "\\\"columnx\\\":[{"},
-                                 {"\\\"least_count\\\":1", "\\\"least_count\\\":1.5"},
-                                 {"\\\"centre\\\":", "\\\"centre\\\":1e300,\\\"was\\\":"},
-                                 {"\\\"name\\\":\\\"city\\\"", "\\\"name\\\":\\\"age\\\""},
-                                 {"\\\"right_count\\\":0", "\\\"right_count\\\":1e300"},
-                                 {"\\\"range_is_given\\\":false", "\\\"range_is_given\\\":0"}})
+  for (const auto& [from, to] :
+       {std::pair{"\"weights\"", "\"w_ights\""},
+        {"\\\"kind\\\":\\\"gfm\\\"", "\\\"kind\\\":\\\"gfx\\\""},
+        {"\\\"scale\\\":3.25", "\\\"scale\\\":-3.2"},
+        {"\\\"left_count\\\":6", "\\\"left_count\\\":7"},
+        {"\\\"hash_bits\\\":0", "\\\"hash_bits\\\":7"},
+        {"\\\"columns\\\":[{", "\\\"columnx\\\":[{"},
+        {"\\\"least_count\\\":1", "\\\"least_count\\\":1.5"},
+        {"\\\"centre\\\":", "\\\"centre\\\":1e300,\\\"was\\\":"},
+        {"\\\"name\\\":\\\"Größe\\\"", "\\\"name\\\":\\\"age, \\\\\\\"in\\\\\\\" years\\\\n\\\""},
+        {"\\\"right_count\\\":0", "\\\"right_count\\\":1e300"},
+        {"\\\"range_is_given\\\":false", "\\\"range_is_given\\\":0"}})
     EXPECT_NE(error_of(with(from, to)), "") << from;
   ModelFile file = example();
   file.model.weights[2] = NAN;
