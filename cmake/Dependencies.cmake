@@ -4,10 +4,18 @@ find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(fmt 9 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 
+set(ZLIB_USE_STATIC_LIBS ${DYAD_STATIC_DEPENDENCIES})
 find_package(ZLIB REQUIRED)
 find_package(zstd REQUIRED)
 
 # OpenBLAS picks its kernels for the processor at run time: a generic build is a fast one.
 set(BLA_VENDOR OpenBLAS)
+set(BLA_STATIC ${DYAD_STATIC_DEPENDENCIES})
 find_package(BLAS REQUIRED)
 find_path(CBLAS_INCLUDE_DIR cblas.h REQUIRED PATH_SUFFIXES openblas openblas-pthread openblas-serial)
+
+if(DYAD_STATIC_DEPENDENCIES)
+  set(dyad_dependencies fmt::fmt-header-only BLAS::BLAS Threads::Threads ZLIB::ZLIB zstd::libzstd_static)
+else()
+  set(dyad_dependencies fmt::fmt BLAS::BLAS Threads::Threads ZLIB::ZLIB zstd::libzstd_shared)
+endif()

@@ -14,7 +14,14 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _check_y,
+    _num_samples,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from . import _core, _rows
 
@@ -65,6 +72,11 @@ class _Factorization(BaseEstimator):
         state = dict(super().__getstate__())
         state.pop("_predictors", None)
         return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_models" in state:
+            self._predictors = [_core.Predictor.from_bytes(model) for model in self._models]
 
     def _settings(self) -> _core.Settings:
         _require_whole("rank", self.rank, 1)
@@ -139,25 +151,11 @@ class _Factorization(BaseEstimator):
     def _keep(self, learned: list[tuple[bytes, dict[str, Any]]]) -> None:
         self._models = [model for model, _ in learned]
         self.summary_ = learned[0][1] if len(learned) == 1 else [summary for _, summary in learned]
-        self._predictors: list[_core.Predictor] = []
-
-    def _ready(self) -> list[_core.Predictor]:
-        """The models, read once."""
-        check_is_fitted(self)
-        if not getattr(self, "_predictors", None):
-            self._predictors = [_core.Predictor.from_bytes(model) for model in self._models]
-        return self._predictors
+        self._predictors = [_core.Predictor.from_bytes(model) for model in self._models]
 
     @property
     def _threads(self) -> int:
         return 0 if self.n_threads is None else int(self.n_threads)
-
-    @property
-    def _one_model(self) -> bytes:
-        check_is_fitted(self)
-        if len(self._models) != 1:
-            raise ValueError("This classifier holds one model for each class; pass class_index.")
-        return self._models[0]
 
     def _of_class(self, class_index: Optional[int]) -> int:
         check_is_fitted(self)
@@ -198,7 +196,7 @@ class _Factorization(BaseEstimator):
             standard deviation of each, or of being in a category). A list where pandas is not installed.
         """
         _require_whole("top", top, 0)
-        found = self._ready()[self._of_class(class_index)].inspect(int(top))
+        found = self._predictors[self._of_class(class_index)].inspect(int(top))
         terms = [dict(zip(("left", "right", "coefficient", "effect"), term)) for term in found["pairs"]]
         try:
             import pandas as pd
@@ -211,7 +209,7 @@ class _Factorization(BaseEstimator):
 
         They are those of scaled features and the scaled target: y = b + w'z + z'(U diag(spectrum) U')z + squares'z**2.
         """
-        return self._ready()[self._of_class(class_index)].parameters()
+        return self._predictors[self._of_class(class_index)].parameters()
 
 
 class FactorizationRegressor(RegressorMixin, _Factorization):
@@ -378,7 +376,7 @@ class FactorizationRegressor(RegressorMixin, _Factorization):
         ndarray of shape (n_samples,), or two of them
         """
         rows = self._rows_to_predict(X)
-        return self._ready()[0].predict(rows, bool(return_std), self._threads)
+        return self._predictors[0].predict(rows, bool(return_std), self._threads)
 
 
 class FactorizationClassifier(ClassifierMixin, _Factorization):
@@ -498,7 +496,7 @@ class FactorizationClassifier(ClassifierMixin, _Factorization):
         ndarray of shape (n_samples, n_classes), or two of them
         """
         rows = self._rows_to_predict(X)
-        predictors = self._ready()
+        predictors = self._predictors
         if return_std:
             if len(predictors) > 1:
                 raise ValueError("return_std is for two classes.")
@@ -526,7 +524,7 @@ class FactorizationClassifier(ClassifierMixin, _Factorization):
         """
         rows = self._rows_to_predict(X)
         least = np.finfo(float).tiny
-        values = np.column_stack([predictor.predict(rows, False, self._threads) for predictor in self._ready()])
+        values = np.column_stack([predictor.predict(rows, False, self._threads) for predictor in self._predictors])
         odds = np.log(np.maximum(values, least)) - np.log(np.maximum(1 - values, least))
         result: Floats = odds[:, 0] if odds.shape[1] == 1 else odds
         return result
@@ -583,7 +581,7 @@ def _require_target(y: Any) -> None:
 
 
 def _require_same_length(X: Any, y: Any) -> None:
-    count = X.shape[0] if hasattr(X, "shape") else len(X)
+    count = _num_samples(X)
     if count != y.shape[0]:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {count}, y {y.shape[0]}.")
 

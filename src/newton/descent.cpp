@@ -4,8 +4,37 @@
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <vector>
+
+#include "base/decompositions.h"
 
 namespace dyad {
+namespace {
+
+/// A ridge drives the factors that it does not need to 0, but ever more slowly; here they get there. Factors of one
+/// sign may be turned into each other, so they are first turned into as few as possible.
+template <typename Scalar>
+SignedFactors<Scalar> without_vanishing_factors(SignedFactors<Scalar> parameters) {
+  constexpr double vanishing = 1e-5;  // of the squared length of the longest
+  const Index rank = parameters.signs.size();
+  for (const Scalar sign : {Scalar(1), Scalar(-1)}) {
+    std::vector<Index> own;
+    for (Index c = 0; c < rank; ++c)
+      if (parameters.signs[c] == sign) own.push_back(c);
+    if (own.empty()) continue;
+    Tall<Scalar> factors(parameters.A.rows(), static_cast<Index>(own.size()));
+    for (std::size_t i = 0; i < own.size(); ++i) factors.col(static_cast<Index>(i)) = parameters.A.col(own[i]);
+    const Small<Scalar> products = factors.transpose() * factors;
+    factors *= symmetric_eigen(products).vectors;
+    for (std::size_t i = 0; i < own.size(); ++i) parameters.A.col(own[i]) = factors.col(static_cast<Index>(i));
+  }
+  const Vector<Scalar> lengths = parameters.A.colwise().squaredNorm();
+  for (Index c = 0; c < rank; ++c)
+    if (lengths[c] <= static_cast<Scalar>(vanishing) * lengths.maxCoeff()) parameters.A.col(c).setZero();
+  return parameters;
+}
+
+}  // namespace
 
 template <typename Scalar>
 Descent<Scalar>::Descent(const Rows<Scalar>& rows, const NewtonOptions& options, Workers& workers)
@@ -65,7 +94,7 @@ Direction<Scalar> Descent<Scalar>::solve(double tolerance) {
   Direction<Scalar> direction = z;
   double rz = rest.dot(z);
   const double enough = rz * tolerance * tolerance;
-  constexpr int most_products = 200;
+  const int most_products = options_.exact_steps ? 2000 : 200;
   for (int i = 0; i < most_products && rz > enough && rz > 0 && products() < options_.most_products; ++i) {
     if (options_.interrupted && options_.interrupted()) break;
     Direction<Scalar> Hd = rows_.curvature_times(direction);
@@ -105,7 +134,8 @@ bool Descent<Scalar>::step() {
   }
   preconditioner_.move_to(rows_, parameters_);
   preconditioner_.set_damping(damping_);
-  SignedFactors<Scalar> next = moved(parameters_, solve(std::min(0.1, std::sqrt(loss_ / rows_.constant_loss()))));
+  SignedFactors<Scalar> next =
+      moved(parameters_, solve(options_.exact_steps ? 1e-12 : std::min(0.1, std::sqrt(loss_ / rows_.constant_loss()))));
   const double loss = rows_.move_to(next);
   has_moved_ = true;
   const double objective = loss + ridge_of(next);
@@ -184,14 +214,22 @@ template <typename Scalar>
 void Descent<Scalar>::polish(Index most_products) {
   const Index last_product = products() + most_products;
   const auto goes_on = [&] { return products() < last_product && !(options_.interrupted && options_.interrupted()); };
-  constexpr double rounding = 1e-14;
-  for (double before = std::numeric_limits<double>::infinity(); objective_ < (1 - rounding) * before && goes_on();) {
-    before = objective_;
+  const auto descend = [&] {
+    constexpr double rounding = 1e-14;
     constexpr int steps_at_a_time = 5;  // some of which only find a better damping
-    for (int i = 0; i < steps_at_a_time; ++i) {
-      stalled_ = 0;
-      if (!step()) break;
+    double before = std::numeric_limits<double>::infinity();
+    while (objective_ < (1 - rounding) * before && goes_on()) {
+      before = objective_;
+      for (int i = 0; i < steps_at_a_time; ++i) {
+        stalled_ = 0;
+        if (!step()) break;
+      }
     }
+  };
+  descend();
+  if (options_.ridge.factors > 0) {
+    start(without_vanishing_factors(parameters_));
+    descend();
   }
   // The loss is flat to rounding long before the parameters are where they belong; the slope is not.
   Direction<Scalar> rest = slope_at(parameters_);

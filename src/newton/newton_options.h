@@ -29,6 +29,7 @@ struct NewtonOptions {
   double high = std::numeric_limits<double>::infinity();  ///< targets here may be anything above
   Ridge ridge;
   bool preconditioned = true;  ///< by what second moments know of the curvature; else by its scales alone
+  bool exact_steps = false;    ///< solve the equations of each step to the end, so that rounding has no say in the path
   bool restarts = true;        ///< with other numbers of positive factors, where the fit is not exact
   Index most_products = std::numeric_limits<Index>::max();  ///< looks at all rows, in all
   std::uint64_t seed = 1;

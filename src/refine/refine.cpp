@@ -106,6 +106,7 @@ class Refinement {
         shape_(one_pass_.options()) {
     refiner_options_.shape = shape_;
     refiner_options_.solver = options.solver;
+    refiner_options_.exact_steps = options.exact_weights;
     refiner_options_.interrupted = options.interrupted;
     is_bounded_ = options.may_decline || options.exact_weights;
     if (is_bounded_ && !options.levels) {

@@ -79,6 +79,7 @@ class NewtonRefiner : public Refiner<Scalar> {
   NewtonRefiner(const Rows<Scalar>& rows, const RefinerOptions& options, const Beliefs<Scalar>& start, Workers& workers)
       : rows_(rows), options_(newton_options(options.shape)), workers_(workers), descent_(rows, options_, workers) {
     options_.interrupted = options.interrupted;
+    options_.exact_steps = options.exact_steps;
     options_.most_products = options.most_looks;
     unknowns_ = static_cast<double>(count_unknowns(options.shape));
     is_measurement_ = !options.shape.linear;
@@ -107,10 +108,11 @@ class NewtonRefiner : public Refiner<Scalar> {
     if (place >= static_cast<Index>(ridges.size()) || looks() >= options_.most_products || is_interrupted())
       return false;
     ridge_ = ridges[static_cast<std::size_t>(place)];
-    if (ridge_ == 0 && weight_ < 2 * unknowns_) return false;
+    const bool classes = options_.task == Task::classification;
+    // Classes that can be told apart without doubt have no minimum without a ridge.
+    if (ridge_ == 0 && (classes || weight_ < 2 * unknowns_)) return false;
     ++level_;
     // M is of the size of the targets, and A of that of its root.
-    const bool classes = options_.task == Task::classification;
     const double precision = ridge_ * usual_moment_;
     options_.ridge = {precision, precision * (classes ? 1 : deviation_)};
     // Factors that a strong ridge has driven to 0 have no slope to come back by.
@@ -124,7 +126,7 @@ class NewtonRefiner : public Refiner<Scalar> {
   }
 
   void polish() override {
-    constexpr double most_work = 2e9;  // numbers touched
+    constexpr double most_work = 3e8;  // numbers touched
     const double look = static_cast<double>(rows_.count() * rows_.dim() * (options_.rank + 1));
     if (!exact_) descent_.polish(static_cast<Index>(most_work / std::max(1.0, look)));
   }

@@ -43,6 +43,7 @@ class Refiner {
 struct RefinerOptions {
   KalmanOptions shape;
   Solver solver = Solver::newton;                        ///< newton or variational
+  bool exact_steps = false;                              ///< newton: as in NewtonOptions
   Index most_looks = std::numeric_limits<Index>::max();  ///< at all rows, in all
   std::function<bool()> interrupted;
 };
