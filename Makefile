@@ -15,11 +15,16 @@ demo: build
 	@scripts/demo $(abspath $(DYAD))
 
 test: configure
+	@scripts/install-dependencies python
+	@scripts/python-environment build/venv
+	@cmake --preset release --log-level=WARNING -D DYAD_BUILD_PYTHON=ON \
+	  -D Python_EXECUTABLE=$(abspath build/venv/bin/python) >/dev/null
 	@cmake --build --preset release -- --quiet
 	@ctest --preset release -j 2
 
 # Everything: formatting, clang-tidy, all tests under the address and undefined-behaviour sanitizers, two minutes of every
-# fuzzer, training, prediction and streaming under the thread sanitizer, 300 faults.
+# fuzzer, training, prediction and streaming under the thread sanitizer, 300 faults, and the wheel in an environment of
+# its own.
 check: test
 	@scripts/install-dependencies lint fuzz
 	@scripts/lint
@@ -31,6 +36,7 @@ check: test
 	@cmake --build --preset tsan --target dyad_cli_tests -- --quiet
 	@ctest --preset tsan -j 2 -L threads
 	@$(call trial,faults) $(abspath build/release/tests/libfailing_calls.so) $(abspath build/trials) 300
+	@scripts/wheel
 
 # What takes hours: an hour of every fuzzer, 100 million rows through a pipe in both precisions, all hostile rows.
 check-long: test

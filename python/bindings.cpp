@@ -138,21 +138,34 @@ class ArrayRows {
 class Interruption {
  public:
   bool operator()() {
-    if (pressed_) return true;
+    if (raised_) return true;
     const auto now = std::chrono::steady_clock::now();
     if (now - last_ < std::chrono::milliseconds(20)) return false;
     last_ = now;
     const nb::gil_scoped_acquire gil;
-    pressed_ = PyErr_CheckSignals() != 0;
-    return pressed_;
+    if (PyErr_CheckSignals() != 0) raised_ = std::make_exception_ptr(nb::python_error());
+    return raised_ != nullptr;
   }
-  /// What the signal's handler has raised goes on its way.
-  void raise_if_pressed() const {
-    if (pressed_) throw nb::python_error();
+
+  /// Runs a function of the user's, whose own exception ends the work as well.
+  template <typename Call>
+  void guard(Call&& call) {
+    if (raised_) return;
+    const nb::gil_scoped_acquire gil;
+    try {
+      std::forward<Call>(call)();
+    } catch (...) {
+      raised_ = std::current_exception();
+    }
+  }
+
+  /// What was raised goes on its way.
+  void finish() const {
+    if (raised_) std::rethrow_exception(raised_);
   }
 
  private:
-  bool pressed_ = false;
+  std::exception_ptr raised_;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
@@ -178,8 +191,6 @@ std::string word_for(Solver solver) {
     if (known == solver) return word;
   return "auto";
 }
-
-nb::object number_or_none(const std::optional<double>& number) { return number ? nb::cast(*number) : nb::none(); }
 
 nb::dict described(const Metrics& metrics, Task task) {
   nb::dict fields;
@@ -234,19 +245,12 @@ nb::tuple fit(const ArrayRows& rows, const Settings& settings, const std::option
   options.resume = resume.has_value();
   if (resume) options.model_bytes.assign(resume->c_str(), resume->size());
   Interruption interruption;
-  std::exception_ptr failure;  // of the user's own function
   std::vector<std::pair<Index, double>> trace;
   const auto tell = [&](const char* stage, Index row_count, const std::string& level, double loss) {
-    if (progress.is_none() || failure) return;
-    const nb::gil_scoped_acquire gil;
-    try {
-      progress(stage, row_count, level, loss);
-    } catch (...) {
-      failure = std::current_exception();
-    }
+    if (!progress.is_none()) interruption.guard([&] { progress(stage, row_count, level, loss); });
   };
   TrainHooks hooks;
-  hooks.interrupted = [&] { return failure || interruption(); };
+  hooks.interrupted = [&] { return interruption(); };
   hooks.progress = [&](const TrainProgress& point) {
     trace.emplace_back(point.rows, point.average_loss);
     tell("pass", point.rows, "", point.average_loss);
@@ -257,8 +261,7 @@ nb::tuple fit(const ArrayRows& rows, const Settings& settings, const std::option
     const nb::gil_scoped_release release;
     summary = train(options, hooks);
   }
-  if (failure) std::rethrow_exception(failure);
-  interruption.raise_if_pressed();
+  interruption.finish();
   nb::dict fields;
   fields["rows"] = summary.rows;
   fields["all_rows"] = summary.all_rows;
@@ -288,7 +291,7 @@ nb::object predict(const Predictor& predictor, const ArrayRows& rows, bool devia
     const nb::gil_scoped_release release;
     (void)predictor.predict(rows.rows(), values, spreads, threads, {[&] { return interruption(); }});
   }
-  interruption.raise_if_pressed();
+  interruption.finish();
   nb::object first = array_of(std::move(values), {count});
   if (!deviations) return first;
   return nb::make_tuple(first, array_of(std::move(spreads), {count}));
@@ -371,6 +374,13 @@ NB_MODULE(_core, module) {
       .def("inspect", &inspect, "top"_a)
       .def("parameters", &parameters)
       .def("feature_names", &Predictor::feature_names)
+      .def("column_names", &Predictor::column_names)
+      .def("layout",
+           [](const Predictor& predictor) {
+             return predictor.format() == Format::npy      ? "matrix"
+                    : predictor.format() == Format::libsvm ? "sparse"
+                                                           : "table";
+           })
       .def("labels", &Predictor::labels);
 }
 

@@ -8,6 +8,7 @@
 #include <dyad/inspect.h>
 #include <dyad/memory.h>
 #include <dyad/model.h>
+#include <dyad/planted.h>
 #include <dyad/predict.h>
 
 namespace dyad {
@@ -33,6 +34,10 @@ class Predictor {
   /// The parameters, for scaled features and the scaled target (classes: the log-odds).
   [[nodiscard]] const Model<double>& model() const;
   [[nodiscard]] std::vector<std::string> feature_names() const;
+  [[nodiscard]] Format format() const;  ///< of the rows: csv for tables, npy for matrices, libsvm for sparse rows
+  [[nodiscard]] Kind kind() const;
+  /// Names of the columns that rows must have; sparse rows: as many as there are features.
+  [[nodiscard]] std::vector<std::string> column_names() const;
   [[nodiscard]] Task task() const;
   [[nodiscard]] std::vector<std::string> labels() const;  ///< classes: the negative one, the positive one
 

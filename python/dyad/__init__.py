@@ -1,6 +1,16 @@
 """Second-order models, y = b + w'x + x'Mx with M of low rank and any sign, from data that streams by once."""
 
 from ._core import DataError, __version__
-from ._estimators import FactorizationClassifier, FactorizationRegressor
+from ._estimators import FactorizationClassifier, FactorizationRegressor, load
+from ._sensing import InductiveMatrixCompletion, MatrixSensing, PhaseRetrieval
 
-__all__ = ["DataError", "FactorizationClassifier", "FactorizationRegressor", "__version__"]
+__all__ = [
+    "DataError",
+    "FactorizationClassifier",
+    "FactorizationRegressor",
+    "InductiveMatrixCompletion",
+    "MatrixSensing",
+    "PhaseRetrieval",
+    "__version__",
+    "load",
+]

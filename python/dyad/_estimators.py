@@ -10,6 +10,7 @@ from typing import Any, Callable, Optional
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -108,8 +109,8 @@ class _Factorization(BaseEstimator):
             validate_data(self, X, reset=reset, skip_check_array=True)
             _require_rows(len(X))
             if reset:
-                self._layout = "table"
-                self._columns = _rows.column_names(X)
+                self._layout: str = "table"
+                self._columns: list[str] = _rows.column_names(X)
             return _rows.from_table(X)
         return self._checked_rows(X, reset)
 
@@ -191,18 +192,13 @@ class _Factorization(BaseEstimator):
 
         Returns
         -------
-        pandas.DataFrame or list of dict
+        pandas.DataFrame
             With the columns ``left``, ``right``, ``coefficient`` (in the units of the data) and ``effect`` (of one
-            standard deviation of each, or of being in a category). A list where pandas is not installed.
+            standard deviation of each, or of being in a category).
         """
         _require_whole("top", top, 0)
         found = self._predictors[self._of_class(class_index)].inspect(int(top))
-        terms = [dict(zip(("left", "right", "coefficient", "effect"), term)) for term in found["pairs"]]
-        try:
-            import pandas as pd
-        except ImportError:
-            return terms
-        return pd.DataFrame(terms, columns=["left", "right", "coefficient", "effect"])
+        return pd.DataFrame(found["pairs"], columns=["left", "right", "coefficient", "effect"])
 
     def parameters(self, class_index: Optional[int] = None) -> dict[str, Any]:
         """Return the model's arrays: ``intercept``, ``weights``, ``factors``, ``spectrum`` and ``squares``.
@@ -547,6 +543,47 @@ class FactorizationClassifier(ClassifierMixin, _Factorization):
         best = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
         chosen: npt.NDArray[Any] = self.classes_[best]
         return chosen
+
+
+def load(path: str | os.PathLike[str]) -> FactorizationRegressor | FactorizationClassifier:
+    """Read a model that ``save`` or the ``dyad`` command wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    FactorizationRegressor or FactorizationClassifier
+        Fitted; ``partial_fit`` goes on from it.
+    """
+    predictor = _core.Predictor.load(os.fspath(path))
+    labels = predictor.labels()
+    parameters = predictor.parameters()
+    rank = len(parameters["spectrum"])
+    estimator: FactorizationRegressor | FactorizationClassifier
+    if labels:
+        estimator = FactorizationClassifier(rank=rank)
+        estimator.classes_ = _as_numbers(np.array(labels))
+    else:
+        estimator = FactorizationRegressor(rank=rank)
+    estimator._layout = predictor.layout()
+    estimator._columns = predictor.column_names()
+    estimator.n_features_in_ = len(estimator._columns)
+    if estimator._layout == "table":
+        estimator.feature_names_in_ = np.array(estimator._columns, dtype=object)
+    with open(path, "rb") as file:
+        estimator._keep([(file.read(), {})])
+    return estimator
+
+
+def _as_numbers(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    try:
+        values = labels.astype(np.float64)
+    except ValueError:
+        return labels
+    return values.astype(np.int64) if (values == np.round(values)).all() else values
 
 
 def _require_whole(name: str, value: Any, least: int, optional: bool = False) -> None:

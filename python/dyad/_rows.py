@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
+import pandas as pd
 
 from . import _core
 
@@ -62,8 +62,6 @@ def _floats(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _add_pandas(rows: _core.Rows, name: str, column: Any) -> None:
-    import pandas as pd
-
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         rows.add_categories(

@@ -72,6 +72,16 @@ std::vector<std::string> Predictor::feature_names() const {
   return names;
 }
 
+Format Predictor::format() const { return own_->file.features.format; }
+Kind Predictor::kind() const { return own_->file.features.kind; }
+
+std::vector<std::string> Predictor::column_names() const {
+  if (format() == Format::libsvm) return feature_names();
+  std::vector<std::string> names;
+  for (const Column& column : own_->file.features.columns()) names.push_back(column.name);
+  return names;
+}
+
 Task Predictor::task() const { return own_->file.features.target.task; }
 
 std::vector<std::string> Predictor::labels() const {

@@ -141,6 +141,8 @@ class Refinement {
       folds[0].noise = one_pass_.noise_variance();
       folds[0].rows.emplace(*rows_);
       best = choose(folds, true);
+    } else if (std::optional<Refined<Scalar>> exact = met_exactly(); exact) {
+      best = std::move(exact);
     } else {
       std::vector<Fold> folds = make_folds(scale);
       if (folds.empty())
@@ -341,6 +343,18 @@ class Refinement {
     double sum = 0;
     for (const Fold& fold : folds) sum += fold.refiner->objective();
     return sum / static_cast<double>(folds.size());
+  }
+
+  /// Measurements without noise, if there are enough of them: no row has to be held out to know.
+  std::optional<Refined<Scalar>> met_exactly() {
+    if (shape_.linear) return std::nullopt;
+    const auto refiner = make_refiner(*rows_, refiner_options_, start_, one_pass_.noise_variance(), workers_);
+    const bool has_level = refiner->advance([&] { report_step(*refiner, true); });
+    result_.row_reads += refiner->looks() * rows_->count();
+    if (!has_level || !refiner->is_exact()) return std::nullopt;
+    result_.levels = 1;
+    result_.level = refiner->level();
+    return refiner->result();
   }
 
   std::optional<Refined<Scalar>> fit_all(Index levels) {

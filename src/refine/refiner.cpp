@@ -146,6 +146,7 @@ class NewtonRefiner : public Refiner<Scalar> {
     constexpr double least_noise = 1e-30;
     return {{parameters(), {}}, std::max(least_noise, squares * weight_ / spare)};
   }
+  [[nodiscard]] bool is_exact() const override { return exact_ && exact_->exact && weight_ > unknowns_; }
   [[nodiscard]] Index looks() const override { return descent_.products() + (exact_ ? exact_->products : 0); }
 
  private:
