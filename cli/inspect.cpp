@@ -44,7 +44,8 @@ struct Inspect {
   /// Bars of at most 40 letters, whatever the numbers are.
   [[nodiscard]] static std::string bar(double value, double largest) {
     const double share = std::isnormal(largest) ? std::abs(value) / largest : 0;
-    return std::string(static_cast<std::size_t>(40 * share), value < 0 ? '-' : '+');
+    std::string bar(static_cast<std::size_t>(40 * share), value < 0 ? '-' : '+');
+    return bar;
   }
 
   [[nodiscard]] static std::string text(const Inspection& inspection) {

@@ -2,6 +2,8 @@
 
 from ._core import DataError, __version__
 from ._estimators import FactorizationClassifier, FactorizationRegressor, load
+from ._learner import Learner
+from ._plots import plot_calibration
 from ._sensing import InductiveMatrixCompletion, MatrixSensing, PhaseRetrieval
 
 __all__ = [
@@ -9,8 +11,10 @@ __all__ = [
     "FactorizationClassifier",
     "FactorizationRegressor",
     "InductiveMatrixCompletion",
+    "Learner",
     "MatrixSensing",
     "PhaseRetrieval",
     "__version__",
     "load",
+    "plot_calibration",
 ]

@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 )
 
 from . import _core, _rows
+from ._plots import Plots
 
 logger = logging.getLogger("dyad")
 
@@ -32,7 +33,7 @@ Floats = npt.NDArray[np.float64]
 Callback = Callable[[str, int, str, float], None]
 
 
-class _Factorization(BaseEstimator):
+class _Factorization(Plots, BaseEstimator):
     """What regression and classification share: parameters, rows, and the models behind them."""
 
     def __init__(

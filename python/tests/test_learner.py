@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+
+from dyad import Learner
+
+
+def test_a_stream_of_names_is_learned():
+    random = np.random.default_rng(0)
+    taste = random.normal(size=(30, 2)), random.normal(size=(20, 2))
+    learner = Learner(rank=2)
+    errors = []
+    for _ in range(6000):
+        user, film = random.integers(30), random.integers(20)
+        y = 3 + taste[0][user] @ taste[1][film] + 0.1 * random.normal()
+        x = {"user": f"u{user}", "film": f"f{film}"}
+        errors.append((learner.predict_one(x) - y) ** 2)
+        learner.learn_one(x, y)
+    assert np.sqrt(np.mean(errors[-1000:])) < 0.3
+    assert learner.rows == 6000
+    value, deviation = learner.predict_std_one({"user": "u1", "film": "f1"})
+    assert 0.05 < deviation < 0.5
+    assert np.isfinite(learner.predict_one({"user": "somebody new", "film": "f1"}))
+
+
+def test_classes_may_be_any_two_values():
+    random = np.random.default_rng(0)
+    for negative, positive in ((False, True), ("no", "yes"), ("yes", "no"), (0, 1)):
+        learner = Learner("classification", rank=1)
+        assert learner.predict_one({"a": 1.0}) is None
+        right = 0
+        for i in range(3000):
+            a, b = random.normal(size=2)
+            y = positive if a * b > 0 else negative
+            right += i >= 2000 and learner.predict_one({"a": a, "b": b}) == y
+            learner.learn_one({"a": a, "b": b}, y)
+        assert right > 850, (negative, positive)
+        assert sum(learner.predict_proba_one({"a": 1.0, "b": 1.0}).values()) == pytest.approx(1)
+    with pytest.raises(ValueError, match="third"):
+        learner.learn_one({"a": 1.0}, "perhaps")
+
+
+def test_what_is_wrong_is_named():
+    with pytest.raises(ValueError, match="task"):
+        Learner("ranking")
+    with pytest.raises(ValueError, match="rank"):
+        Learner(rank=0)
+    with pytest.raises(ValueError, match="half_life"):
+        Learner(half_life=-1)
+    learner = Learner(rank=2)
+    with pytest.raises(ValueError, match="finite"):
+        learner.learn_one({"a": float("nan")}, 1.0)
+    with pytest.raises(ValueError, match="classification"):
+        learner.predict_proba_one({})
