@@ -7,6 +7,8 @@ from typing import Any, Optional
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from . import _core
+
 
 def _axes(ax: Any) -> Any:
     if ax is not None:
@@ -21,7 +23,7 @@ def _axes(ax: Any) -> Any:
 class Plots:
     """Plots of a fitted estimator; each takes axes to draw on, or makes some, and returns them."""
 
-    _predictors: list[Any]
+    _predictors: list[_core.Predictor]
     summary_: Any
 
     def plot_spectrum(self, ax: Any = None, class_index: Optional[int] = None) -> Any:
