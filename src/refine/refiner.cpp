@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/random.h"
 #include "newton/descent.h"
 #include "newton/gauss_newton.h"
 #include "newton/start.h"
@@ -34,6 +35,24 @@ Beliefs<Scalar> as_two_sides(Beliefs<Scalar> beliefs, Index left_dim) {
   return beliefs;
 }
 
+/// One pass over rows whose pairs say all and whose weights say nothing may end without factors, from which no sweep
+/// finds back. Such a start gets random ones that explain a tenth of the noise; where there are no pairs to learn, a
+/// few sweeps put them out again.
+template <typename Scalar>
+Beliefs<Scalar> awake(Beliefs<Scalar> start, double noise_variance) {
+  constexpr double asleep = 1e-3;  // of the noise, for a row of two features
+  constexpr double awakened = 0.1;
+  Tall<Scalar>& A = start.means.A;
+  const auto rank = static_cast<double>(A.cols());
+  const double mean_square = static_cast<double>(A.squaredNorm()) / static_cast<double>(std::max<Index>(1, A.size()));
+  if (4 * rank * mean_square * mean_square > asleep * noise_variance) return start;
+  const auto size = static_cast<Scalar>(std::sqrt(std::sqrt(awakened * noise_variance / (4 * rank))));
+  Random random(1, start_stream - 2);
+  A = size * random_normal<Scalar>(random, A.rows(), A.cols());
+  start.variances.A.setConstant(size * size);
+  return start;
+}
+
 template <typename Scalar>
 class VariationalRefiner : public Refiner<Scalar> {
  public:
@@ -41,7 +60,8 @@ class VariationalRefiner : public Refiner<Scalar> {
                      double noise_variance, Workers& workers)
       : options_(options),
         sweeps_(rows, {options.shape.task, options.shape.low, options.shape.high},
-                options.shape.left_dim > 0 ? as_symmetric(start) : start, noise_variance, workers) {}
+                awake(options.shape.left_dim > 0 ? as_symmetric(start) : start, noise_variance), noise_variance,
+                workers) {}
 
   bool advance(const std::function<void()>& after_step) override {
     if ((options_.interrupted && options_.interrupted()) || looks() >= options_.most_looks) return false;

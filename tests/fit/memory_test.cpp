@@ -203,6 +203,35 @@ TEST(Memory, SparseRowsAreLearnedLikeDenseOnesWhereTheyAre) {
   EXPECT_THROW((void)fit(sparse), std::invalid_argument);
 }
 
+/// Users and films without merits of their own: all there is to learn lies in the pairs.
+TEST(Memory, PairsAloneAreFound) {
+  constexpr Index users = 300;
+  constexpr Index films = 200;
+  Random random(1, 1);
+  std::vector<double> taste;
+  for (Index i = 0; i < 2 * (users + films); ++i) taste.push_back(random.normal());
+  std::vector<std::int32_t> offsets{0};
+  std::vector<std::int32_t> indices;
+  std::vector<double> y;
+  for (int i = 0; i < 30'000; ++i) {
+    const auto user = static_cast<std::int32_t>(random.uniform() * users);
+    const auto film = static_cast<std::int32_t>(users + random.uniform() * films);
+    indices.insert(indices.end(), {user, film});
+    offsets.push_back(static_cast<std::int32_t>(indices.size()));
+    const auto of = [&](std::int32_t who, int factor) { return taste[static_cast<std::size_t>(2 * who + factor)]; };
+    y.push_back(of(user, 0) * of(film, 0) + of(user, 1) * of(film, 1) + 0.5 * random.normal());
+  }
+  const std::vector<double> ones(indices.size(), 1.0);
+  MemoryRows rows;
+  rows.count = static_cast<Index>(y.size());
+  rows.features = MemorySparse{users + films, offsets.data(), indices.data(), ones.data()};
+  rows.targets = y;
+  const std::vector<double> values = predicted(fit(rows).model_bytes, rows);
+  double squares = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) squares += std::pow(values[i] - y[i], 2) / static_cast<double>(y.size());
+  EXPECT_LT(std::sqrt(squares), 0.55);
+}
+
 TEST(Memory, ClassesHaveTheirLabels) {
   Made made = Made::rows(300);
   for (double& y : made.y) y = y > 3 ? 1 : 0;
