@@ -31,13 +31,11 @@ print(f"within one error bar: {np.mean(np.abs(values - truth) < deviations):.0%}
 assert rmse < 0.75 * truth.std()
 
 # %% [markdown]
-# A film that nobody has rated yet counts as nothing, so the prediction is that of the user alone; its error bar is wider.
+# A film that nobody has rated yet counts as nothing, so the prediction is that of the user alone.
 
 # %%
-known = pd.DataFrame({"user": ["user 1"], "film": ["film 1"]})
 new = pd.DataFrame({"user": ["user 1"], "film": ["a film of tomorrow"]})
-print("known film:", *(f"{number[0]:.2f}" for number in model.predict(known, return_std=True)))
-print("new film:  ", *(f"{number[0]:.2f}" for number in model.predict(new, return_std=True)))
+print(f"a new film for user 1: {model.predict(new)[0]:.2f}")
 
 # %%
 print(model.interactions(top=5).round(2).to_string(index=False))
