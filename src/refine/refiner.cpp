@@ -147,7 +147,7 @@ class NewtonRefiner : public Refiner<Scalar> {
 
   void polish() override {
     constexpr double most_work = 3e8;  // numbers touched
-    const double look = static_cast<double>(rows_.count() * rows_.dim() * (options_.rank + 1));
+    const auto look = static_cast<double>(rows_.count() * rows_.dim() * (options_.rank + 1));
     if (!exact_) descent_.polish(static_cast<Index>(most_work / std::max(1.0, look)));
   }
 
