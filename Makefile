@@ -22,19 +22,20 @@ test: configure
 	@cmake --build --preset release -- --quiet
 	@ctest --preset release -j 2
 
-# Everything: formatting, clang-tidy, all tests under the address and undefined-behaviour sanitizers, two minutes of every
-# fuzzer, training, prediction and streaming under the thread sanitizer, 300 faults, and the wheel in an environment of
-# its own.
-check: test
-	@scripts/install-dependencies lint fuzz
+# What `make test` does not: formatting, clang-tidy, the tests under the address and undefined-behaviour sanitizers, two minutes
+# of every fuzzer, training, prediction and streaming under the thread sanitizer, 300 faults, and the wheel in an environment
+# of its own.
+check: configure
+	@scripts/install-dependencies lint fuzz python
 	@scripts/lint
 	@cmake --preset asan-ubsan --log-level=WARNING >/dev/null
 	@cmake --build --preset asan-ubsan -- --quiet
 	@ctest --preset asan-ubsan -j 2
-	@scripts/fuzz 120
+	@AT_ONCE=4 scripts/fuzz 120
 	@cmake --preset tsan --log-level=WARNING >/dev/null
 	@cmake --build --preset tsan --target dyad_cli_tests -- --quiet
 	@ctest --preset tsan -j 2 -L threads
+	@cmake --build --preset release --target dyad_cli dyad_faults failing_calls -- --quiet
 	@$(call trial,faults) $(abspath build/release/tests/libfailing_calls.so) $(abspath build/trials) 300
 	@scripts/wheel
 
