@@ -171,9 +171,9 @@ Direction<Scalar> Descent<Scalar>::slope_at(SignedFactors<Scalar> parameters) {
   return slope();
 }
 
-/// H t = slope by conjugate gradients, with all of the Hessian H, whose products are differences of slopes.
+/// (H + damping) t = slope by conjugate gradients, with all of the Hessian H, whose products are differences of slopes.
 template <typename Scalar>
-Direction<Scalar> Descent<Scalar>::newton_step(const Direction<Scalar>& slope, Index last_product) {
+Direction<Scalar> Descent<Scalar>::newton_step(const Direction<Scalar>& slope, double damping, Index last_product) {
   const SignedFactors<Scalar> here = parameters_;
   const double size =
       std::sqrt(here.weights.template cast<double>().squaredNorm() + here.A.template cast<double>().squaredNorm() + 1);
@@ -187,6 +187,7 @@ Direction<Scalar> Descent<Scalar>::newton_step(const Direction<Scalar>& slope, I
   double rz = rest.dot(z);
   constexpr double enough = 1e-14;  // of squares
   const double last_rz = enough * rz;
+  double largest_bend = 0;
   while (rz > last_rz && products() < last_product) {
     const auto apart = static_cast<Scalar>(1e-5 * size / std::sqrt(direction.dot(direction)));
     const auto moved_by = [&](Scalar step) {
@@ -196,8 +197,13 @@ Direction<Scalar> Descent<Scalar>::newton_step(const Direction<Scalar>& slope, I
     };
     Direction<Scalar> Hd = slope_at(moved_by(-apart));
     Hd.add(Scalar(-1), slope_at(moved_by(apart)));
+    Hd.add(static_cast<Scalar>(damping * total_weight()) * 2 * apart, direction);
     const double curvature = direction.dot(Hd) / static_cast<double>(2 * apart);
-    if (!(curvature > 0)) break;
+    // Factors of one sign can be turned into each other without any bend, and what differences see there is rounding.
+    constexpr double flat = 1e-7;
+    const double bend = curvature / direction.dot(direction);
+    largest_bend = std::max(largest_bend, bend);
+    if (!(bend > flat * largest_bend)) break;
     const auto step = static_cast<Scalar>(rz / curvature);
     t.add(step, direction);
     rest.add(-step / (2 * apart), Hd);
@@ -215,12 +221,13 @@ void Descent<Scalar>::polish(Index most_products) {
   const Index last_product = products() + most_products;
   const auto goes_on = [&] { return products() < last_product && !(options_.interrupted && options_.interrupted()); };
   const auto descend = [&] {
-    constexpr double rounding = 1e-14;
-    constexpr int steps_at_a_time = 5;  // some of which only find a better damping
+    constexpr double hardly = 1e-9;
+    constexpr int rounds = 6;
+    constexpr int steps_of_round = 5;  // some of which only find a better damping
     double before = std::numeric_limits<double>::infinity();
-    while (objective_ < (1 - rounding) * before && goes_on()) {
+    for (int round = 0; round < rounds && objective_ < (1 - hardly) * before && goes_on(); ++round) {
       before = objective_;
-      for (int i = 0; i < steps_at_a_time; ++i) {
+      for (int i = 0; i < steps_of_round; ++i) {
         stalled_ = 0;
         if (!step()) break;
       }
@@ -232,22 +239,30 @@ void Descent<Scalar>::polish(Index most_products) {
     descend();
   }
   // The loss is flat to rounding long before the parameters are where they belong; the slope is not.
+  constexpr double least_damping = 1e-8;
+  constexpr double most_damping = 1e2;
+  double damping = 0;
   Direction<Scalar> rest = slope_at(parameters_);
-  for (double steepness = rest.dot(rest); steepness > 0 && goes_on();) {
+  double steepness = rest.dot(rest);
+  objective_ = loss_ + ridge_of(parameters_);
+  constexpr double rounding = 1e-13;
+  const double flat = std::pow(rounding * total_weight(), 2);
+  while (steepness > flat && damping < most_damping && goes_on()) {
     const SignedFactors<Scalar> before = parameters_;
-    Direction<Scalar> step = newton_step(rest, last_product);
-    double now = std::numeric_limits<double>::infinity();
-    for (int halved = 0; halved < 4 && !(now < steepness); ++halved) {
-      if (halved > 0) step.scale_and_add(Scalar(-0.5), step);
-      rest = slope_at(moved(before, step));
-      now = rest.dot(rest);
+    const Direction<Scalar> next = slope_at(moved(before, newton_step(rest, damping, last_product)));
+    const double now = next.dot(next);
+    const double objective = loss_ + ridge_of(parameters_);
+    if (now < steepness || objective < (1 - rounding) * objective_) {
+      rest = next;
+      steepness = now;
+      objective_ = objective;
+      damping = damping > least_damping ? damping / 10 : 0;
+      continue;
     }
-    if (!(now < steepness)) {
-      (void)slope_at(before);
-      break;
-    }
-    steepness = now;
+    parameters_ = before;
+    damping = std::max(10 * damping, least_damping);
   }
+  (void)slope_at(parameters_);
   objective_ = loss_ + ridge_of(parameters_);
   has_moved_ = false;
 }

@@ -39,7 +39,7 @@ class Descent {
   [[nodiscard]] Direction<Scalar> slope() const;
   Direction<Scalar> solve(double tolerance);
   Direction<Scalar> slope_at(SignedFactors<Scalar> parameters);
-  Direction<Scalar> newton_step(const Direction<Scalar>& slope, Index last_product);
+  Direction<Scalar> newton_step(const Direction<Scalar>& slope, double damping, Index last_product);
 
   const NewtonOptions& options_;
   Objective<Scalar> rows_;
