@@ -84,7 +84,6 @@ class _Factorization(Plots, BaseEstimator):
         _require_whole("rank", self.rank, 1)
         _require_whole("passes", self.passes, 1, optional=True)
         _require_whole("half_life", self.half_life, 1, optional=True)
-        _require_whole("n_threads", self.n_threads, 1, optional=True)
         _require_whole("verbose", int(self.verbose), 0)
         _require_choice("solver", self.solver, ("auto", "moment", "kalman", "newton", "variational"))
         _require_choice("diagonal", self.diagonal, ("auto", "tied", "zero", "free"))
@@ -100,7 +99,7 @@ class _Factorization(Plots, BaseEstimator):
         settings.memory = float(self.memory)
         settings.precision = self.precision
         settings.seed = _seed_of(self.random_state)
-        settings.threads = 0 if self.n_threads is None else int(self.n_threads)
+        settings.threads = _threads_of(self.n_threads)
         settings.target = "target"
         return settings
 
@@ -157,7 +156,7 @@ class _Factorization(Plots, BaseEstimator):
 
     @property
     def _threads(self) -> int:
-        return 0 if self.n_threads is None else int(self.n_threads)
+        return _threads_of(self.n_threads)
 
     def _of_class(self, class_index: Optional[int]) -> int:
         check_is_fitted(self)
@@ -606,6 +605,11 @@ def _seed_of(random_state: Any) -> int:
         return int(random_state.randint(1 << 31))
     _require_whole("random_state", random_state, 0)
     return int(random_state)
+
+
+def _threads_of(n_threads: Any) -> int:
+    _require_whole("n_threads", n_threads, 1, optional=True)
+    return 0 if n_threads is None else int(n_threads)
 
 
 def _require_rows(count: int) -> None:

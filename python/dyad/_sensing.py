@@ -13,9 +13,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y
 
 from . import _core, _rows
-from ._estimators import _require_whole, _seed_of
+from ._estimators import _require_whole, _seed_of, _threads_of
 
 Floats = npt.NDArray[np.float64]
+
+
+def _settings(estimator: Any, kind: str, rank: int) -> _core.Settings:
+    settings = _core.Settings()
+    settings.kind = kind
+    settings.rank = rank
+    settings.seed = _seed_of(estimator.random_state)
+    settings.threads = _threads_of(estimator.n_threads)
+    return settings
 
 
 class _Measurements(BaseEstimator):
@@ -23,14 +32,6 @@ class _Measurements(BaseEstimator):
 
     _kind: str
     _rank: int
-
-    def _settings(self) -> _core.Settings:
-        settings = _core.Settings()
-        settings.kind = self._kind
-        settings.rank = self._rank
-        settings.seed = _seed_of(self.random_state)
-        settings.threads = 0 if self.n_threads is None else int(self.n_threads)
-        return settings
 
     def fit(self, X: Any, y: Any) -> Any:
         """Recover from the vectors of the measurements, as rows of X, and their results.
@@ -51,9 +52,8 @@ class _Measurements(BaseEstimator):
         self.n_features_in_ = X.shape[1]
         rows = _core.Rows.dense(X)
         rows.set_targets(np.ascontiguousarray(y, dtype=np.float64), [])
-        model, self.summary_ = _core.fit(rows, self._settings())
+        model, self.summary_ = _core.fit(rows, _settings(self, self._kind, self._rank))
         predictor = _core.Predictor.from_bytes(model)
-        self._model = model
         self.eigenvalues_: Floats = np.array(predictor.inspect(0)["spectrum"])
         self.eigenvectors_: Floats = predictor.parameters()["factors"]
         unknowns = self._rank * X.shape[1] - self._rank * (self._rank - 1) // 2
@@ -81,8 +81,8 @@ class _Measurements(BaseEstimator):
 class MatrixSensing(_Measurements):
     """Recover a symmetric matrix M of low rank, with eigenvalues of any sign, from measurements a'Ma.
 
-    Without noise, recovery is exact from about 1.3 times as many random measurements as M has unknowns
-    (rank * n_features - rank * (rank - 1) / 2): least squares are solved from the moments of the measurements, and the
+    Without noise, recovery is exact from about twice as many random measurements as M has unknowns
+    (rank * n_features - rank * (rank - 1) / 2), and often from 1.5 times as many: least squares are solved from the moments of the measurements, and the
     answer is known to be the right one, because fewer unknowns than measurements meet all of them. With noise of
     standard deviation s the error falls like s / sqrt(n_measurements).
 
@@ -142,8 +142,7 @@ class MatrixSensing(_Measurements):
 class PhaseRetrieval(_Measurements):
     """Recover a signal, up to its sign, from the squares of its projections: y = (a'x)**2.
 
-    Without noise, recovery is exact from about twice as many random measurements as the signal has entries (10 of 10
-    problems at 1.7 times). Reflections between what the measurements and what a signal allow find the start, and
+    Without noise, recovery is exact from about twice as many random measurements as the signal has entries. Reflections between what the measurements and what a signal allow find the start, and
     Gauss-Newton ends it.
 
     Parameters
@@ -262,11 +261,7 @@ class InductiveMatrixCompletion(BaseEstimator):
         together = self._pairs(X, Z, rows, columns)
         if values.shape != (together[1],):
             raise ValueError("rows, columns and values must have one entry each for every observed entry.")
-        settings = _core.Settings()
-        settings.kind = "bilinear"
-        settings.rank = int(self.rank)
-        settings.seed = _seed_of(self.random_state)
-        settings.threads = 0 if self.n_threads is None else int(self.n_threads)
+        settings = _settings(self, "bilinear", int(self.rank))
         settings.right = [f"{X.shape[1]}-{X.shape[1] + Z.shape[1] - 1}"]
         together[0].set_targets(values, [])
         self._model, self.summary_ = _core.fit(together[0], settings)
@@ -283,7 +278,7 @@ class InductiveMatrixCompletion(BaseEstimator):
         whole = rows is None
         if whole:
             rows, columns = np.divmod(np.arange(X.shape[0] * Z.shape[0]), Z.shape[0])
-        threads = 0 if self.n_threads is None else int(self.n_threads)
+        threads = _threads_of(self.n_threads)
         found: Floats = _core.Predictor.from_bytes(self._model).predict(
             self._pairs(X, Z, rows, columns)[0], False, threads
         )
