@@ -15,7 +15,7 @@
 namespace dyad::cli {
 namespace {
 
-const Choices<Solver> solvers{
+const Choices<Solver> recover_solvers{
     {"auto", Solver::automatic}, {"moment", Solver::moment}, {"kalman", Solver::kalman}, {"newton", Solver::newton}};
 const Choices<Update> updates{{"one-scan", Update::one_scan}, {"paper", Update::paper}};
 const Choices<Moments> all_moments{
@@ -53,7 +53,7 @@ void Recover::add_to(CLI::App& verb) {
                  "Stop when |w - w*| + |M - M*|_2 is down to this, default 1e-6; exit 1 if given and not reached");
   add_number(verb, "--batch", options.batch, "N", "Rows in one update; default 6kd (bilinear: d = D1 + D2)");
   add_choice(
-      verb, "--solver", options.solver, solvers,
+      verb, "--solver", options.solver, recover_solvers,
       "Who learns: moment is the paper; kalman goes row by row and keeps nothing; newton keeps all rows; auto keeps "
       "a few at the start if --memory allows it, then is kalman; --batch, --update, --moments and --theory mean "
       "moment");
@@ -218,7 +218,7 @@ nlohmann::ordered_json Recover::json(const RecoverySummary& summary) const {
     fields["rows_per_unknown"] = rows_per_unknown(summary);
     fields["fits_exactly"] = summary.fits_exactly;
   }
-  fields["solver"] = word_for(solvers, options.chosen_solver());
+  fields["solver"] = word_for(recover_solvers, options.chosen_solver());
   fields["story"] = summary.story;
   fields["noise"] = summary.noise;
   if (options.chosen_solver() == Solver::moment) fields["moments"] = word_for(all_moments, summary.moments);

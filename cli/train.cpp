@@ -14,11 +14,11 @@ namespace {
 
 const Choices<Task> tasks{{"regression", Task::regression}, {"classification", Task::classification}};
 const Choices<Precision> precisions{{"double", Precision::double_precision}, {"single", Precision::single_precision}};
-const Choices<Solver> solvers{{"auto", Solver::automatic},
-                              {"kalman", Solver::kalman},
-                              {"moment", Solver::moment},
-                              {"newton", Solver::newton},
-                              {"variational", Solver::variational}};
+const Choices<Solver> train_solvers{{"auto", Solver::automatic},
+                                    {"kalman", Solver::kalman},
+                                    {"moment", Solver::moment},
+                                    {"newton", Solver::newton},
+                                    {"variational", Solver::variational}};
 
 struct Train {
   TrainOptions options;
@@ -50,7 +50,7 @@ void Train::add_to(CLI::App& verb) {
              "auto: classification for 0 and 1, -1 and +1, or text");
   add_number(verb, "--rank", options.rank, "K", "Rank of M; default 8 (phase: 1)");
   add_choice(
-      verb, "--solver", options.solver, optional_choices(solvers),
+      verb, "--solver", options.solver, optional_choices(train_solvers),
       "Who learns: kalman goes row by row with a variance for every number, moment is the paper's; newton and "
       "variational read the rows of a file again and again; auto is kalman, then newton for dense and variational for "
       "sparse rows of a file, if --memory allows it");
@@ -195,7 +195,7 @@ nlohmann::ordered_json Train::json(const TrainSummary& summary) const {
   nlohmann::ordered_json fields = json_of_run(summary);
   fields["row_reads"] = summary.row_reads;
   fields["all_rows"] = summary.all_rows;
-  fields["solver"] = word_for(solvers, summary.solver);
+  fields["solver"] = word_for(train_solvers, summary.solver);
   fields["story"] = summary.story;
   if (summary.noise > 0) fields["noise"] = summary.noise;
   fields["passes"] = summary.passes;

@@ -133,25 +133,4 @@ Safetensors Safetensors::from_bytes(const std::string& bytes, const std::string&
   return result;
 }
 
-template <>
-std::string dtype_of<double>() {
-  return "F64";
-}
-template <>
-std::string dtype_of<float>() {
-  return "F32";
-}
-template <>
-std::string dtype_of<std::int64_t>() {
-  return "I64";
-}
-template <>
-std::string dtype_of<std::int32_t>() {
-  return "I32";
-}
-template <>
-std::string dtype_of<std::uint8_t>() {
-  return "U8";
-}
-
 }  // namespace dyad

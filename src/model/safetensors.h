@@ -3,6 +3,7 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <dyad/rows.h>
@@ -30,7 +31,10 @@ struct Safetensors {
 };
 
 template <typename Number>
-std::string dtype_of();
+std::string dtype_of() {
+  const char* kind = std::is_floating_point_v<Number> ? "F" : std::is_signed_v<Number> ? "I" : "U";
+  return kind + std::to_string(8 * sizeof(Number));
+}
 
 template <typename Number>
 Tensor make_tensor(const std::vector<Number>& numbers, std::vector<Index> shape) {

@@ -18,6 +18,8 @@ struct Result {
   std::string err;
 };
 
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
 /// Runs a command of the shell.
 inline Result run_shell(const std::string& command) {
   char errors[] = "/tmp/dyad-test-XXXXXX";

@@ -10,8 +10,6 @@
 namespace dyad::test {
 namespace {
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 /// The config file, the environment and the command line, each stronger than the one before.
 class Settings : public InFolderOfFiles {
  protected:

@@ -15,8 +15,6 @@ std::string on_terminal(const std::string& arguments, const std::string& variabl
       .out;
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 class Terminal : public InFolder {
  protected:
   [[nodiscard]] std::string train(const std::string& more = "") const {

@@ -11,7 +11,7 @@ using Targets = TableEncoder::Targets;
 using Unknown = TableEncoder::Unknown;
 using Table = std::vector<std::vector<std::string>>;
 
-const std::string file = "rows.csv";
+const std::string rows_csv = "rows.csv";
 
 TableSample sample_of(const Table& rows) {
   TableSample sample{rows, {}};
@@ -24,13 +24,13 @@ FeatureMap map_of(const std::vector<std::string>& header, const Table& rows, con
   FeatureMap map;
   map.kind = kind;
   map.hash_bits = options.hash_bits;
-  fix_table(map, options, header, sample_of(rows), file);
+  fix_table(map, options, header, sample_of(rows), rows_csv);
   return map;
 }
 
 RowBlock<double> encoded(FeatureMap& map, const std::vector<std::string>& header, const Table& rows,
                          Targets targets = Targets::needed, Unknown unknown = Unknown::grows) {
-  TableEncoder encoder(map, header, file, targets, unknown);
+  TableEncoder encoder(map, header, rows_csv, targets, unknown);
   RowBlock<double> block;
   std::int64_t line = 2;
   for (const auto& row : rows) {
@@ -204,9 +204,9 @@ TEST(Table, RefusesColumnsThatAreNotThere) {
     EXPECT_THROW((void)map_of(header, rows, with([&](auto& o) { o.right = right; }), Kind::bilinear),
                  std::invalid_argument);
   FeatureMap map = map_of(header, rows, with([](auto&) {}));
-  EXPECT_THROW(TableEncoder(map, {"a", "y"}, file, Targets::needed, Unknown::grows), std::invalid_argument);
-  EXPECT_THROW(TableEncoder(map, {"a", "b"}, file, Targets::needed, Unknown::grows), std::invalid_argument);
-  EXPECT_NO_THROW(TableEncoder(map, {"a", "b"}, file, Targets::none, Unknown::grows));
+  EXPECT_THROW(TableEncoder(map, {"a", "y"}, rows_csv, Targets::needed, Unknown::grows), std::invalid_argument);
+  EXPECT_THROW(TableEncoder(map, {"a", "b"}, rows_csv, Targets::needed, Unknown::grows), std::invalid_argument);
+  EXPECT_NO_THROW(TableEncoder(map, {"a", "b"}, rows_csv, Targets::none, Unknown::grows));
 }
 
 }  // namespace

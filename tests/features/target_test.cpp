@@ -7,13 +7,13 @@
 namespace dyad {
 namespace {
 
-const std::string file = "rows.csv";
+const std::string targets_csv = "rows.csv";
 
 Target fixed_by(const std::vector<const char*>& texts, std::optional<Task> given = std::nullopt, bool centred = true) {
   std::vector<Target::Sample> samples;
   for (std::size_t i = 0; i < texts.size(); ++i) samples.push_back({texts[i], static_cast<std::int64_t>(i) + 2});
   Target target;
-  target.fix(samples, given, centred, {file, 0, 3});
+  target.fix(samples, given, centred, {targets_csv, 0, 3});
   return target;
 }
 
@@ -35,8 +35,8 @@ TEST(Target, KnowsWhichClassIsPositive) {
       Target target = fixed_by({swapped ? positive : negative, swapped ? negative : positive});
       EXPECT_EQ(target.negative, negative);
       EXPECT_EQ(target.positive, positive);
-      EXPECT_EQ(target.encode(negative, {file}), -1);
-      EXPECT_EQ(target.encode(positive, {file}), 1);
+      EXPECT_EQ(target.encode(negative, {targets_csv}), -1);
+      EXPECT_EQ(target.encode(positive, {targets_csv}), 1);
     }
   }
   EXPECT_EQ(fixed_by({"10", "9"}, Task::classification).positive, "10");
@@ -44,18 +44,18 @@ TEST(Target, KnowsWhichClassIsPositive) {
 
 TEST(Target, ReadsOneLabelInSeveralSpellings) {
   Target target = fixed_by({"0", "1"});
-  for (const char* one : {"1", "1.0", "+1", "1e0"}) EXPECT_EQ(target.encode(one, {file}), 1) << one;
-  EXPECT_EQ(target.encode(0.0, {file}), -1);
+  for (const char* one : {"1", "1.0", "+1", "1e0"}) EXPECT_EQ(target.encode(one, {targets_csv}), 1) << one;
+  EXPECT_EQ(target.encode(0.0, {targets_csv}), -1);
 }
 
 TEST(Target, LearnsTheSecondClassWhenItComes) {
   Target sorted = fixed_by({"1", "1"}, Task::classification);
   EXPECT_EQ(sorted.positive, "1");
-  EXPECT_EQ(sorted.encode("0", {file}), -1);
+  EXPECT_EQ(sorted.encode("0", {targets_csv}), -1);
   Target names = fixed_by({"cat", "cat"});
   EXPECT_EQ(names.negative, "cat");
-  EXPECT_EQ(names.encode("dog", {file}), 1);
-  EXPECT_THROW((void)names.encode("cow", {file}), DataError);
+  EXPECT_EQ(names.encode("dog", {targets_csv}), 1);
+  EXPECT_THROW((void)names.encode("cow", {targets_csv}), DataError);
 }
 
 TEST(Target, RefusesWithThePlace) {
@@ -70,7 +70,7 @@ TEST(Target, RefusesWithThePlace) {
   }
   Target number = fixed_by({"1", "2", "3"});
   for (const char* text : {"", "NA", "nan", "inf", "-inf", "spam", "1e999", "1e200"})
-    EXPECT_THROW((void)number.encode(text, {file, 7, 1}), DataError) << text;
+    EXPECT_THROW((void)number.encode(text, {targets_csv, 7, 1}), DataError) << text;
 }
 
 TEST(Target, OfMeasurementsKeepsItsZero) {

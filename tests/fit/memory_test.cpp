@@ -17,7 +17,7 @@ namespace dyad {
 namespace {
 
 /// Targets with pairs, squares and noise.
-struct Made {
+struct MadeRows {
   Index dim = 5;
   std::vector<double> x;
   std::vector<double> y;
@@ -25,8 +25,8 @@ struct Made {
 
   [[nodiscard]] Index count() const { return static_cast<Index>(y.size()); }
 
-  static Made rows(Index count, std::uint64_t seed = 1, Index dim = 5) {
-    Made made;
+  static MadeRows rows(Index count, std::uint64_t seed = 1, Index dim = 5) {
+    MadeRows made;
     made.dim = dim;
     Random random(seed, 7);
     for (Index i = 0; i < count; ++i) {
@@ -38,7 +38,7 @@ struct Made {
     return made;
   }
 
-  void append(const Made& from, Index i) {
+  void append(const MadeRows& from, Index i) {
     const auto first = from.x.begin() + i * dim;
     x.insert(x.end(), first, first + dim);
     y.push_back(from.y[static_cast<std::size_t>(i)]);
@@ -76,15 +76,15 @@ void expect_close(const std::vector<double>& a, const std::vector<double>& b, do
 TEST(Memory, AWeightCountsAsManyCopies) {
   for (const Index count : {8, 15, 30, 31, 60, 200}) {
     SCOPED_TRACE(count);
-    Made weighted = Made::rows(count, static_cast<std::uint64_t>(count));
-    Made repeated;
+    MadeRows weighted = MadeRows::rows(count, static_cast<std::uint64_t>(count));
+    MadeRows repeated;
     Random random(3, 3);
     for (Index i = 0; i < count; ++i) {
       const auto copies = static_cast<Index>(random.uniform() * 4);
       weighted.weights.push_back(static_cast<double>(copies));
       for (Index copy = 0; copy < copies; ++copy) repeated.append(weighted, i);
     }
-    const Made fresh = Made::rows(50, 9);
+    const MadeRows fresh = MadeRows::rows(50, 9);
     const TrainSummary of_weights = fit(weighted.view());
     const TrainSummary of_copies = fit(repeated.view());
     EXPECT_EQ(of_weights.story, of_copies.story);
@@ -93,17 +93,17 @@ TEST(Memory, AWeightCountsAsManyCopies) {
 }
 
 TEST(Memory, TheOrderOfFewRowsDoesNotMatter) {
-  const Made made = Made::rows(150);
-  Made turned;
+  const MadeRows made = MadeRows::rows(150);
+  MadeRows turned;
   for (Index i = made.count() - 1; i >= 0; --i) turned.append(made, i);
-  const Made fresh = Made::rows(50, 9);
+  const MadeRows fresh = MadeRows::rows(50, 9);
   expect_close(predicted(fit(made.view()).model_bytes, fresh.view()),
                predicted(fit(turned.view()).model_bytes, fresh.view()), 1e-8);
 }
 
 TEST(Memory, FewRowsAreLearnedWell) {
-  const Made made = Made::rows(400);
-  const Made fresh = Made::rows(1000, 9);
+  const MadeRows made = MadeRows::rows(400);
+  const MadeRows fresh = MadeRows::rows(1000, 9);
   const std::vector<double> values = predicted(fit(made.view()).model_bytes, fresh.view());
   double squares = 0;
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -112,7 +112,7 @@ TEST(Memory, FewRowsAreLearnedWell) {
 }
 
 TEST(Memory, LayoutsAndTypesDoNotMatter) {
-  const Made made = Made::rows(60);
+  const MadeRows made = MadeRows::rows(60);
   const std::vector<double> expected = predicted(fit(made.view()).model_bytes, made.view());
   std::vector<double> by_columns;
   for (Index j = 0; j < made.dim; ++j)
@@ -182,7 +182,7 @@ TEST_F(MemoryAndFiles, GiveTheSameModel) {
 }
 
 TEST(Memory, SparseRowsAreLearnedLikeDenseOnesWhereTheyAre) {
-  const Made made = Made::rows(80);
+  const MadeRows made = MadeRows::rows(80);
   std::vector<std::int32_t> offsets{0};
   std::vector<std::int32_t> indices;
   for (Index i = 0; i < made.count(); ++i) {
@@ -233,7 +233,7 @@ TEST(Memory, PairsAloneAreFound) {
 }
 
 TEST(Memory, ClassesHaveTheirLabels) {
-  Made made = Made::rows(300);
+  MadeRows made = MadeRows::rows(300);
   for (double& y : made.y) y = y > 3 ? 1 : 0;
   MemoryRows rows = made.view();
   rows.labels = {"ham", "spam"};
@@ -246,7 +246,7 @@ TEST(Memory, ClassesHaveTheirLabels) {
 }
 
 TEST(Memory, WrongRowsAreRefused) {
-  const Made made = Made::rows(20);
+  const MadeRows made = MadeRows::rows(20);
   const auto refused = [&](auto&& change) {
     MemoryRows rows = made.view();
     change(rows);
@@ -274,11 +274,11 @@ TEST(Memory, WrongRowsAreRefused) {
 }
 
 TEST(Memory, ErrorBarsComeAlong) {
-  const Made made = Made::rows(200);
+  const MadeRows made = MadeRows::rows(200);
   const Predictor predictor = Predictor::from_bytes(fit(made.view()).model_bytes);
   std::vector<double> values(made.y.size());
   std::vector<double> deviations(made.y.size());
-  const Made fresh = Made::rows(200, 11);
+  const MadeRows fresh = MadeRows::rows(200, 11);
   (void)predictor.predict(fresh.view(), values, deviations);
   Index within = 0;
   for (std::size_t i = 0; i < values.size(); ++i)

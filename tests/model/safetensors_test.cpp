@@ -9,7 +9,7 @@
 namespace dyad {
 namespace {
 
-Safetensors example() {
+Safetensors two_tensors() {
   Safetensors file;
   file.metadata = {{"format", "dyad"}, {"quote", "\"x\"\n\xc3\xa9"}};
   file.tensors["numbers"] = make_tensor<double>({1, 2.5, -3, 4, 5, 6}, {2, 3});
@@ -26,7 +26,7 @@ std::string with_header(const std::string& header, const std::string& data = "")
 }
 
 TEST(SafetensorsFile, ReadsBackWhatWasWritten) {
-  const Safetensors file = example();
+  const Safetensors file = two_tensors();
   const std::string bytes = file.to_bytes();
   const Safetensors again = Safetensors::from_bytes(bytes, "model");
   EXPECT_EQ(again.metadata, file.metadata);
@@ -42,14 +42,14 @@ TEST(SafetensorsFile, ReadsBackWhatWasWritten) {
 }
 
 TEST(SafetensorsFile, NumbersAreAligned) {
-  const std::string bytes = example().to_bytes();
+  const std::string bytes = two_tensors().to_bytes();
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), sizeof length);
   EXPECT_EQ(length % 8, 0);
 }
 
 TEST(SafetensorsFile, EveryCutIsRefused) {
-  const std::string bytes = example().to_bytes();
+  const std::string bytes = two_tensors().to_bytes();
   for (std::size_t kept = 0; kept < bytes.size(); ++kept)
     EXPECT_THROW(Safetensors::from_bytes(bytes.substr(0, kept), "model"), DataError) << kept;
   EXPECT_THROW(Safetensors::from_bytes(bytes + "x", "model"), DataError);
@@ -79,7 +79,7 @@ TEST(SafetensorsFile, ForeignAndHostileFilesAreRefused) {
 }
 
 TEST(SafetensorsFile, NoChangedByteCrashesTheReader) {
-  const std::string bytes = example().to_bytes();
+  const std::string bytes = two_tensors().to_bytes();
   Random random(1, 0);
   for (int trial = 0; trial < 20000; ++trial) {
     std::string changed = bytes;

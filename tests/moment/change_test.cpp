@@ -52,18 +52,18 @@ Tall<double> all_combinations(const std::vector<Discrete>& features) {
   return X;
 }
 
-struct Measured {
+struct MeasuredChange {
   Change<double> change;
   Tall<double> Z;
 };
 
 /// The change that the estimator reads from all combinations, for rows whose targets are those of the truth.
-Measured measure(const MomentOptions& options, const Tall<double>& X, const Model<double>& model,
-                 const Model<double>& truth) {
+MeasuredChange measure(const MomentOptions& options, const Tall<double>& X, const Model<double>& model,
+                       const Model<double>& truth) {
   test::OwnedRows<double> rows(X, std::vector<double>(static_cast<std::size_t>(X.rows())));
   as_vector(rows.targets) = test::brute_force_predictions(truth, X);
   Random random(9, 0);
-  Measured measured{{}, random_normal<double>(random, model.dim(), 2)};
+  MeasuredChange measured{{}, random_normal<double>(random, model.dim(), 2)};
   ChangeEstimator estimator(options);
   Workers workers(2);
   MomentAccumulator<double> accumulator(workers, model, measured.Z, estimator.wanted());
@@ -106,7 +106,7 @@ TEST(Change, IsExactOverAllCombinations) {
     auto truth = test::random_model<double>(5, 2, 2);
     set_diagonal(model, diagonal, 1);
     set_diagonal(truth, diagonal, 2);
-    const Measured measured = measure(estimated(5, diagonal), X, model, truth);
+    const MeasuredChange measured = measure(estimated(5, diagonal), X, model, truth);
 
     Eigen::MatrixXd dM = test::dense_interactions(truth) - test::dense_interactions(model);
     if (diagonal != Diagonal::tied) dM.diagonal().setZero();
@@ -128,7 +128,7 @@ TEST(Change, OfTwoValuedFeaturesLeavesTheDiagonalAlone) {
   set_diagonal(model, Diagonal::zero, 1);
   set_diagonal(truth, Diagonal::zero, 2);
   for (const Diagonal diagonal : {Diagonal::zero, Diagonal::tied, Diagonal::free}) {
-    const Measured measured = measure(estimated(6, diagonal), X, model, truth);
+    const MeasuredChange measured = measure(estimated(6, diagonal), X, model, truth);
     Eigen::MatrixXd dM = test::dense_interactions(truth) - test::dense_interactions(model);
     dM.diagonal().setZero();
     EXPECT_LT((measured.change.dM_times_Z - dM * measured.Z).norm(), 1e-10);
@@ -144,7 +144,7 @@ TEST(Change, IsExactForBilinearFeaturesOfAnyKind) {
   const auto truth = test::random_model<double>(5, 2, 2, 2);
   MomentOptions options = estimated(5, Diagonal::tied);
   options.left_dim = 2;
-  const Measured measured = measure(options, X, model, truth);
+  const MeasuredChange measured = measure(options, X, model, truth);
   const Eigen::MatrixXd dM = test::dense_interactions(truth) - test::dense_interactions(model);
   EXPECT_LT((measured.change.dM_times_Z.topRows(2) - dM * measured.Z.bottomRows(3)).norm(), 1e-10);
   EXPECT_LT((measured.change.dM_times_Z.bottomRows(3) - dM.transpose() * measured.Z.topRows(2)).norm(), 1e-10);
@@ -178,7 +178,7 @@ TEST_P(Unbiased, ByAveraging) {
   for (int b = 0; b < batches; ++b) {
     DenseBlock<double> block;
     source.read(b * batch, batch, workers, block);
-    const Measured measured = measure(options, as_tall(block.values, batch, dim), model, truth);
+    const MeasuredChange measured = measure(options, as_tall(block.values, batch, dim), model, truth);
     Tall<double> estimate(dim, 3);
     estimate << measured.change.dM_times_Z, measured.change.dw;
     mean += estimate / batches;
@@ -228,7 +228,7 @@ TEST(Change, OfAlmostTwoValuedFeaturesLeavesTheDiagonalAlone) {
   const Tall<double> X = all_combinations({almost, three_valued, almost, three_valued});
   const auto model = test::random_model<double>(4, 2, 1);
   const auto truth = test::random_model<double>(4, 2, 2);
-  const Measured measured = measure(estimated(4, Diagonal::free), X, model, truth);
+  const MeasuredChange measured = measure(estimated(4, Diagonal::free), X, model, truth);
   EXPECT_EQ(measured.change.dM_diagonal[0], 0);
   EXPECT_EQ(measured.change.dM_diagonal[2], 0);
   EXPECT_NE(measured.change.dM_diagonal[1], 0);

@@ -9,7 +9,7 @@
 namespace dyad {
 namespace {
 
-struct Measured {
+struct PhaseProblem {
   DenseBlock<double> block;
   Vector<double> truth;
 
@@ -18,7 +18,7 @@ struct Measured {
   }
 };
 
-Measured measured(Index dim, Index count, std::uint64_t seed) {
+PhaseProblem measured(Index dim, Index count, std::uint64_t seed) {
   PlantedOptions problem;
   problem.kind = Kind::phase;
   problem.dim = dim;
@@ -26,7 +26,7 @@ Measured measured(Index dim, Index count, std::uint64_t seed) {
   problem.seed = seed;
   const PlantedProblem planted(problem);
   Workers workers(1);
-  Measured result;
+  PhaseProblem result;
   planted.read(0, count, workers, result.block);
   result.truth = as_tall(planted.truth().factors, dim, 1).col(0) * std::sqrt(planted.truth().spectrum[0]);
   return result;
@@ -40,7 +40,7 @@ NewtonOptions rank_one() {
 
 TEST(PhaseStart, FindsTheSignsFromTwiceAsManyRowsAsFeatures) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    const Measured problem = measured(60, 120, seed);
+    const PhaseProblem problem = measured(60, 120, seed);
     const PhaseStart<double> start = phase_start(problem.block.view(), rank_one());
     EXPECT_LT(problem.error_of(start.parameters), 1e-4) << seed;
     EXPECT_GT(start.looks, 0);
@@ -48,7 +48,7 @@ TEST(PhaseStart, FindsTheSignsFromTwiceAsManyRowsAsFeatures) {
 }
 
 TEST(PhaseStart, RowsWithoutWeightDoNotCount) {
-  Measured problem = measured(30, 120, 2);
+  PhaseProblem problem = measured(30, 120, 2);
   std::vector<double> weights(120, 1);
   for (std::size_t i = 0; i < 30; ++i) {
     weights[4 * i] = 0;

@@ -10,13 +10,14 @@
 namespace dyad {
 namespace {
 
-struct Made {
+struct MadeFactors {
   test::OwnedRows<double> rows;
   Beliefs<double> start;
 };
 
 /// Rows with `entries` of `dim` features each; as many columns of categories, or values of any size.
-Made made(Index count, Index dim, Index entries, Diagonal diagonal, bool ones, std::uint64_t seed, Index rank = 3) {
+MadeFactors made(Index count, Index dim, Index entries, Diagonal diagonal, bool ones, std::uint64_t seed,
+                 Index rank = 3) {
   Random random(seed, 0);
   Tall<double> X = Tall<double>::Zero(count, dim);
   const Index in_column = dim / entries;
@@ -60,7 +61,7 @@ class EveryUpdate : public testing::TestWithParam<std::tuple<Index, Diagonal, Ta
 TEST_P(EveryUpdate, RaisesTheBound) {
   const auto [entries, diagonal, task, ones] = GetParam();
   Workers workers(2);
-  const Made data = made(400, entries * 6, entries, diagonal, ones, 1);
+  const MadeFactors data = made(400, entries * 6, entries, diagonal, ones, 1);
   for (const double high : {1.0, std::numeric_limits<double>::infinity()}) {
     auto rows = data.rows;
     for (double& y : rows.targets) y = std::min(y, high);
@@ -96,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(All, EveryUpdate,
 /// Monte Carlo over the beliefs: E[log p(y | theta)] - KL, where the noise is as learned.
 TEST(VariationalSweeps, TheBoundIsWhatItsDefinitionSays) {
   Workers workers(1);
-  const Made data = made(30, 12, 4, Diagonal::free, false, 2, 2);
+  const MadeFactors data = made(30, 12, 4, Diagonal::free, false, 2, 2);
   VariationalSweeps<double> sweeps(data.rows.sparse(), options_for(Task::regression), data.start, 1, workers);
   sweeps.sweep();
   sweeps.sweep();
@@ -141,7 +142,7 @@ TEST(VariationalSweeps, TheBoundIsWhatItsDefinitionSays) {
 }
 
 TEST(VariationalSweeps, FeaturesThatNeverMeetAreUpdatedTogetherWithTheSameResult) {
-  const Made data = made(3000, 600, 2, Diagonal::zero, true, 3);
+  const MadeFactors data = made(3000, 600, 2, Diagonal::zero, true, 3);
   std::vector<Beliefs<double>> results;
   for (const int threads : {1, 2, 3}) {
     Workers workers(threads);
@@ -160,7 +161,7 @@ TEST(VariationalSweeps, FeaturesThatNeverMeetAreUpdatedTogetherWithTheSameResult
 /// With every row twice and with weights of 2.
 TEST(VariationalSweeps, WeightsCountLikeRepeatedRows) {
   Workers workers(1);
-  const Made data = made(200, 12, 3, Diagonal::zero, false, 4);
+  const MadeFactors data = made(200, 12, 3, Diagonal::zero, false, 4);
   const std::vector<double> weights(200, 2);
   Tall<double> twice(400, 12);
   twice << data.rows.X, data.rows.X;
@@ -182,7 +183,7 @@ TEST(VariationalSweeps, WeightsCountLikeRepeatedRows) {
 
 TEST(VariationalSweeps, RowsMayHaveOneEntryOrNone) {
   Workers workers(1);
-  Made data = made(300, 20, 2, Diagonal::zero, true, 5);
+  MadeFactors data = made(300, 20, 2, Diagonal::zero, true, 5);
   data.rows.X.topRows(50).setZero();
   for (Index i = 50; i < 100; ++i) data.rows.X.row(i).head(10).setZero();
   const test::OwnedRows<double> rows(data.rows.X, data.rows.targets);
@@ -198,7 +199,7 @@ TEST(VariationalSweeps, RowsMayHaveOneEntryOrNone) {
 
 TEST(VariationalSweeps, FactorsThatTheDataHasNoUseForShrinkAway) {
   Workers workers(2);
-  const Made data = made(20000, 60, 2, Diagonal::zero, true, 6, 8);  // two factors are there
+  const MadeFactors data = made(20000, 60, 2, Diagonal::zero, true, 6, 8);  // two factors are there
   VariationalSweeps<double> sweeps(data.rows.sparse(), options_for(Task::regression), data.start, 1, workers);
   for (int sweep = 0; sweep < 60; ++sweep) sweeps.sweep();
   EXPECT_NEAR(sweeps.noise_variance(), 0.25, 0.01);
@@ -209,7 +210,7 @@ TEST(VariationalSweeps, FactorsThatTheDataHasNoUseForShrinkAway) {
 
 TEST(VariationalSweeps, FindTheLogOddsOfClasses) {
   Workers workers(2);
-  Made data = made(30000, 20, 2, Diagonal::zero, true, 7, 2);
+  MadeFactors data = made(30000, 20, 2, Diagonal::zero, true, 7, 2);
   Random random(3, 0);
   std::vector<double> log_odds(data.rows.targets.size());
   for (std::size_t i = 0; i < log_odds.size(); ++i) {
