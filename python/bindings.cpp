@@ -1,12 +1,9 @@
 // The library's rows, training and predictions for Python. What Python users see is in dyad/*.py.
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
 #include <memory>
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -20,168 +17,12 @@
 #include <dyad/train.h>
 #include <dyad/version.h>
 
-namespace nb = nanobind;
-using namespace nb::literals;
+#include "support.h"
+
+using namespace nanobind::literals;
 
 namespace dyad::python {
 namespace {
-
-using AnyArray = nb::ndarray<nb::ro, nb::device::cpu>;
-using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Codes = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-NumberPointer numbers_of(const AnyArray& array, const char* name) {
-  if (array.dtype() == nb::dtype<double>()) return static_cast<const double*>(array.data());
-  if (array.dtype() == nb::dtype<float>()) return static_cast<const float*>(array.data());
-  throw std::invalid_argument(std::string(name) + " must hold float64 or float32");
-}
-
-IntegerPointer integers_of(const AnyArray& array, const char* name) {
-  if (array.dtype() == nb::dtype<std::int64_t>()) return static_cast<const std::int64_t*>(array.data());
-  if (array.dtype() == nb::dtype<std::int32_t>()) return static_cast<const std::int32_t*>(array.data());
-  throw std::invalid_argument(std::string(name) + " must hold int64 or int32");
-}
-
-/// Rows in arrays of Python's, which live as long as this.
-class ArrayRows {
- public:
-  static ArrayRows dense(const AnyArray& values) {
-    if (values.ndim() != 2) throw std::invalid_argument("X must have two dimensions");
-    ArrayRows result(values.shape(0));
-    result.rows_.features =
-        MemoryMatrix{static_cast<Index>(values.shape(1)), numbers_of(values, "X"), values.stride(0), values.stride(1)};
-    result.owners_.push_back(nb::cast(values));
-    return result;
-  }
-
-  static ArrayRows sparse(const AnyArray& offsets, const AnyArray& indices, const AnyArray& values, Index columns) {
-    if (offsets.ndim() != 1 || offsets.shape(0) < 1 || indices.ndim() != 1 || values.ndim() != 1 ||
-        indices.shape(0) != values.shape(0))
-      throw std::invalid_argument("the arrays of X do not fit together");
-    ArrayRows result(offsets.shape(0) - 1);
-    const IntegerPointer at = integers_of(offsets, "the offsets of X");
-    const auto entries = static_cast<Index>(values.shape(0));
-    std::visit(
-        [&](const auto* all) {
-          for (Index i = 0; i < result.rows_.count; ++i)
-            if (all[i] < 0 || all[i + 1] < all[i] || all[i + 1] > entries)
-              throw std::invalid_argument("the offsets of X must rise, and lie within its entries");
-        },
-        at);
-    result.rows_.features =
-        MemorySparse{columns, at, integers_of(indices, "the indices of X"), numbers_of(values, "X")};
-    for (const AnyArray& array : {offsets, indices, values}) result.owners_.push_back(nb::cast(array));
-    return result;
-  }
-
-  static ArrayRows table(std::size_t count) {
-    ArrayRows result(count);
-    result.rows_.features = std::vector<MemoryColumn>();
-    return result;
-  }
-
-  void add_numbers(const std::string& name, const AnyArray& values) {
-    require_rows(values.ndim() == 1 ? values.shape(0) : 0, name);
-    MemoryColumn column;
-    column.name = name;
-    column.numbers = numbers_of(values, name.c_str());
-    column.stride = values.stride(0);
-    columns().push_back(std::move(column));
-    owners_.push_back(nb::cast(values));
-  }
-
-  void add_categories(const std::string& name, const Codes& codes, std::vector<std::string> categories) {
-    require_rows(codes.shape(0), name);
-    for (std::size_t i = 0; i < codes.shape(0); ++i)
-      if (codes.data()[i] >= static_cast<std::int32_t>(categories.size()))
-        throw std::invalid_argument("the column '" + name + "' has a code without a category");
-    MemoryColumn column;
-    column.name = name;
-    column.is_category = true;
-    column.codes = codes.data();
-    column.categories = std::move(categories);
-    columns().push_back(std::move(column));
-    owners_.push_back(nb::cast(codes));
-  }
-
-  void set_targets(const Doubles& targets, std::vector<std::string> labels) {
-    require_rows(targets.shape(0), "y");
-    rows_.targets = {targets.data(), targets.shape(0)};
-    rows_.labels = std::move(labels);
-    owners_.push_back(nb::cast(targets));
-  }
-
-  void set_weights(const Doubles& weights) {
-    require_rows(weights.shape(0), "sample_weight");
-    rows_.weights = {weights.data(), weights.shape(0)};
-    owners_.push_back(nb::cast(weights));
-  }
-
-  [[nodiscard]] const MemoryRows& rows() const { return rows_; }
-
- private:
-  explicit ArrayRows(std::size_t count) { rows_.count = static_cast<Index>(count); }
-
-  std::vector<MemoryColumn>& columns() {
-    auto* table = std::get_if<std::vector<MemoryColumn>>(&rows_.features);
-    if (table == nullptr) throw std::invalid_argument("only tables have columns");
-    return *table;
-  }
-  void require_rows(std::size_t count, const std::string& name) const {
-    if (static_cast<Index>(count) != rows_.count)
-      throw std::invalid_argument(name + " must have one entry for each of the " + std::to_string(rows_.count) +
-                                  " rows");
-  }
-
-  MemoryRows rows_;
-  std::vector<nb::object> owners_;
-};
-
-/// Asked often, from C++ without the GIL: whether the user has pressed Ctrl-C.
-class Interruption {
- public:
-  bool operator()() {
-    if (raised_) return true;
-    const auto now = std::chrono::steady_clock::now();
-    if (now - last_ < std::chrono::milliseconds(20)) return false;
-    last_ = now;
-    const nb::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() != 0) raised_ = std::make_exception_ptr(nb::python_error());
-    return raised_ != nullptr;
-  }
-
-  /// Runs a function of the user's, whose own exception ends the work as well.
-  template <typename Call>
-  void guard(Call&& call) {
-    if (raised_) return;
-    const nb::gil_scoped_acquire gil;
-    try {
-      std::forward<Call>(call)();
-    } catch (...) {
-      raised_ = std::current_exception();
-    }
-  }
-
-  /// What was raised goes on its way.
-  void finish() const {
-    if (raised_) std::rethrow_exception(raised_);
-  }
-
- private:
-  std::exception_ptr raised_;
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
-
-template <typename Choice>
-std::optional<Choice> chosen(const std::optional<std::string>& word,
-                             std::initializer_list<std::pair<const char*, Choice>> choices, const char* name) {
-  if (!word) return {};
-  for (const auto& [known, choice] : choices)
-    if (*word == known) return choice;
-  std::string all;
-  for (const auto& [known, choice] : choices) all += (all.empty() ? "'" : ", '") + std::string(known) + "'";
-  throw std::invalid_argument(std::string(name) + " must be one of " + all + ", got '" + *word + "'");
-}
 
 constexpr auto solvers = {std::pair{"auto", Solver::automatic},
                           {"moment", Solver::moment},
@@ -279,12 +120,6 @@ nb::tuple fit(const ArrayRows& rows, const Settings& settings, const std::option
   return nb::make_tuple(nb::bytes(summary.model_bytes.data(), summary.model_bytes.size()), fields);
 }
 
-nb::object array_of(std::vector<double> numbers, std::vector<std::size_t> shape) {
-  auto* owned = new std::vector<double>(std::move(numbers));
-  const nb::capsule owner(owned, [](void* of) noexcept { delete static_cast<std::vector<double>*>(of); });
-  return nb::cast(nb::ndarray<nb::numpy, double>(owned->data(), shape.size(), shape.data(), owner));
-}
-
 nb::object predict(const Predictor& predictor, const ArrayRows& rows, bool deviations, int threads) {
   const auto count = static_cast<std::size_t>(rows.rows().count);
   std::vector<double> values(count);
@@ -295,9 +130,9 @@ nb::object predict(const Predictor& predictor, const ArrayRows& rows, bool devia
     (void)predictor.predict(rows.rows(), values, spreads, threads, {[&] { return interruption(); }});
   }
   interruption.finish();
-  nb::object first = array_of(std::move(values), {count});
+  nb::object first = array_of(std::move(values));
   if (!deviations) return first;
-  return nb::make_tuple(first, array_of(std::move(spreads), {count}));
+  return nb::make_tuple(first, array_of(std::move(spreads)));
 }
 
 nb::list described(const std::vector<Term>& terms) {
@@ -326,10 +161,10 @@ nb::dict parameters(const Predictor& predictor) {
   const auto rank = static_cast<std::size_t>(model.rank());
   nb::dict fields;
   fields["intercept"] = model.intercept;
-  fields["weights"] = array_of(model.weights, {dim});
+  fields["weights"] = array_of(model.weights);
   fields["factors"] = array_of(model.factors, {dim, rank});
-  fields["spectrum"] = array_of(model.spectrum, {rank});
-  fields["squares"] = array_of(model.squares, {model.squares.size()});
+  fields["spectrum"] = array_of(model.spectrum);
+  fields["squares"] = array_of(model.squares);
   fields["left_dim"] = model.left_dim;
   return fields;
 }
@@ -443,7 +278,6 @@ NB_MODULE(_core, module) {
       .def("predict", &predict, "rows"_a, "deviations"_a = false, "threads"_a = 0)
       .def("inspect", &inspect, "top"_a)
       .def("parameters", &parameters)
-      .def("feature_names", &Predictor::feature_names)
       .def("column_names", &Predictor::column_names)
       .def("layout",
            [](const Predictor& predictor) {
@@ -452,6 +286,8 @@ NB_MODULE(_core, module) {
                                                            : "table";
            })
       .def("labels", &Predictor::labels);
+
+  bind_streams(module);
 }
 
 }  // namespace dyad::python

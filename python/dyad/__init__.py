@@ -5,6 +5,8 @@ from ._estimators import FactorizationClassifier, FactorizationRegressor, load
 from ._learner import Learner
 from ._plots import plot_calibration
 from ._sensing import InductiveMatrixCompletion, MatrixSensing, PhaseRetrieval
+from ._statistics import Statistics
+from ._stream import Stream, stream
 
 __all__ = [
     "DataError",
@@ -14,7 +16,10 @@ __all__ = [
     "Learner",
     "MatrixSensing",
     "PhaseRetrieval",
+    "Statistics",
+    "Stream",
     "__version__",
     "load",
     "plot_calibration",
+    "stream",
 ]

@@ -26,6 +26,7 @@ from sklearn.utils.validation import (
 
 from . import _core, _rows
 from ._plots import Plots
+from ._statistics import Statistics
 
 logger = logging.getLogger("dyad")
 
@@ -347,13 +348,59 @@ class FactorizationRegressor(RegressorMixin, _Factorization):
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, settings: _core.Settings, goes_on: bool
     ) -> FactorizationRegressor:
+        rows = self._rows_with_targets(X, y, sample_weight, reset=not goes_on)
+        self._keep([self._learn(rows, settings, self._models[0] if goes_on else None)])
+        return self
+
+    def _rows_with_targets(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> _core.Rows:
         _require_target(y)
-        rows = self._learning_rows(X, reset=not goes_on)
+        rows = self._learning_rows(X, reset=reset)
         y = np.ascontiguousarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
         _require_same_length(X, y)
         rows.set_targets(y, [])
         _set_weights(rows, sample_weight, X)
-        self._keep([self._learn(rows, settings, self._models[0] if goes_on else None)])
+        return rows
+
+    def partial_statistics(self, X: Any, y: Any, sample_weight: Any = None) -> Statistics:
+        """Sum up what a part of the rows says about this model, which stays as it is; for ``solver='moment'``.
+
+        Rows that lie on many machines are learned in rounds: every worker sums up its own part, the sums are added,
+        and ``apply_statistics`` makes the next model of them, which goes to the workers again. The model is that of
+        all rows in one place, whatever the parts; what travels is a few times the size of the model.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in ``fit``: the part. Categories and columns that the model does not know are left out, so let the rows
+            of the first ``partial_fit`` be a fair sample.
+
+        Returns
+        -------
+        Statistics
+            To be added to those of other parts.
+        """
+        check_is_fitted(self)
+        rows = self._rows_with_targets(X, y, sample_weight, reset=False)
+        return Statistics(_core.gather_statistics(self._models[0], rows, self._threads))
+
+    def apply_statistics(self, statistics: Statistics) -> FactorizationRegressor:
+        """Make the next model of statistics that were summed up over all parts, for this one.
+
+        Rounds take turns: one proposes a step, the next finds out how far it leads and takes it. ``summary_`` then holds
+        ``rmse``, of the model that the statistics were gathered for, ``steps_tried`` and ``steps_taken``.
+
+        Parameters
+        ----------
+        statistics : Statistics
+            The sum.
+
+        Returns
+        -------
+        FactorizationRegressor
+            Itself.
+        """
+        check_is_fitted(self)
+        self._keep([_core.apply_statistics(self._models[0], statistics._data)])
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:

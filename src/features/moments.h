@@ -22,6 +22,7 @@ class FeatureMoments {
   void grow(const Growth& growth) { sums_ = growth.grown(sums_); }
   void archive(Archive& archive, Index dim);
 
+  [[nodiscard]] Index dim() const { return sums_.rows(); }
   [[nodiscard]] double weight() const { return weight_; }
   [[nodiscard]] Eigen::ArrayXd mean() const;
   [[nodiscard]] Eigen::ArrayXd variance() const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 
 #include <dyad/data_error.h>
@@ -55,37 +56,45 @@ void require_columns(const std::vector<std::string>& header, const std::vector<s
       refuse_column(header, pattern, option, file);
 }
 
-bool is_number(std::string_view cell) {
-  double value = 0;
-  return parse_number(cell, value);
-}
-
-/// A column of numbers or categories, from what the first rows have in it. A few words among numbers are mistakes to be
-/// told about, not categories.
+/// A column of numbers or categories, from what the first rows have in it.
 Column told_column(const FeatureMap& map, const std::string& name, bool categorical, const TableSample& sample,
                    std::size_t cell) {
   Column column;
   column.name = name;
-  std::vector<double> values;
-  std::size_t gaps = 0;
-  std::size_t texts = 0;
-  for (const auto& row : sample.rows) {
-    double value = 0;
-    if (is_missing(row[cell]))
-      ++gaps;
-    else if (parse_number(row[cell], value))
-      values.push_back(value);
-    else
-      ++texts;
-  }
-  column.role = categorical || texts > values.size() ? Column::Role::category : Column::Role::number;
+  ColumnLook look;
+  for (const auto& row : sample.rows) look.see(row[cell]);
+  column.role = categorical || look.is_category() ? Column::Role::category : Column::Role::number;
   if (column.role == Column::Role::category) return column;
-  column.marks_missing = gaps > 0 && !map.is_measurement();
-  if (!map.is_measurement()) column.scaling = robust_scaling(values);
+  column.marks_missing = look.gaps > 0 && !map.is_measurement();
+  if (!map.is_measurement()) column.scaling = robust_scaling(look.values);
   return column;
 }
 
 }  // namespace
+
+void ColumnLook::see(std::string_view cell) {
+  double value = 0;
+  if (is_missing(cell))
+    ++gaps;
+  else if (parse_number(cell, value))
+    values.push_back(value);
+  else
+    ++texts;
+}
+
+double number_in(std::string_view cell, const std::string& column, const Place& place, bool while_learning) {
+  double value = 0;
+  const bool is_number = parse_number(cell, value);
+  if (is_number && std::abs(value) <= largest_value) return value;
+  if (is_missing(cell)) return std::numeric_limits<double>::quiet_NaN();
+  const char* expected = is_number ? "a finite number (up to 1e70; rescale the column)"
+                         : while_learning
+                             ? "a number, as in most rows (if it holds categories, name it with --categorical),"
+                             : "a number, as the model has learned it,";
+  throw DataError(
+      place.file, place.line, place.column,
+      std::string("expected ") + expected + " in the column " + in_quotes(column) + ", got " + in_quotes(cell));
+}
 
 void fix_table(FeatureMap& map, const ColumnOptions& options, const std::vector<std::string>& header,
                const TableSample& sample, const std::string& file) {
@@ -153,19 +162,12 @@ TableEncoder::TableEncoder(FeatureMap& map, const std::vector<std::string>& head
 
 void TableEncoder::number(const Feed& feed, std::string_view text, std::int64_t line) {
   const Column& column = map_.columns()[feed.column];
-  double value = 0;
-  if (parse_number(text, value) && std::abs(value) <= largest_value) return row_.number(column, value);
-  const auto fail = [&](const std::string& expected, const std::string& got) {
+  const double value = number_in(text, column.name, place(line, feed.cell), unknown_ == Unknown::grows);
+  if (!std::isnan(value)) return row_.number(column, value);
+  if (map_.is_measurement())
     throw DataError(file_, line, static_cast<std::int64_t>(feed.cell) + 1,
-                    "expected " + expected + " in the column " + in_quotes(column.name) + ", got " + got);
-  };
-  if (!is_missing(text)) {
-    if (is_number(text)) fail("a finite number (up to 1e70; rescale the column)", in_quotes(text));
-    fail(unknown_ == Unknown::grows ? "a number, as in most rows (if it holds categories, name it with --categorical),"
-                                    : "a number, as the model has learned it,",
-         in_quotes(text));
-  }
-  if (map_.is_measurement()) fail("a measurement, which cannot be missing,", in_quotes(text));
+                    "expected a measurement, which cannot be missing, in the column " + in_quotes(column.name) +
+                        ", got " + in_quotes(text));
   row_.missing_number(column);
 }
 

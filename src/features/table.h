@@ -21,6 +21,20 @@ struct TableSample {
 /// Whether a pattern, a name or the beginning of names and a star, means this column.
 bool is_meant(const std::string& pattern, const std::string& name);
 
+/// What the cells of a column look like. A few words among numbers are mistakes to be told about, not categories.
+struct ColumnLook {
+  std::vector<double> values;
+  std::size_t gaps = 0;
+  std::size_t texts = 0;
+
+  void see(std::string_view cell);
+  [[nodiscard]] bool is_category() const { return texts > values.size(); }
+};
+
+/// The number in a cell of this column, NaN where it is missing. Throws DataError for anything else; `while_learning`
+/// decides about the advice.
+double number_in(std::string_view cell, const std::string& column, const Place& place, bool while_learning);
+
 /// Decides from the first rows what the columns are: the target, numbers (where nothing else occurs) or categories,
 /// with scales. Throws std::invalid_argument for a column that is not there, DataError for rows that cannot be.
 void fix_table(FeatureMap& map, const ColumnOptions& options, const std::vector<std::string>& header,

@@ -9,7 +9,6 @@
 #include <dyad/data_error.h>
 
 #include "fit/calibration.h"
-#include "moment/learner.h"
 
 namespace dyad {
 namespace {
@@ -98,6 +97,7 @@ class MomentTraining : public TrainSolver<Scalar> {
     archive.number("moment_rows", rows_);
   }
 
+  [[nodiscard]] MomentLearner<Scalar>* moments() override { return &learner_; }
   [[nodiscard]] bool is_constant() const override { return learner_.is_constant(); }
   [[nodiscard]] std::string why_constant() const override {
     if (learner_.steps_tried() == 0)

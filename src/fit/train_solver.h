@@ -11,6 +11,7 @@
 #include "features/feature_map.h"
 #include "fit/train_settings.h"
 #include "kalman/filter.h"
+#include "moment/learner.h"
 #include "rows/block.h"
 #include "stream/stream_learner.h"
 
@@ -34,6 +35,9 @@ class TrainSolver {
   /// What one pass has left, where rows may be read again; and what they have made of it.
   [[nodiscard]] virtual const StreamLearner<Scalar>* stream() const { return nullptr; }
   virtual void crown(KalmanFilter<Scalar>) {}
+
+  /// Whose sums add over parts of the rows; nothing: some other solver.
+  [[nodiscard]] virtual MomentLearner<Scalar>* moments() { return nullptr; }
 
   [[nodiscard]] virtual bool is_constant() const { return false; }
   /// Why the model is a constant, where it is.

@@ -240,6 +240,60 @@ void MomentLearner<Scalar>::archive(Archive& archive) {
   archive.number("trial_after", trial_.after);
 }
 
+template <typename Scalar>
+void MomentLearner<Scalar>::start_part() {
+  rows_in_batch_ = 0;
+  (void)one_scan_.take_batch();
+  trial_ = {};
+  record_ = {};
+  part_weight_ = part_target_ = 0;
+}
+
+template <typename Scalar>
+void MomentLearner<Scalar>::gather(const Rows<Scalar>& rows) {
+  std::vector<Scalar> residuals(static_cast<std::size_t>(rows.count()));
+  if (proposed_)
+    try_out(rows, residuals);
+  else
+    one_scan_.observe(rows, residuals);
+  for (std::size_t i = 0; i < residuals.size(); ++i) {
+    const auto weight = static_cast<double>(rows.weight(static_cast<Index>(i)));
+    const auto target = static_cast<double>(rows.targets()[i]);
+    const auto residual = static_cast<double>(residuals[i]);
+    record_.squares += weight * residual * residual;
+    record_.squares_of_constant += weight * (target - target_mean_) * (target - target_mean_);
+    part_weight_ += weight;
+    part_target_ += weight * target;
+  }
+  record_.rows += rows.count();
+}
+
+template <typename Scalar>
+void MomentLearner<Scalar>::archive_part(Archive& archive) {
+  archive.number("weight", part_weight_);
+  archive.number("target", part_target_);
+  archive.number("rows", record_.rows);
+  archive.number("squares", record_.squares);
+  archive.number("squares_of_constant", record_.squares_of_constant);
+  if (proposed_) {
+    archive.number("trial_rows", trial_.rows);
+    archive.number("trial_before", trial_.before);
+    archive.number("trial_both", trial_.both);
+    archive.number("trial_after", trial_.after);
+  } else {
+    auto sums = one_scan_.take_batch();
+    sums.archive(archive);
+    one_scan_.put_batch(sums);
+  }
+  if (!archive.is_loading() || !(part_weight_ > 0)) return;
+  target_weight_ = part_weight_;
+  target_mean_ = part_target_ / part_weight_;
+  if (proposed_)
+    decide();
+  else
+    propose();
+}
+
 template class MomentLearner<float>;
 template class MomentLearner<double>;
 

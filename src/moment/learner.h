@@ -34,12 +34,20 @@ class MomentLearner {
   [[nodiscard]] Model<Scalar> model() const;
 
   [[nodiscard]] double target_mean() const { return target_mean_; }  ///< of all rows so far
+  [[nodiscard]] bool is_trying() const { return proposed_.has_value(); }
   [[nodiscard]] Index steps_tried() const { return steps_tried_; }
   [[nodiscard]] Index steps_taken() const { return steps_taken_; }
   [[nodiscard]] bool is_constant() const { return steps_taken_ == 0 || is_worse_than_constant(); }
   [[nodiscard]] Index rows_until_step() const;  ///< rows still missing from the batch
 
   void archive(Archive& archive);
+
+  /// In place of learn(), for rows in many places: each gathers what its part of them says about the present model, or
+  /// about the step that is being tried; the sum of all is applied in one. Rows of an open batch are forgotten.
+  void start_part();
+  void gather(const Rows<Scalar>& rows);
+  /// Numbers that add over parts, whatever they are; loading: those of all parts, which are applied.
+  void archive_part(Archive& archive);
 
  private:
   /// Weighted squares of residuals on fresh rows.
@@ -78,6 +86,8 @@ class MomentLearner {
   Record record_;
   double target_weight_ = 0;
   double target_mean_ = 0;
+  double part_weight_ = 0;
+  double part_target_ = 0;  ///< sum of the part's targets
   Index steps_tried_ = 0;
   Index steps_taken_ = 0;
 };

@@ -48,13 +48,31 @@ void OneScan<Scalar>::observe(const Rows<Scalar>& rows, std::span<Scalar> residu
 
 template <typename Scalar>
 BatchReport OneScan<Scalar>::end_batch(Model<Scalar>& next) {
-  const MomentSums<Scalar> sums = current_batch().total();
-  const FeatureMoments features = current_batch().features();
-  batch_.reset();
-  return step(next, sums, [&] {
-    estimator_.learn(features);
-    return next_model(sums);
+  const Sums sums = take_batch();
+  return step(next, sums.of_residuals, [&] {
+    estimator_.learn(sums.of_features);
+    return next_model(sums.of_residuals);
   });
+}
+
+template <typename Scalar>
+typename OneScan<Scalar>::Sums OneScan<Scalar>::take_batch() {
+  Sums sums{current_batch().total(), current_batch().features()};
+  batch_.reset();
+  return sums;
+}
+
+template <typename Scalar>
+void OneScan<Scalar>::put_batch(const Sums& sums) {
+  batch_.reset();
+  current_batch().restore(sums.of_residuals, sums.of_features);
+}
+
+template <typename Scalar>
+void OneScan<Scalar>::Sums::archive(Archive& archive) {
+  archive.group("sums",
+                [&] { of_residuals.archive(archive, of_residuals.moments.rows(), of_residuals.moments.cols() - 1); });
+  if (of_features.dim() > 0) archive.group("batch_features", [&] { of_features.archive(archive, of_features.dim()); });
 }
 
 template <typename Scalar>
@@ -101,12 +119,9 @@ void OneScan<Scalar>::archive(Archive& archive) {
   archive.number("inside_a_batch", inside);
   if (!inside) return;
   // All workers' sums become those of the first, whether the run ends here or goes on.
-  MomentSums<Scalar> sums = current_batch().total();
-  FeatureMoments features = current_batch().features();
-  archive.group("sums", [&] { sums.archive(archive, model_.dim(), model_.rank()); });
-  if (estimator_.wanted().features) archive.group("batch_features", [&] { features.archive(archive, model_.dim()); });
-  batch_.reset();
-  current_batch().restore(sums, features);
+  Sums sums = take_batch();
+  sums.archive(archive);
+  put_batch(sums);
 }
 
 template <typename Scalar>

@@ -28,6 +28,17 @@ class OneScan {
   /// Ends the batch, and puts what it says the model should be into `next`; a step that is not finite leaves it alone.
   BatchReport end_batch(Model<Scalar>& next);
 
+  /// What the batch has summed up so far; it begins again.
+  struct Sums {
+    MomentSums<Scalar> of_residuals;
+    FeatureMoments of_features;
+
+    void archive(Archive& archive);
+  };
+  [[nodiscard]] Sums take_batch();
+  /// A batch that was summed up elsewhere, in place of the one that is open.
+  void put_batch(const Sums& sums);
+
   /// Takes a model of the same shape for the next batch. Not within a batch.
   void set_model(Model<Scalar> model) { model_ = std::move(model); }
 

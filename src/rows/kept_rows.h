@@ -25,7 +25,7 @@ class KeptRows {
         put_sparse(rows, i, left_dim);
       else
         put_dense(rows, i);
-      weights_.put(rows.weight(i));
+      put_weight(rows.weight(i));
       targets_.put(rows.targets()[static_cast<std::size_t>(i)]);
       ++count_;
     }
@@ -74,10 +74,16 @@ class KeptRows {
     const Rows<Scalar> rows =
         sparse_ ? Rows<Scalar>::sparse(offsets_.all(), columns_.all(), values_.all(), dim, targets_.all())
                 : Rows<Scalar>::dense(values_.all(), dim, targets_.all());
-    return rows.weighted(weights_.all());
+    return weights_.size() == 0 ? rows : rows.weighted(weights_.all());
   }
 
  private:
+  void put_weight(Scalar weight) {
+    if (weights_.size() == 0 && weight == Scalar(1)) return;
+    for (auto missing = static_cast<Index>(weights_.size()); missing < count_; ++missing) weights_.put(1);
+    weights_.put(weight);
+  }
+
   void put_dense(const Rows<Scalar>& rows, Index i) {
     Index next = 0;
     rows.for_each_entry(i, [&](Index j, Scalar x) {
@@ -115,7 +121,7 @@ class KeptRows {
   Shelf<std::int32_t> columns_;
   Shelf<Scalar> values_;
   Shelf<Scalar> targets_;
-  Shelf<Scalar> weights_;
+  Shelf<Scalar> weights_;  ///< empty: all 1
 };
 
 }  // namespace dyad

@@ -45,9 +45,11 @@ VariationalSweeps<Scalar>::VariationalSweeps(const Rows<Scalar>& rows, const Var
       priors_(at(stride_), 1.0),
       noise_precision_(options.task == Task::classification ? 1 : 1 / noise_variance),
       signals_(at(rows_.count)) {
-  (options_.task == Task::classification ? bends_ : aims_).resize(at(rows_.count));
+  has_ends_ = std::isfinite(options.low) || std::isfinite(options.high);
+  if (options_.task == Task::classification) bends_.resize(at(rows_.count));
+  if (has_ends_) aims_ = rows_.targets;
   if (rows_.deep) totals_.resize(at(rows_.count * 3 * width_));
-  for (const double weight : rows_.weights) total_weight_ += weight;
+  for (Index i = 0; i < rows_.count; ++i) total_weight_ += rows_.weights[at(i)];
   for (Index j = 0; j < rows_.dim; ++j) active_ += rows_.count_of(j) > 0 ? 1 : 0;
   take(start);
   learn_priors();
@@ -101,12 +103,12 @@ double VariationalSweeps<Scalar>::sum_over_rows(Visit&& visit) const {
 /// A row of two features, or of one and the feature that is nothing.
 template <typename Scalar>
 inline typename VariationalSweeps<Scalar>::RowTotals VariationalSweeps<Scalar>::totals_of_pair(Index i) const {
-  const Index first = rows_.row_offsets[at(i)];
-  const Index count = rows_.row_offsets[at(i + 1)] - first;
+  const Index first = rows_.first_entry(i);
+  const Index count = rows_.first_entry(i + 1) - first;
   const double* one = record(count > 0 ? rows_.row_features[at(first)] : rows_.dim);
   const double* two = record(count > 1 ? rows_.row_features[at(first + 1)] : rows_.dim);
-  const auto x = count > 0 ? static_cast<double>(rows_.row_values[at(first)]) : 0;
-  const auto z = count > 1 ? static_cast<double>(rows_.row_values[at(first + 1)]) : 0;
+  const double x = count > 0 ? rows_.row_values[at(first)] : 0;
+  const double z = count > 1 ? rows_.row_values[at(first + 1)] : 0;
   if (const std::size_t soon = at(first) + 17; soon < rows_.row_features.size()) {
     const double* later = record(rows_.row_features[soon]);
     __builtin_prefetch(later);
@@ -140,8 +142,8 @@ inline typename VariationalSweeps<Scalar>::RowTotals VariationalSweeps<Scalar>::
   const Index width = width_;
   std::fill(sums, sums + 6 * width, 0.0);
   RowTotals totals{intercept_, intercept_variance_};
-  for (Index e = rows_.row_offsets[at(i)]; e < rows_.row_offsets[at(i + 1)]; ++e) {
-    const auto x = static_cast<double>(rows_.row_values[at(e)]);
+  for (Index e = rows_.first_entry(i); e < rows_.first_entry(i + 1); ++e) {
+    const double x = rows_.row_values[at(e)];
     const double* feature = record(rows_.row_features[at(e)]);
     const double* m = feature;
     const double* v = feature + width;
@@ -196,8 +198,8 @@ DYAD_WIDE_VECTORS double VariationalSweeps<Scalar>::look_at_block(Index first, I
       const double twice = 2 * bend_at(xi);
       signal = {(y > 0 ? 0.5 : -0.5) / twice - totals.mean, rows_.weights[at(i)] * twice};
     } else {
-      aims_[at(i)] = aim(y, totals.mean);
-      signal = {aims_[at(i)] - totals.mean, rows_.weights[at(i)]};
+      if (has_ends_) aims_[at(i)] = aim(y, totals.mean);
+      signal = {(has_ends_ ? aims_[at(i)] : y) - totals.mean, rows_.weights[at(i)]};
       squares += signal.rho * (signal.residual * signal.residual + totals.variance);
     }
   }
@@ -264,7 +266,7 @@ inline void VariationalSweeps<Scalar>::find_slopes(Index j, Index first, Index c
       __builtin_prefetch(&signals_[at(rows_.feature_rows[soon])]);
     }
     const Index row = rows_.feature_rows[entry];
-    const auto x = static_cast<double>(rows_.feature_values[entry]);
+    const double x = rows_.feature_values[entry];
     const double rho = signals_[at(row)].rho;
     double* g = own.slopes.data() + i * stride_;
     const Four two_x(2 * x);
@@ -272,7 +274,7 @@ inline void VariationalSweeps<Scalar>::find_slopes(Index j, Index first, Index c
     const Four rho_xx(4 * rho * x * x);
     const double* other_m = deep ? totals_.data() + row * 3 * width_ : record(rows_.partners[entry]);
     const double* other_v = other_m + width_;
-    const Four other_x(deep ? 1.0 : static_cast<double>(rows_.partner_values[entry]));
+    const Four other_x(deep ? 1.0 : rows_.partner_values[entry]);
     for (Index c = 0; c < width_; c += Four::count) {
       Four q = Four(other_m + c) * other_x;
       Four u = Four(other_v + c) * other_x * other_x;
@@ -327,7 +329,7 @@ inline void VariationalSweeps<Scalar>::move_rows(Index j, Index first, Index cou
       change = change + Four(own.slopes.data() + i * stride_ + c) * Four(own.step.data() + c);
     signals_[at(row)].residual -= change.sum();
     if constexpr (deep) {
-      const Four x(static_cast<double>(rows_.feature_values[entry]));
+      const Four x(rows_.feature_values[entry]);
       double* totals = totals_.data() + row * 3 * width_;
       for (Index c = 0; c < width_; c += Four::count) {
         const Four before(m + c);
@@ -417,7 +419,7 @@ DYAD_WIDE_VECTORS double VariationalSweeps<Scalar>::bound_of_block(Index first, 
       of_row = log_logistic(xi) + ((y > 0 ? totals.mean : -totals.mean) - xi) / 2 -
                bend_at(xi) * (totals.mean * totals.mean + totals.variance - xi * xi);
     } else {
-      const double residual = aims_[at(i)] - totals.mean;
+      const double residual = (has_ends_ ? aims_[at(i)] : y) - totals.mean;
       of_row = (std::log(noise_precision_ / (2 * std::numbers::pi)) -
                 noise_precision_ * (residual * residual + totals.variance)) /
                2;

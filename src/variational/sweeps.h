@@ -110,7 +110,8 @@ class VariationalSweeps {
   double noise_precision_ = 1;
 
   std::vector<Signal> signals_;
-  std::vector<double> aims_;   ///< regression: each target, or what lies beyond it at the ends of the range
+  bool has_ends_ = false;      ///< the targets' range
+  std::vector<double> aims_;   ///< with ends: each target, or what lies beyond it at the ends of the range
   std::vector<double> bends_;  ///< classes: xi of each row
   Numbers totals_;             ///< deep: per row and factor the sums of m x, v x^2, m v x^3
 };

@@ -19,7 +19,7 @@ struct Shape {
 };
 constexpr Shape shapes[] = {{}, {0, Diagonal::zero}, {0, Diagonal::free}, {3, Diagonal::tied}};
 
-KalmanOptions options_for(const Shape& shape, Index dim = 7, Index rank = 3) {
+KalmanOptions filter_options(const Shape& shape, Index dim = 7, Index rank = 3) {
   KalmanOptions options;
   options.dim = dim;
   options.left_dim = shape.left_dim;
@@ -52,7 +52,7 @@ std::map<std::string, std::vector<double>> state_of(KalmanFilter<double>& filter
 
 TEST(KalmanFilter, PredictsWhatItsModelPredicts) {
   for (const Shape& shape : shapes) {
-    auto filter = begun<double>(options_for(shape));
+    auto filter = begun<double>(filter_options(shape));
     const auto rows = random_rows<double>(30, 7, 1);
     learn(filter, rows.dense());
     std::vector<double> predictions(30);
@@ -70,7 +70,7 @@ TEST(KalmanFilter, PredictsWhatItsModelPredicts) {
 // The variance of a prediction is sum P g^2, with slopes g from finite differences of the saved parameters.
 TEST(KalmanFilter, VarianceIsThatOfTheSlopes) {
   for (const Shape& shape : shapes) {
-    const KalmanOptions options = options_for(shape);
+    const KalmanOptions options = filter_options(shape);
     auto filter = begun<double>(options);
     const auto rows = random_rows<double>(25, 7, 1);
     learn(filter, rows.dense());
@@ -110,7 +110,7 @@ TEST(KalmanFilter, VarianceIsThatOfTheSlopes) {
 
 // With one parameter the update is Bayes' rule for a Gaussian: 1/P' = 1/P + x^2/s2, and the mean is weighted likewise.
 TEST(KalmanFilter, OneParameterIsLinearRegression) {
-  KalmanOptions options = options_for({}, 1, 1);
+  KalmanOptions options = filter_options({}, 1, 1);
   options.intercept = false;
   auto filter = begun<double>(options, {1, 2.0, 1, 0}, 0.5);
   const OwnedRows<double> row(Tall<double>::Constant(1, 1, 3), {4});
@@ -124,7 +124,7 @@ TEST(KalmanFilter, OneParameterIsLinearRegression) {
 
 TEST(KalmanFilter, ChunksAndLayoutsDoNotMatter) {
   for (const Shape& shape : shapes) {
-    KalmanOptions options = options_for(shape);
+    KalmanOptions options = filter_options(shape);
     options.square_centre = 0;
     const auto rows = random_rows<double>(60, 7, 3, 0.5);
     auto whole = begun<double>(options);
@@ -141,7 +141,7 @@ TEST(KalmanFilter, ChunksAndLayoutsDoNotMatter) {
 
 TEST(KalmanFilter, ScalesOfFeaturesDoNotMatter) {
   for (const Shape& shape : shapes) {
-    KalmanOptions options = options_for(shape);
+    KalmanOptions options = filter_options(shape);
     options.square_centre = 0;
     const std::vector<double> scales{1e6, 1e-6, 1, 30, 1e-3, 7, 1e4};
     const auto rows = random_rows<double>(80, 7, 4);
@@ -160,7 +160,7 @@ TEST(KalmanFilter, ScalesOfFeaturesDoNotMatter) {
 
 TEST(KalmanFilter, RowsWithoutWeightTeachNothingAndWeightIsCertainty) {
   const auto rows = random_rows<double>(5, 7, 1);
-  auto filter = begun<double>(options_for({}));
+  auto filter = begun<double>(filter_options({}));
   const auto before = state_of(filter);
   const std::vector<double> none(5, 0);
   learn(filter, rows.dense().weighted(none));
@@ -173,7 +173,7 @@ TEST(KalmanFilter, RowsWithoutWeightTeachNothingAndWeightIsCertainty) {
   double prediction = 0;
   double variance = 0;
   filter.predict(rows.dense().slice(0, 1), {&prediction, 1}, {&variance, 1});
-  auto light = begun<double>(options_for({}));
+  auto light = begun<double>(filter_options({}));
   learn(light, rows.dense().slice(0, 1));
   double other = 0;
   light.predict(rows.dense().slice(0, 1), {&other, 1}, {&variance, 1});
@@ -181,7 +181,7 @@ TEST(KalmanFilter, RowsWithoutWeightTeachNothingAndWeightIsCertainty) {
 }
 
 TEST(KalmanFilter, TargetsAtTheEndOfTheRangeSayNothingToPredictionsBeyond) {
-  KalmanOptions options = options_for({});
+  KalmanOptions options = filter_options({});
   options.high = 1;
   auto filter = begun<double>(options);
   OwnedRows<double> up(Tall<double>::Constant(1, 7, 0.5), {3});
@@ -212,7 +212,7 @@ TEST(KalmanFilter, LearnsAPlantedModelAndItsNoise) {
     const Vector<double> f = test::brute_force_predictions(truth, rows.X);
     Random random(3, 0);
     for (Index i = 0; i < f.size(); ++i) rows.targets[static_cast<std::size_t>(i)] = f[i] + 0.3 * random.normal();
-    KalmanOptions options = options_for(shape, dim, 2);
+    KalmanOptions options = filter_options(shape, dim, 2);
     Model<double> near = truth;
     for (double& weight : near.weights) weight += 0.3;
     for (double& lambda : near.spectrum) lambda *= 1.5;
@@ -231,7 +231,7 @@ TEST(KalmanFilter, LearnsClasses) {
   Random random(3, 0);
   for (Index i = 0; i < f.size(); ++i)
     rows.targets[static_cast<std::size_t>(i)] = random.uniform() < 1 / (1 + std::exp(-f[i])) ? 1 : -1;
-  KalmanOptions options = options_for({}, 6, 2);
+  KalmanOptions options = filter_options({}, 6, 2);
   options.task = Task::classification;
   auto filter = begun<double>(options, {1, 0.5, 1, 0.1}, 1);
   const auto predictions = learn(filter, rows.dense());
@@ -246,7 +246,7 @@ TEST(KalmanFilter, LearnsClasses) {
 }
 
 TEST(KalmanFilter, ForgettingFollowsAndNeverKnowsLessThanBefore) {
-  KalmanOptions options = options_for({}, 4, 1);
+  KalmanOptions options = filter_options({}, 4, 1);
   auto steady = begun<double>(options, {1, 1, 1, 1e-6});
   options.half_life = 60;
   auto forgetful = begun<double>(options, {1, 1, 1, 1e-6});
@@ -271,7 +271,7 @@ TEST(KalmanFilter, ForgettingFollowsAndNeverKnowsLessThanBefore) {
 
 TEST(KalmanFilter, GrowsWithoutChangingWhatItKnows) {
   for (const Shape& shape : shapes) {
-    KalmanOptions options = options_for(shape);
+    KalmanOptions options = filter_options(shape);
     options.square_centre = 0;
     options.half_life = 1000;
     auto filter = begun<double>(options);
@@ -294,7 +294,7 @@ TEST(KalmanFilter, GrowsWithoutChangingWhatItKnows) {
 
 TEST(KalmanFilter, GoesOnFromItsArchiveToTheBit) {
   for (const Shape& shape : shapes) {
-    KalmanOptions options = options_for(shape);
+    KalmanOptions options = filter_options(shape);
     options.half_life = 50;
     const auto rows = random_rows<double>(40, 7, 1);
     auto filter = begun<double>(options);
@@ -312,16 +312,16 @@ TEST(KalmanFilter, TurnsOnlyFactorsThatAreNothing) {
   Model<double> model = random_model<double>(7, 3, 1);
   model.spectrum = {2, -1.5, 1e-9};
   const std::vector<double> ones(7, 1);
-  const KalmanFilter<double> filter(options_for({}), {}, model, ones, 1);
+  const KalmanFilter<double> filter(filter_options({}), {}, model, ones, 1);
   auto turned = filter.with_weak_factors_turned();
   ASSERT_TRUE(turned.has_value());
   EXPECT_EQ(state_of(*turned).at("signs"), (std::vector<double>{1, -1, -1, 0}));
   model.spectrum = {2, -1.5, 1};
-  EXPECT_FALSE(KalmanFilter<double>(options_for({}), {}, model, ones, 1).with_weak_factors_turned().has_value());
+  EXPECT_FALSE(KalmanFilter<double>(filter_options({}), {}, model, ones, 1).with_weak_factors_turned().has_value());
 }
 
 TEST(KalmanFilter, RecoversWhenTheDataBecomesAnother) {
-  auto filter = begun<double>(options_for({}, 4, 1));
+  auto filter = begun<double>(filter_options({}, 4, 1));
   auto rows = random_rows<double>(6000, 4, 1);
   for (Index i = 0; i < 6000; ++i) rows.targets[static_cast<std::size_t>(i)] = i < 3000 ? 0 : 5 + rows.X(i, 1);
   const auto predictions = learn(filter, rows.dense());
@@ -332,7 +332,7 @@ TEST(KalmanFilter, RecoversWhenTheDataBecomesAnother) {
 
 TEST(KalmanFilter, StaysFiniteInSinglePrecisionWhateverComes) {
   for (const Shape& shape : shapes) {
-    auto filter = begun<float>(options_for(shape));
+    auto filter = begun<float>(filter_options(shape));
     Random random(1, 0);
     Tall<float> X = random_normal<float>(random, 3000, 7);
     std::vector<float> y(3000);

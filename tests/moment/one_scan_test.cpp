@@ -11,7 +11,7 @@
 namespace dyad {
 namespace {
 
-MomentOptions options_for(const Model<double>& model) {
+MomentOptions one_scan_options(const Model<double>& model) {
   MomentOptions options;
   options.dim = model.dim();
   options.rank = model.rank();
@@ -46,7 +46,7 @@ TEST(OneScan, IsTheExactProjection) {
     const auto rows = test::random_rows<double>(200, dim, 2);
     const Eigen::MatrixXd projected = exact_projection(start, rows);
     for (const bool positive : {false, true}) {
-      MomentOptions options = options_for(start);
+      MomentOptions options = one_scan_options(start);
       options.positive = positive;
       const auto next = after_one_batch(options, start, rows.dense());
       const Eigen::MatrixXd expected = test::brute_force_rank_k(projected, rank, positive);
@@ -66,7 +66,7 @@ TEST(OneScan, BilinearIsTheExactProjection) {
   for (const auto& [left, right, rank] : {std::tuple<Index, Index, Index>{6, 9, 2}, {3, 4, 3}, {1, 5, 1}}) {
     const auto start = test::random_model<double>(left + right, rank, 1, left);
     const auto rows = test::random_rows<double>(200, left + right, 2);
-    MomentOptions options = options_for(start);
+    MomentOptions options = one_scan_options(start);
     options.left_dim = left;
     const auto next = after_one_batch(options, start, rows.dense());
 
@@ -89,8 +89,8 @@ TEST(OneScan, BilinearIsTheExactProjection) {
 TEST(OneScan, SparseRowsGiveTheSameModel) {
   const auto start = test::random_model<double>(10, 2, 1);
   const auto rows = test::random_rows<double>(300, 10, 2, 0.2);
-  const auto dense = after_one_batch(options_for(start), start, rows.dense());
-  const auto sparse = after_one_batch(options_for(start), start, rows.sparse());
+  const auto dense = after_one_batch(one_scan_options(start), start, rows.dense());
+  const auto sparse = after_one_batch(one_scan_options(start), start, rows.sparse());
   EXPECT_LT((test::dense_interactions(dense) - test::dense_interactions(sparse)).norm(), 1e-12);
   EXPECT_LT((as_vector(dense.weights) - as_vector(sparse.weights)).norm(), 1e-12);
 }
@@ -105,13 +105,13 @@ TEST(OneScan, IsEquivariant) {
   for (Index j = 0; j < dim; ++j) permutation(j, (j * 2 + 5) % dim) = 1;
   const Eigen::MatrixXd rotation = random_orthonormal<double>(random, dim, dim);
 
-  const auto plain = after_one_batch(options_for(start), start, rows.dense());
+  const auto plain = after_one_batch(one_scan_options(start), start, rows.dense());
   for (const Eigen::MatrixXd& Q : {permutation, rotation}) {
     Model<double> turned_start = start;
     as_vector(turned_start.weights) = Q * as_vector(start.weights);
     as_tall(turned_start.factors, dim, 3) = Q * as_tall(start.factors, dim, 3);
     const test::OwnedRows<double> turned_rows(rows.X * Q.transpose(), rows.targets);
-    const auto turned = after_one_batch(options_for(start), turned_start, turned_rows.dense());
+    const auto turned = after_one_batch(one_scan_options(start), turned_start, turned_rows.dense());
     EXPECT_LT((test::dense_interactions(turned) - Q * test::dense_interactions(plain) * Q.transpose()).norm(), 1e-11);
     EXPECT_LT((as_vector(turned.weights) - Q * as_vector(plain.weights)).norm(), 1e-12);
     EXPECT_NEAR(turned.intercept, plain.intercept, 1e-12);
@@ -129,8 +129,8 @@ TEST(OneScan, FloatFollowsDouble) {
   std::vector<float> targets(rows.targets.begin(), rows.targets.end());
   const test::OwnedRows<float> rows_float(rows.X.cast<float>(), targets);
 
-  const auto model = after_one_batch(options_for(start), start, rows.dense());
-  const auto model_float = after_one_batch(options_for(start), start_float, rows_float.dense());
+  const auto model = after_one_batch(one_scan_options(start), start, rows.dense());
+  const auto model_float = after_one_batch(one_scan_options(start), start_float, rows_float.dense());
   EXPECT_LT((test::dense_interactions(model_float).cast<double>() - test::dense_interactions(model)).norm(), 1e-4);
   EXPECT_LT((as_vector(model_float.weights).cast<double>() - as_vector(model.weights)).norm(), 1e-4);
 }
@@ -170,7 +170,7 @@ TEST(OneScan, LearnsOnlyWhatItIsAskedTo) {
 
 TEST(OneScan, KeepsItsModelWhenABatchOverflows) {
   const auto start = test::random_model<double>(4, 2, 1);
-  OneScanSolver<double> solver(options_for(start), start);
+  OneScanSolver<double> solver(one_scan_options(start), start);
   auto rows = test::random_rows<double>(10, 4, 1);
   rows.targets[3] = 1e300;
   solver.observe(rows.dense());
@@ -185,13 +185,13 @@ TEST(OneScan, KeepsItsModelWhenABlockIsRefused) {
   const auto good = test::random_rows<double>(50, 4, 1);
   auto bad = test::random_rows<double>(50, 4, 2);
   bad.X(10, 1) = std::numeric_limits<double>::quiet_NaN();
-  OneScanSolver<double> solver(options_for(start), start);
+  OneScanSolver<double> solver(one_scan_options(start), start);
   solver.observe(good.dense());
   EXPECT_THROW(solver.observe(bad.dense()), std::invalid_argument);
   EXPECT_EQ(solver.model().factors, start.factors);
   solver.observe(good.dense());
   EXPECT_EQ(solver.update().rows, 50);
-  EXPECT_EQ(solver.model().factors, after_one_batch(options_for(start), start, good.dense()).factors);
+  EXPECT_EQ(solver.model().factors, after_one_batch(one_scan_options(start), start, good.dense()).factors);
 }
 
 TEST(OneScan, RefusesWrongOptions) {

@@ -22,7 +22,7 @@ constexpr Case cases[] = {{0, Diagonal::tied, false}, {0, Diagonal::tied, true},
                           {0, Diagonal::free, false}, {0, Diagonal::free, true}, {3, Diagonal::tied, false},
                           {3, Diagonal::tied, true}};
 
-NewtonOptions options_for(const Case& c) {
+NewtonOptions objective_options(const Case& c) {
   NewtonOptions options;
   options.rank = 2;
   options.left_dim = c.left_dim;
@@ -68,7 +68,7 @@ TEST(Objective, IsTheMeanLossOfTheDefinition) {
     aim(rows, parameters);
     const Vector<double> f = test::brute_force_predictions(parameters.model(), rows.X);
     for (const bool classes : {false, true}) {
-      NewtonOptions options = options_for(c);
+      NewtonOptions options = objective_options(c);
       options.task = classes ? Task::classification : Task::regression;
       options.low = -1.5;
       options.high = 1.5;
@@ -94,7 +94,7 @@ TEST(Objective, DescentIsTheDerivativeByFiniteDifferences) {
       auto rows = random_rows<double>(40, 7, 2, 0.6);
       const auto parameters = parameters_for(c);
       aim(rows, parameters);
-      NewtonOptions options = options_for(c);
+      NewtonOptions options = objective_options(c);
       options.task = classes ? Task::classification : Task::regression;
       options.high = 1.5;
       Objective<double> objective(c.sparse ? rows.sparse() : rows.dense(), options, workers);
@@ -115,7 +115,7 @@ TEST(Objective, CurvatureIsTheSecondDerivativeWhereNothingIsLeft) {
     const auto parameters = parameters_for(c);
     const Vector<double> f = test::brute_force_predictions(parameters.model(), rows.X);
     std::copy(f.begin(), f.end(), rows.targets.begin());
-    Objective<double> objective(c.sparse ? rows.sparse() : rows.dense(), options_for(c), workers);
+    Objective<double> objective(c.sparse ? rows.sparse() : rows.dense(), objective_options(c), workers);
     const auto t = random_direction(parameters, 5);
     constexpr double step = 1e-4;
     const double moved_loss = objective.move_to(moved(parameters, times(t, step)));
@@ -130,7 +130,7 @@ TEST(Objective, CurvatureIsSymmetricForAnyNumberOfThreads) {
   for (const int threads : {1, 2, 3})
     for (const Case& c : cases) {
       Workers workers(threads);
-      NewtonOptions options = options_for(c);
+      NewtonOptions options = objective_options(c);
       options.task = Task::classification;
       const auto parameters = parameters_for(c, 30);
       Objective<double> objective(c.sparse ? rows.sparse() : rows.dense(), options, workers);
@@ -147,7 +147,7 @@ TEST(Objective, RowsWithoutWeightDoNotCount) {
   const auto rows = random_rows<double>(60, 7, 2);
   std::vector<double> weights(60, 1);
   std::fill(weights.begin() + 40, weights.end(), 0);
-  const NewtonOptions options = options_for(c);
+  const NewtonOptions options = objective_options(c);
   Objective<double> all(rows.dense().weighted(weights), options, workers);
   Objective<double> some(rows.dense().slice(0, 40), options, workers);
   const auto parameters = parameters_for(c);

@@ -43,7 +43,7 @@ Learned learned(Index count, Index dim, std::uint64_t seed, double feature_scale
   return result;
 }
 
-RefineOptions options_for(Solver solver) {
+RefineOptions refine_shape(Solver solver) {
   RefineOptions options;
   options.solver = solver;
   options.loss = [](double y, double f) { return (y - f) * (y - f); };
@@ -66,7 +66,7 @@ TEST(Refine, MakesMoreOfTheRowsThanOnePass) {
     for (const Index count : {400, 6000}) {  // few rows are held out in turn, many once
       Learned data = learned(count, 6, 1);
       const RefineResult<double> result =
-          refine<double>(*data.one_pass, data.kept, nullptr, options_for(solver), workers);
+          refine<double>(*data.one_pass, data.kept, nullptr, refine_shape(solver), workers);
       ASSERT_TRUE(result.filter);
       EXPECT_GT(result.levels, 0);
       EXPECT_LE(result.refined, result.one_pass);
@@ -81,8 +81,8 @@ TEST(Refine, TheScaleOfFeaturesDoesNotMatter) {
   for (const Solver solver : {Solver::newton, Solver::variational}) {
     Learned small = learned(1000, 5, 2);
     Learned large = learned(1000, 5, 2, 1024);
-    const auto of_small = refine<double>(*small.one_pass, small.kept, nullptr, options_for(solver), workers);
-    const auto of_large = refine<double>(*large.one_pass, large.kept, nullptr, options_for(solver), workers);
+    const auto of_small = refine<double>(*small.one_pass, small.kept, nullptr, refine_shape(solver), workers);
+    const auto of_large = refine<double>(*large.one_pass, large.kept, nullptr, refine_shape(solver), workers);
     ASSERT_TRUE(of_small.filter && of_large.filter);
     EXPECT_NEAR(error_of(*of_small.filter, small.truth), error_of(*of_large.filter, large.truth, 1024), 1e-6);
     EXPECT_NEAR(large.kept.view(5).row(3)[2], large.rows.X(3, 2), 1e-9);  // the rows are as they were
@@ -92,7 +92,7 @@ TEST(Refine, TheScaleOfFeaturesDoesNotMatter) {
 TEST(Refine, DeclinesWhereOnePassIsBetterUnlessAskedFor) {
   Workers workers(1);
   Learned data = learned(200, 3, 3);
-  RefineOptions options = options_for(Solver::newton);
+  RefineOptions options = refine_shape(Solver::newton);
   options.loss = [](double, double f) { return std::abs(f) < 1e9 ? 1.0 : 2.0; };  // nothing ever improves
   EXPECT_FALSE(refine<double>(*data.one_pass, data.kept, nullptr, options, workers).filter);
   options.may_decline = false;
@@ -106,7 +106,7 @@ TEST(Refine, ValidationRowsSayHowFarToGo) {
   KeptRows<double> validation;
   validation.append(other.rows.dense().slice(300, 1700));
   Index steps = 0;
-  RefineOptions options = options_for(Solver::newton);
+  RefineOptions options = refine_shape(Solver::newton);
   options.progress = [&](const RefineStep& step) {
     ++steps;
     EXPECT_FALSE(step.is_refit);  // all rows count from the start
@@ -126,7 +126,7 @@ TEST(Refine, TakesExactlyTheLevelsThatAreAskedFor) {
   Workers workers(1);
   for (const Solver solver : {Solver::newton, Solver::variational}) {
     Learned data = learned(300, 5, 5);
-    RefineOptions options = options_for(solver);
+    RefineOptions options = refine_shape(solver);
     options.levels = 3;
     const auto result = refine<double>(*data.one_pass, data.kept, nullptr, options, workers);
     ASSERT_TRUE(result.filter);
@@ -140,7 +140,7 @@ TEST(Refine, AnInterruptionLeavesOnePass) {
   for (const Solver solver : {Solver::newton, Solver::variational})
     for (const int after : {0, 3, 20}) {
       Learned data = learned(300, 5, 6);
-      RefineOptions options = options_for(solver);
+      RefineOptions options = refine_shape(solver);
       int asked = 0;
       options.interrupted = [&] { return asked++ >= after; };
       const auto result = refine<double>(*data.one_pass, data.kept, nullptr, options, workers);
@@ -152,7 +152,7 @@ TEST(Refine, AnInterruptionLeavesOnePass) {
 TEST(Refine, TooFewRowsAreLeftAlone) {
   Workers workers(1);
   Learned data = learned(9, 2, 7);
-  EXPECT_FALSE(refine<double>(*data.one_pass, data.kept, nullptr, options_for(Solver::newton), workers).filter);
+  EXPECT_FALSE(refine<double>(*data.one_pass, data.kept, nullptr, refine_shape(Solver::newton), workers).filter);
 }
 
 }  // namespace

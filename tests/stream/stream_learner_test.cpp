@@ -20,7 +20,7 @@ OwnedRows<double> planted_rows(const Model<double>& truth, Index count, double n
   return rows;
 }
 
-StreamOptions options_for(Index dim, Index rank, double memory) {
+StreamOptions stream_options_for(Index dim, Index rank, double memory) {
   StreamOptions options;
   options.kalman.dim = dim;
   options.kalman.rank = rank;
@@ -54,7 +54,7 @@ double mean_square(const std::vector<double>& predictions, const std::vector<dou
 TEST(StreamLearner, KeptRowsGiveTheExactModelAtOnce) {
   const Model<double> truth = random_model<double>(20, 2, 1);
   const auto rows = planted_rows(truth, 400, 0, 2);
-  StreamLearner<double> learner(options_for(20, 2, 1e9));
+  StreamLearner<double> learner(stream_options_for(20, 2, 1e9));
   const auto predictions = learn(learner, rows.dense(), 400);
   EXPECT_LT(mean_square(predictions, rows.targets, 250), 1e-20);
   EXPECT_NE(learner.story().find("fits exactly"), std::string::npos) << learner.story();
@@ -63,8 +63,8 @@ TEST(StreamLearner, KeptRowsGiveTheExactModelAtOnce) {
 TEST(StreamLearner, ChunksDoNotMatterAfterTheFirst) {
   const auto rows = planted_rows(random_model<double>(8, 2, 1), 3000, 0.2, 2);
   for (const double memory : {0.0, 1e9}) {
-    StreamLearner<double> whole(options_for(8, 2, memory));
-    StreamLearner<double> chunked(options_for(8, 2, memory));
+    StreamLearner<double> whole(stream_options_for(8, 2, memory));
+    StreamLearner<double> chunked(stream_options_for(8, 2, memory));
     whole.start(rows.dense().slice(0, 500));
     chunked.start(rows.dense().slice(0, 500));
     const auto expected = learn(whole, rows.dense(), 3000);
@@ -78,7 +78,7 @@ TEST(StreamLearner, ThreadsDoNotMatterWhereNothingIsSummed) {
   const auto rows = planted_rows(random_model<double>(30, 2, 1), 3000, 0.2, 2, 0.1);
   std::vector<std::vector<double>> predictions;
   for (const int threads : {1, 2, 3}) {
-    StreamOptions options = options_for(30, 2, 0);
+    StreamOptions options = stream_options_for(30, 2, 0);
     options.moment.reset();
     options.threads = threads;
     StreamLearner<double> learner(options);
@@ -90,7 +90,7 @@ TEST(StreamLearner, ThreadsDoNotMatterWhereNothingIsSummed) {
 
 TEST(StreamLearner, GoesOnFromItsArchiveToTheBit) {
   const auto rows = planted_rows(random_model<double>(10, 2, 1), 6000, 0.2, 2);
-  StreamOptions options = options_for(10, 2, 1e9);
+  StreamOptions options = stream_options_for(10, 2, 1e9);
   StreamLearner<double> learner(options);
   learn(learner, rows.dense().slice(0, 3000), 500);
   learner.stop_keeping();
@@ -108,7 +108,7 @@ TEST(StreamLearner, NoticesWrongSignsWithoutMoments) {
   Model<double> truth = random_model<double>(12, 4, 1);
   truth.spectrum = {1, 1, 1, 1};
   const auto rows = planted_rows(truth, 60000, 0.1, 2);
-  StreamOptions options = options_for(12, 4, 0);
+  StreamOptions options = stream_options_for(12, 4, 0);
   options.moment.reset();
   StreamLearner<double> learner(options);
   const auto predictions = learn(learner, rows.dense(), 5000);
@@ -120,7 +120,7 @@ TEST(StreamLearner, MomentsFindWhatTheChampionMissed) {
     Model<double> truth = random_model<double>(30, 3, seed);
     truth.spectrum = {1, -0.6, 0.3};
     const auto rows = planted_rows(truth, 40000, 0.05, seed + 10);
-    StreamOptions options = options_for(30, 3, 0);
+    StreamOptions options = stream_options_for(30, 3, 0);
     options.features_are_independent = true;
     options.priors = {usual_priors.front()};
     StreamLearner<double> learner(options);
@@ -133,7 +133,7 @@ TEST(StreamLearner, FindsTheScaleOfFeaturesWhereItIsNotOne) {
   const auto plain = planted_rows(random_model<double>(6, 2, 1), 4000, 0.1, 2);
   Tall<double> X = plain.X;
   for (Index j = 0; j < 6; ++j) X.col(j) *= std::pow(10.0, 2 * static_cast<double>(j) - 6);
-  StreamOptions options = options_for(6, 2, 1e9);
+  StreamOptions options = stream_options_for(6, 2, 1e9);
   options.standardised = false;
   StreamLearner<double> learner(options);
   const auto predictions = learn(learner, OwnedRows<double>(X, plain.targets).dense(), 1000);
@@ -142,7 +142,7 @@ TEST(StreamLearner, FindsTheScaleOfFeaturesWhereItIsNotOne) {
 
 TEST(StreamLearner, NoiseAloneIsHardlyWorseThanItsMean) {
   const auto rows = random_rows<double>(5000, 10, 1);
-  StreamLearner<double> learner(options_for(10, 4, 1e9));
+  StreamLearner<double> learner(stream_options_for(10, 4, 1e9));
   const auto predictions = learn(learner, rows.dense(), 1000);
   EXPECT_LT(mean_square(predictions, rows.targets, 2500),
             1.01 * mean_square(std::vector<double>(5000, 0), rows.targets, 2500));
@@ -151,7 +151,7 @@ TEST(StreamLearner, NoiseAloneIsHardlyWorseThanItsMean) {
 TEST(StreamLearner, GrowsWithTheStream) {
   const Model<double> truth = random_model<double>(9, 1, 1);
   const auto rows = planted_rows(truth, 4000, 0.1, 2, 0.5);
-  StreamOptions options = options_for(5, 1, 1e9);
+  StreamOptions options = stream_options_for(5, 1, 1e9);
   options.kalman.diagonal = Diagonal::tied;
   StreamLearner<double> learner(options);
   const OwnedRows<double> narrow(rows.X.topRows(1000).leftCols(5), {rows.targets.begin(), rows.targets.begin() + 1000});

@@ -34,7 +34,7 @@ constexpr double slowness = 10;
 #else
 constexpr double slowness = 1;
 #endif
-constexpr double most_seconds = 60 * slowness;
+constexpr double most_seconds_of_a_run = 60 * slowness;
 constexpr double most_bytes = 3.5e9;  // a million features and their variances in nine filters, and a copy to save them
 
 class Battery {
@@ -114,7 +114,7 @@ class Battery {
   int dyad(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), dyad_);
     Process process(arguments, {.errors = folder_ + "/errors", .output = folder_ + "/out"});
-    const Ending ending = process.wait(most_seconds);
+    const Ending ending = process.wait(most_seconds_of_a_run);
     require(!ending.was_cut_off, "time is bounded");
     require(ending.signal == 0 || ending.was_cut_off, "no signal ends it");
     require(share_ < 1 || ending.peak_bytes <= most_bytes, "memory is bounded");

@@ -1,0 +1,185 @@
+#include <dyad/statistics.h>
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include <dyad/data_error.h>
+
+#include "base/stable_hash.h"
+#include "feed/row_reader.h"
+#include "fit/train_settings.h"
+#include "fit/train_solver.h"
+#include "model/model_file.h"
+#include "model/safetensors.h"
+
+namespace dyad {
+namespace {
+
+const char* const file_name = "the model";
+const char* const statistics_name = "the statistics";
+
+std::string fingerprint(const std::string& model) { return fmt::format("{:016x}", stable_hash(model, 0)); }
+
+/// A model between two rounds.
+template <typename Scalar>
+class MomentRounds {
+ public:
+  MomentRounds(ModelFile& file, const TrainSettings& settings, int threads) : file_(file), settings_(settings) {
+    TrainOptions options;
+    options.threads = threads;
+    solver_ = make_train_solver<Scalar>(options, settings, file.features, nullptr, {});
+    if (solver_->moments() == nullptr || file.features.target.task != Task::regression)
+      throw std::invalid_argument("only models of the moment solver that predict numbers have statistics that add");
+    Archive saved(file.state);
+    try {
+      solver_->archive(saved);
+      saved.number("usual_length", usual_length_);
+    } catch (const std::runtime_error& error) {
+      throw DataError(file_name, 0, 0, std::string("training cannot go on from this model: ") + error.what());
+    }
+    learner().start_part();
+  }
+
+  void gather(const MemoryRows& rows, Statistics& statistics, const std::function<bool()>& interrupted) {
+    DataOptions data;
+    data.memory = &rows;
+    RowReader<Scalar> reader(
+        file_.features,
+        {.data = data, .columns = {}, .unknown = TableEncoder::Unknown::is_left_out, .interrupted = interrupted});
+    Target seen = file_.features.target;
+    seen.least_seen = Target().least_seen;
+    seen.most_seen = Target().most_seen;
+    RowBlock<Scalar> block;
+    while (reader.next(block) == RowReader<Scalar>::Next::block) {
+      learner().gather(block.view());
+      for (const Scalar y : block.targets) seen.see(seen.in_units(static_cast<double>(y)));
+    }
+    Archive gathered;
+    learner().archive_part(gathered);
+    statistics.sums = gathered.take();
+    statistics.least = seen.least_seen;
+    statistics.most = seen.most_seen;
+  }
+
+  StatisticsApplied apply(const Statistics& all) {
+    Archive gathered(all.sums);
+    StatisticsApplied result;
+    try {
+      learner().archive_part(gathered);
+    } catch (const std::runtime_error& error) {
+      throw DataError(statistics_name, 0, 0, error.what());
+    }
+    Target& target = file_.features.target;
+    target.see(all.least);
+    target.see(all.most);
+    settings_.rows = std::max(settings_.rows, all.rows());
+    file_.model = solver_->model();
+    file_.training = settings_.to_text();
+    Archive saved;
+    solver_->archive(saved);
+    saved.number("usual_length", usual_length_);
+    file_.state = saved.take();
+    result.model = file_.to_bytes();
+    result.rmse = std::sqrt(all.sums.at("squares").front() / all.sums.at("weight").front()) * target.scaling.scale;
+    result.is_trying = learner().is_trying();
+    result.steps_tried = learner().steps_tried();
+    result.steps_taken = learner().steps_taken();
+    return result;
+  }
+
+ private:
+  MomentLearner<Scalar>& learner() { return *solver_->moments(); }
+
+  ModelFile& file_;
+  TrainSettings settings_;
+  std::unique_ptr<TrainSolver<Scalar>> solver_;
+  double usual_length_ = 0;
+};
+
+template <typename Use>
+void with_rounds(const std::string& model, int threads, Use&& use) {
+  ModelFile file = ModelFile::from_bytes(model, file_name);
+  const TrainSettings settings = TrainSettings::saved(file, file_name);
+  if (settings.precision == Precision::single_precision) {
+    MomentRounds<float> rounds(file, settings, threads);
+    use(rounds);
+  } else {
+    MomentRounds<double> rounds(file, settings, threads);
+    use(rounds);
+  }
+}
+
+}  // namespace
+
+Index Statistics::rows() const {
+  const auto found = sums.find("rows");
+  return found == sums.end() || found->second.empty() ? 0 : static_cast<Index>(found->second.front());
+}
+
+std::string Statistics::to_bytes() const {
+  Safetensors file;
+  file.metadata = {{"dyad", "statistics"}, {"model", model}};
+  for (const auto& [name, numbers] : sums)
+    file.tensors[name] = make_tensor(numbers, {static_cast<Index>(numbers.size())});
+  file.tensors["targets_seen"] = make_tensor<double>({least, most}, {2});
+  return file.to_bytes();
+}
+
+Statistics Statistics::from_bytes(const std::string& bytes) {
+  const Safetensors file = Safetensors::from_bytes(bytes, statistics_name);
+  Statistics result;
+  const auto model = file.metadata.find("model");
+  const auto kind = file.metadata.find("dyad");
+  const auto seen = file.tensors.find("targets_seen");
+  const auto is_known = [](const auto& named) { return named.second.dtype == dtype_of<double>(); };
+  if (kind == file.metadata.end() || kind->second != "statistics" || model == file.metadata.end() ||
+      seen == file.tensors.end() || seen->second.bytes.size() != 2 * sizeof(double) ||
+      !std::all_of(file.tensors.begin(), file.tensors.end(), is_known))
+    throw DataError(statistics_name, 0, 0, "these are no statistics; expected what partial_statistics has made");
+  result.model = model->second;
+  for (const auto& [name, tensor] : file.tensors)
+    if (name != "targets_seen") result.sums[name] = numbers_of<double>(tensor);
+  const std::vector<double> ends = numbers_of<double>(seen->second);
+  result.least = ends[0];
+  result.most = ends[1];
+  return result;
+}
+
+Statistics& Statistics::operator+=(const Statistics& other) {
+  const auto is_alike = [](const auto& a, const auto& b) {
+    return a.first == b.first && a.second.size() == b.second.size();
+  };
+  if (model != other.model || !std::equal(sums.begin(), sums.end(), other.sums.begin(), other.sums.end(), is_alike))
+    throw std::invalid_argument("statistics of different models do not add; gather them for the same one");
+  auto from = other.sums.begin();
+  for (auto& [name, numbers] : sums) {
+    std::transform(numbers.begin(), numbers.end(), from->second.begin(), numbers.begin(), std::plus<>());
+    ++from;
+  }
+  least = std::min(least, other.least);
+  most = std::max(most, other.most);
+  return *this;
+}
+
+Statistics partial_statistics(const std::string& model, const MemoryRows& rows, int threads,
+                              const std::function<bool()>& interrupted) {
+  Statistics statistics;
+  statistics.model = fingerprint(model);
+  with_rounds(model, threads, [&](auto& rounds) { rounds.gather(rows, statistics, interrupted); });
+  return statistics;
+}
+
+StatisticsApplied apply_statistics(const std::string& model, const Statistics& all) {
+  if (all.model != fingerprint(model))
+    throw std::invalid_argument("these statistics were gathered for another model, perhaps for the one before");
+  if (!(all.rows() > 0) || !all.sums.contains("weight") || !(all.sums.at("weight").front() > 0))
+    throw std::invalid_argument("there is no row in the statistics, expected rows to learn from");
+  StatisticsApplied result;
+  with_rounds(model, 1, [&](auto& rounds) { result = rounds.apply(all); });
+  return result;
+}
+
+}  // namespace dyad
