@@ -1,6 +1,7 @@
 # dyad: `make demo` shows it, `make test` tests it. Both install what is missing on a bare Debian machine.
 
 DYAD := build/release/dyad
+with_python = -D DYAD_BUILD_PYTHON=ON -D Python_EXECUTABLE=$(abspath build/venv/bin/python)
 
 .PHONY: build configure demo test check check-long coverage build-bench bench plots format clean
 
@@ -17,8 +18,7 @@ demo: build
 test: configure
 	@scripts/install-dependencies python
 	@scripts/python-environment build/venv
-	@cmake --preset release --log-level=WARNING -D DYAD_BUILD_PYTHON=ON \
-	  -D Python_EXECUTABLE=$(abspath build/venv/bin/python) >/dev/null
+	@cmake --preset release --log-level=WARNING $(with_python) >/dev/null
 	@cmake --build --preset release -- --quiet
 	@ctest --preset release -j 2
 
@@ -61,8 +61,9 @@ plots: build-bench
 	@scripts/plots build/bench
 
 build-bench:
-	@scripts/install-dependencies build bench
-	@cmake --preset bench --log-level=WARNING >/dev/null
+	@scripts/install-dependencies build bench python
+	@scripts/python-environment build/venv
+	@cmake --preset bench --log-level=WARNING $(with_python) >/dev/null
 	@cmake --build --preset bench -- --quiet
 
 format:

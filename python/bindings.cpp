@@ -17,6 +17,7 @@
 #include <dyad/train.h>
 #include <dyad/version.h>
 
+#include "job.h"
 #include "support.h"
 
 using namespace nanobind::literals;
@@ -82,30 +83,51 @@ struct Settings {
   }
 };
 
+/// A fit, with all that it looks at.
+class FitJob : public Job {
+ public:
+  FitJob(ArrayRows rows, TrainOptions options, nb::object progress)
+      : rows_(std::move(rows)), options_(std::move(options)), progress_(std::move(progress)) {
+    options_.data.memory = &rows_.rows();
+  }
+
+  [[nodiscard]] const TrainSummary& summary() const { return summary_; }
+  [[nodiscard]] const std::vector<std::pair<Index, double>>& trace() const { return trace_; }
+
+ protected:
+  void work() override {
+    TrainHooks hooks;
+    hooks.interrupted = [this] { return is_stopped(); };
+    hooks.progress = [this](const TrainProgress& point) {
+      trace_.emplace_back(point.rows, point.average_loss);
+      report("pass", point.rows, "", point.average_loss);
+    };
+    hooks.refine = [this](const RefineProgress& point) { report("refine", 0, point.level, point.held_out); };
+    summary_ = train(options_, hooks);
+  }
+
+ private:
+  void report(const char* stage, Index rows, const std::string& level, double loss) {
+    tell([this, stage, rows, level, loss] {
+      if (!progress_.is_none()) progress_(stage, rows, level, loss);
+    });
+  }
+
+  ArrayRows rows_;
+  TrainOptions options_;
+  nb::object progress_;
+  TrainSummary summary_;
+  std::vector<std::pair<Index, double>> trace_;
+};
+
 nb::tuple fit(const ArrayRows& rows, const Settings& settings, const std::optional<nb::bytes>& resume,
               const nb::object& progress) {
   TrainOptions options = settings.options();
-  options.data.memory = &rows.rows();
   options.resume = resume.has_value();
   if (resume) options.model_bytes.assign(resume->c_str(), resume->size());
-  Interruption interruption;
-  std::vector<std::pair<Index, double>> trace;
-  const auto tell = [&](const char* stage, Index row_count, const std::string& level, double loss) {
-    if (!progress.is_none()) interruption.guard([&] { progress(stage, row_count, level, loss); });
-  };
-  TrainHooks hooks;
-  hooks.interrupted = [&] { return interruption(); };
-  hooks.progress = [&](const TrainProgress& point) {
-    trace.emplace_back(point.rows, point.average_loss);
-    tell("pass", point.rows, "", point.average_loss);
-  };
-  hooks.refine = [&](const RefineProgress& point) { tell("refine", 0, point.level, point.held_out); };
-  TrainSummary summary;
-  {
-    const nb::gil_scoped_release release;
-    summary = train(options, hooks);
-  }
-  interruption.finish();
+  const auto job = std::make_shared<FitJob>(rows, std::move(options), progress);
+  Job::run(job);
+  const TrainSummary& summary = job->summary();
   nb::dict fields;
   fields["rows"] = summary.rows;
   fields["all_rows"] = summary.all_rows;
@@ -116,7 +138,7 @@ nb::tuple fit(const ArrayRows& rows, const Settings& settings, const std::option
   fields["solver"] = word_for(summary.solver);
   fields["progressive"] = described(summary.progressive, summary.task);
   fields["warnings"] = summary.warnings;
-  fields["trace"] = trace;
+  fields["trace"] = job->trace();
   return nb::make_tuple(nb::bytes(summary.model_bytes.data(), summary.model_bytes.size()), fields);
 }
 
@@ -288,6 +310,7 @@ NB_MODULE(_core, module) {
       .def("labels", &Predictor::labels);
 
   bind_streams(module);
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&Job::finish_all));
 }
 
 }  // namespace dyad::python

@@ -143,18 +143,6 @@ class Interruption {
     return raised_ != nullptr;
   }
 
-  /// Runs a function of the user's, whose own exception ends the work as well.
-  template <typename Call>
-  void guard(Call&& call) {
-    if (raised_) return;
-    const nb::gil_scoped_acquire gil;
-    try {
-      std::forward<Call>(call)();
-    } catch (...) {
-      raised_ = std::current_exception();
-    }
-  }
-
   /// What was raised goes on its way.
   void finish() const {
     if (raised_) std::rethrow_exception(raised_);

@@ -9,9 +9,7 @@
 
 #include <dyad/data_error.h>
 
-#include "features/table.h"
-#include "feed/streams.h"
-#include "source/csv.h"
+#include "feed/table_rows.h"
 #include "source/libsvm.h"
 #include "source/npy.h"
 
@@ -29,69 +27,51 @@ class RawTable : public RawReader::Source {
  public:
   RawTable(DataOptions data, std::vector<std::string> categorical, char separator, Index most)
       : data_(std::move(data)),
-        files_(data_, nullptr),
+        rows_(data_, separator, nullptr, [this] { find_cells(); }),
         categorical_(std::move(categorical)),
-        separator_(separator),
         most_(most) {}
 
   void fill(RawRows& rows) override {
-    if (columns_.empty()) decide();
+    TableSample sample;
+    if (columns_.empty()) {
+      sample = rows_.take(most_);
+      if (rows_.has_file()) decide(sample);
+    }
     rows.columns = columns_;
     std::vector<Codes> codes(columns_.size());
     std::vector<std::string_view> cells;
-    for (; next_sample_ < sample_.rows.size(); ++next_sample_, ++rows.count) {
-      cells.assign(sample_.rows[next_sample_].begin(), sample_.rows[next_sample_].end());
-      append(cells.data(), sample_.lines[next_sample_], rows, codes);
+    for (std::size_t i = 0; i < sample.rows.size(); ++i, ++rows.count) {
+      cells.assign(sample.rows[i].begin(), sample.rows[i].end());
+      append(cells.data(), sample.lines[i], rows, codes);
     }
-    sample_ = {};
-    next_sample_ = 0;
-    for (; rows.count < most_ && more_rows(rows.count == 0); ++next_row_, ++rows.count)
-      append(text_.cells.data() + next_row_ * text_.columns, text_.lines[next_row_], rows, codes);
+    for (; rows.count < most_ && rows_.is_waiting(rows.count == 0); rows_.advance(), ++rows.count)
+      append(rows_.cells(), rows_.line(), rows, codes);
   }
 
  private:
   using Codes = std::unordered_map<std::string, std::int32_t>;
 
-  bool more_rows(bool may_open_next) {
-    while (next_row_ == text_.rows()) {
-      next_row_ = 0;
-      text_.lines.clear();
-      if (reader_ && reader_->next(text_)) continue;
-      text_.lines.clear();
-      if (files_.at_end() || !may_open_next) return false;
-      reader_.emplace(files_.next(), separator_);
-      find_cells();
-    }
-    return true;
-  }
-
   /// Where the columns stand in this file.
   void find_cells() {
     cells_.clear();
     for (const RawColumn& column : columns_) {
-      const auto& names = reader_->names();
+      const auto& names = rows_.names();
       const auto found = std::find(names.begin(), names.end(), column.name);
       if (found == names.end())
-        throw std::invalid_argument(reader_->path() + " has no column '" + column.name +
-                                    "', unlike the file before it");
+        throw std::invalid_argument(rows_.path() + " has no column '" + column.name + "', unlike the file before it");
       cells_.push_back(static_cast<std::size_t>(found - names.begin()));
     }
   }
 
-  void decide() {
-    while (static_cast<Index>(sample_.rows.size()) < most_ && more_rows(sample_.rows.empty())) {
-      const auto row = text_.cells.begin() + static_cast<std::ptrdiff_t>(next_row_ * text_.columns);
-      sample_.rows.emplace_back(row, row + static_cast<std::ptrdiff_t>(text_.columns));
-      sample_.lines.push_back(text_.lines[next_row_++]);
-    }
-    if (!reader_) return;
+  /// What the columns hold, from the first rows.
+  void decide(const TableSample& sample) {
+    const auto& names = rows_.names();
     for (const std::string& pattern : categorical_)
-      if (std::none_of(reader_->names().begin(), reader_->names().end(),
-                       [&](const std::string& name) { return is_meant(pattern, name); }))
-        throw std::invalid_argument(reader_->path() + " has no column '" + pattern + "', which categorical names");
-    for (const std::string& name : reader_->names()) {
+      if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return is_meant(pattern, name); }))
+        throw std::invalid_argument(rows_.path() + " has no column '" + pattern + "', which categorical names");
+    for (const std::string& name : names) {
       ColumnLook look;
-      for (const auto& row : sample_.rows) look.see(row[columns_.size()]);
+      for (const auto& row : sample.rows) look.see(row[columns_.size()]);
       const bool is_given = std::any_of(categorical_.begin(), categorical_.end(),
                                         [&](const std::string& pattern) { return is_meant(pattern, name); });
       columns_.push_back({.name = name, .is_category = is_given || look.is_category()});
@@ -104,7 +84,7 @@ class RawTable : public RawReader::Source {
       RawColumn& column = rows.columns[c];
       const std::string_view cell = cells[cells_[c]];
       if (!column.is_category) {
-        const Place place{reader_->path(), line, static_cast<std::int64_t>(cells_[c]) + 1};
+        const Place place{rows_.path(), line, static_cast<std::int64_t>(cells_[c]) + 1};
         column.numbers.push_back(number_in(cell, column.name, place, true));
       } else if (is_missing(cell)) {
         column.codes.push_back(-1);
@@ -118,17 +98,11 @@ class RawTable : public RawReader::Source {
   }
 
   DataOptions data_;
-  Files files_;
+  TableRows rows_;
   std::vector<std::string> categorical_;
-  char separator_;
   Index most_;
-  std::optional<CsvReader> reader_;
   std::vector<RawColumn> columns_;  ///< without rows
   std::vector<std::size_t> cells_;  ///< of each column in the present file
-  CsvBlock text_;
-  std::size_t next_row_ = 0;
-  TableSample sample_;
-  std::size_t next_sample_ = 0;
 };
 
 class RawSparse : public RawReader::Source {

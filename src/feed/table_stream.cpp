@@ -1,7 +1,6 @@
 #include <optional>
 
-#include "feed/streams.h"
-#include "source/csv.h"
+#include "feed/table_rows.h"
 
 namespace dyad {
 namespace {
@@ -9,7 +8,9 @@ namespace {
 class TableStream : public RowStream {
  public:
   TableStream(FeatureMap& map, const RowStreamOptions& options, char separator)
-      : map_(map), options_(options), files_(options.data, options.stop), separator_(separator) {}
+      : map_(map), options_(options), rows_(options.data, separator, options.stop, [this] {
+          if (map_.is_fixed()) open_encoder();
+        }) {}
 
   void fill(RowBlock<double>& block, const BlockLimits& limits) override {
     block.clear();
@@ -26,59 +27,32 @@ class TableStream : public RowStream {
     if (next_sample_ == sample_.rows.size()) {
       sample_ = {};
       next_sample_ = 0;
-      while (!limits.reached_by(block) && more_rows(block.count() == 0)) {
+      for (; !limits.reached_by(block) && rows_.is_waiting(block.count() == 0); rows_.advance()) {
         constexpr std::size_t soon = 8;
-        if (next_row_ + soon < text_.rows())
-          encoder_->prefetch(text_.cells.data() + (next_row_ + soon) * text_.columns);
-        encoder_->encode(text_.cells.data() + next_row_ * text_.columns, text_.lines[next_row_], block);
-        ++next_row_;
+        if (const std::string_view* later = rows_.cells(soon); later != nullptr) encoder_->prefetch(later);
+        encoder_->encode(rows_.cells(), rows_.line(), block);
       }
     }
-    if (reader_) block.file = reader_->path();
+    if (rows_.has_file()) block.file = rows_.path();
     RowBuilder::finish(map_, block);
   }
 
  private:
-  /// Whether a row is waiting, in the next file if need be.
-  bool more_rows(bool may_open_next) {
-    while (next_row_ == text_.rows()) {
-      next_row_ = 0;
-      text_.lines.clear();
-      if (reader_ && reader_->next(text_)) continue;
-      text_.lines.clear();
-      if (files_.at_end() || !may_open_next) return false;
-      reader_.emplace(files_.next(), separator_);
-      if (map_.is_fixed()) open_encoder();
-    }
-    return true;
-  }
-
-  void open_encoder() { encoder_.emplace(map_, reader_->names(), reader_->path(), options_.targets, options_.unknown); }
+  void open_encoder() { encoder_.emplace(map_, rows_.names(), rows_.path(), options_.targets, options_.unknown); }
 
   /// A block's worth of rows, kept as text until it is clear what the columns are.
   void read_first_rows(const BlockLimits& limits) {
-    Index entries = 0;
-    while (more_rows(sample_.rows.empty()) && static_cast<Index>(sample_.rows.size()) < limits.rows &&
-           entries < limits.entries) {
-      const auto row = text_.cells.begin() + static_cast<std::ptrdiff_t>(next_row_ * text_.columns);
-      sample_.rows.emplace_back(row, row + static_cast<std::ptrdiff_t>(text_.columns));
-      sample_.lines.push_back(text_.lines[next_row_++]);
-      entries += static_cast<Index>(text_.columns);
-    }
+    sample_ = rows_.take(limits.rows, limits.entries);
     if (sample_.rows.empty()) return;
     make_room(map_, static_cast<Index>(sample_.rows.size()), options_.room);
-    fix_table(map_, options_.columns, reader_->names(), sample_, reader_->path());
+    fix_table(map_, options_.columns, rows_.names(), sample_, rows_.path());
     open_encoder();
   }
 
   FeatureMap& map_;
   RowStreamOptions options_;
-  Files files_;
-  char separator_;
-  std::optional<CsvReader> reader_;
+  TableRows rows_;
   std::optional<TableEncoder> encoder_;
-  CsvBlock text_;
-  std::size_t next_row_ = 0;
   TableSample sample_;
   std::size_t next_sample_ = 0;
 };

@@ -55,6 +55,7 @@ void SecondLook<Scalar>::keep(const RowBlock<Scalar>& block) {
   is_one_block_ = kept_->count() == 0;
   const Rows<Scalar> rows = block.view();
   if (kept_->count() == 0 && !rows.is_sparse()) dense_dim_ = rows.dim();
+  if (kept_->count() == 0 && rows.is_sparse() && block.left_dim == 0) borrow_rows();
   if (!kept_->is_sparse() && kept_->count() > 0 && rows.dim() != dense_dim_)
     return give_up("rows of different lengths cannot be kept");
   try {
@@ -69,6 +70,17 @@ void SecondLook<Scalar>::keep(const RowBlock<Scalar>& block) {
         fmt::format("to read {} rows and more again takes more than {:.0f} MB of memory, so the model comes from one "
                     "pass; see --memory",
                     kept_->count(), options_.memory / 1e6));
+}
+
+/// Sparse rows in memory whose indices are features already.
+template <typename Scalar>
+void SecondLook<Scalar>::borrow_rows() {
+  const MemoryRows* memory = options_.data.memory;
+  if (memory == nullptr || !memory->weights.empty() || options_.columns.hash_bits > 0 ||
+      options_.columns.index_base > 0)
+    return;
+  const auto* sparse = std::get_if<MemorySparse>(&memory->features);
+  if (sparse != nullptr && KeptRows<Scalar>::can_borrow(*sparse)) kept_->borrow(*sparse, memory->count);
 }
 
 template <typename Scalar>

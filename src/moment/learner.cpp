@@ -124,15 +124,23 @@ void MomentLearner<Scalar>::try_out(const Rows<Scalar>& rows, std::span<Scalar> 
 template <typename Scalar>
 void MomentLearner<Scalar>::keep_record(const Rows<Scalar>& rows, std::span<const Scalar> residuals) {
   for (std::size_t i = 0; i < residuals.size(); ++i) {
-    const auto weight = static_cast<double>(rows.weight(static_cast<Index>(i)));
-    const auto target = static_cast<double>(rows.targets()[i]);
-    const auto residual = static_cast<double>(residuals[i]);
-    record_.squares += weight * residual * residual;
-    record_.squares_of_constant += weight * (target - target_mean_) * (target - target_mean_);
+    const auto [weight, target] = add_to_record(rows, residuals, i);
     target_weight_ += weight;
     if (target_weight_ > 0) target_mean_ += weight * (target - target_mean_) / target_weight_;
   }
-  record_.rows += rows.count();
+}
+
+/// Returns the row's weight and target.
+template <typename Scalar>
+std::pair<double, double> MomentLearner<Scalar>::add_to_record(const Rows<Scalar>& rows,
+                                                               std::span<const Scalar> residuals, std::size_t i) {
+  const auto weight = static_cast<double>(rows.weight(static_cast<Index>(i)));
+  const auto target = static_cast<double>(rows.targets()[i]);
+  const auto residual = static_cast<double>(residuals[i]);
+  record_.squares += weight * residual * residual;
+  record_.squares_of_constant += weight * (target - target_mean_) * (target - target_mean_);
+  ++record_.rows;
+  return {weight, target};
 }
 
 template <typename Scalar>
@@ -257,15 +265,10 @@ void MomentLearner<Scalar>::gather(const Rows<Scalar>& rows) {
   else
     one_scan_.observe(rows, residuals);
   for (std::size_t i = 0; i < residuals.size(); ++i) {
-    const auto weight = static_cast<double>(rows.weight(static_cast<Index>(i)));
-    const auto target = static_cast<double>(rows.targets()[i]);
-    const auto residual = static_cast<double>(residuals[i]);
-    record_.squares += weight * residual * residual;
-    record_.squares_of_constant += weight * (target - target_mean_) * (target - target_mean_);
+    const auto [weight, target] = add_to_record(rows, residuals, i);
     part_weight_ += weight;
     part_target_ += weight * target;
   }
-  record_.rows += rows.count();
 }
 
 template <typename Scalar>

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <span>
+#include <utility>
 
 #include <dyad/moment.h>
 
@@ -69,6 +70,7 @@ class MomentLearner {
   [[nodiscard]] bool is_worse_than_constant() const;
   void try_out(const Rows<Scalar>& rows, std::span<Scalar> residuals);
   void keep_record(const Rows<Scalar>& rows, std::span<const Scalar> residuals);
+  std::pair<double, double> add_to_record(const Rows<Scalar>& rows, std::span<const Scalar> residuals, std::size_t i);
   void propose();
   void decide();
   void take(const Model<Scalar>& model);

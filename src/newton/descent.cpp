@@ -34,6 +34,35 @@ SignedFactors<Scalar> without_vanishing_factors(SignedFactors<Scalar> parameters
   return parameters;
 }
 
+/// t and what is left of the slope, from t = 0: until that is so small a share in squares, or as long as `goes_on` says
+/// so and H is bent along the way.
+template <typename Scalar, typename GoesOn, typename Times, typename IsBent>
+std::pair<Direction<Scalar>, Direction<Scalar>> conjugate_gradients(const Direction<Scalar>& slope, double share,
+                                                                    const Preconditioner<Scalar>& preconditioner,
+                                                                    GoesOn&& goes_on, Times&& H_times,
+                                                                    IsBent&& is_bent) {
+  Direction<Scalar> rest = slope;
+  Direction<Scalar> t = rest;
+  t.add(Scalar(-1), rest);
+  Direction<Scalar> z = preconditioner.solved(rest);
+  Direction<Scalar> direction = z;
+  double rz = rest.dot(z);
+  const double enough = rz * share;
+  while (rz > enough && rz > 0 && goes_on()) {
+    const Direction<Scalar> Hd = H_times(direction);
+    const double curvature = direction.dot(Hd);
+    if (!is_bent(curvature, direction)) break;
+    const auto step = static_cast<Scalar>(rz / curvature);
+    t.add(step, direction);
+    rest.add(-step, Hd);
+    z = preconditioner.solved(rest);
+    const double next = rest.dot(z);
+    direction.scale_and_add(static_cast<Scalar>(next / rz), z);
+    rz = next;
+  }
+  return {std::move(t), std::move(rest)};
+}
+
 }  // namespace
 
 template <typename Scalar>
@@ -87,29 +116,18 @@ Direction<Scalar> Descent<Scalar>::slope() const {
 template <typename Scalar>
 Direction<Scalar> Descent<Scalar>::solve(double tolerance) {
   const Direction<Scalar> slope = this->slope();
-  Direction<Scalar> rest = slope;
-  Direction<Scalar> t = rest;
-  t.add(Scalar(-1), rest);
-  Direction<Scalar> z = preconditioner_.solved(rest);
-  Direction<Scalar> direction = z;
-  double rz = rest.dot(z);
-  const double enough = rz * tolerance * tolerance;
-  const int most_products = options_.exact_steps ? 2000 : 200;
-  for (int i = 0; i < most_products && rz > enough && rz > 0 && products() < options_.most_products; ++i) {
-    if (options_.interrupted && options_.interrupted()) break;
+  int left = options_.exact_steps ? 2000 : 200;
+  const auto goes_on = [&] {
+    return left-- > 0 && products() < options_.most_products && !(options_.interrupted && options_.interrupted());
+  };
+  const auto times = [&](const Direction<Scalar>& direction) {
     Direction<Scalar> Hd = rows_.curvature_times(direction);
     Hd.add(Scalar(1), preconditioner_.damped(direction));
     add_ridge(Scalar(1), direction.features.col(0), direction.features.rightCols(options_.rank), direction.squares, Hd);
-    const double curvature = direction.dot(Hd);
-    if (!(curvature > 0)) break;
-    const auto step = static_cast<Scalar>(rz / curvature);
-    t.add(step, direction);
-    rest.add(-step, Hd);
-    z = preconditioner_.solved(rest);
-    const double next = rest.dot(z);
-    direction.scale_and_add(static_cast<Scalar>(next / rz), z);
-    rz = next;
-  }
+    return Hd;
+  };
+  const auto is_bent = [](double curvature, const Direction<Scalar>&) { return curvature > 0; };
+  const auto [t, rest] = conjugate_gradients(slope, tolerance * tolerance, preconditioner_, goes_on, times, is_bent);
   // slope't - t'(H + ridge)t / 2, where t solves the damped equations up to `rest`.
   predicted_gain_ = (slope.dot(t) + rest.dot(t) + preconditioner_.damped(t).dot(t)) / (2 * rows_.total_weight());
   return t;
@@ -179,16 +197,7 @@ Direction<Scalar> Descent<Scalar>::newton_step(const Direction<Scalar>& slope, d
       std::sqrt(here.weights.template cast<double>().squaredNorm() + here.A.template cast<double>().squaredNorm() + 1);
   preconditioner_.move_to(rows_, here);
   preconditioner_.set_damping(1e-9);
-  Direction<Scalar> rest = slope;
-  Direction<Scalar> t = rest;
-  t.add(Scalar(-1), rest);
-  Direction<Scalar> z = preconditioner_.solved(rest);
-  Direction<Scalar> direction = z;
-  double rz = rest.dot(z);
-  constexpr double enough = 1e-14;  // of squares
-  const double last_rz = enough * rz;
-  double largest_bend = 0;
-  while (rz > last_rz && products() < last_product) {
+  const auto times = [&](const Direction<Scalar>& direction) {
     const auto apart = static_cast<Scalar>(1e-5 * size / std::sqrt(direction.dot(direction)));
     const auto moved_by = [&](Scalar step) {
       Direction<Scalar> by = direction;
@@ -197,21 +206,21 @@ Direction<Scalar> Descent<Scalar>::newton_step(const Direction<Scalar>& slope, d
     };
     Direction<Scalar> Hd = slope_at(moved_by(-apart));
     Hd.add(Scalar(-1), slope_at(moved_by(apart)));
-    Hd.add(static_cast<Scalar>(damping * total_weight()) * 2 * apart, direction);
-    const double curvature = direction.dot(Hd) / static_cast<double>(2 * apart);
-    // Factors of one sign can be turned into each other without any bend, and what differences see there is rounding.
+    Hd.scale_and_add(1 / (2 * apart) - Scalar(1), Hd);
+    Hd.add(static_cast<Scalar>(damping * total_weight()), direction);
+    return Hd;
+  };
+  // Factors of one sign can be turned into each other without any bend, and what differences see there is rounding.
+  double largest_bend = 0;
+  const auto is_bent = [&](double curvature, const Direction<Scalar>& direction) {
     constexpr double flat = 1e-7;
     const double bend = curvature / direction.dot(direction);
     largest_bend = std::max(largest_bend, bend);
-    if (!(bend > flat * largest_bend)) break;
-    const auto step = static_cast<Scalar>(rz / curvature);
-    t.add(step, direction);
-    rest.add(-step / (2 * apart), Hd);
-    z = preconditioner_.solved(rest);
-    const double next = rest.dot(z);
-    direction.scale_and_add(static_cast<Scalar>(next / rz), z);
-    rz = next;
-  }
+    return bend > flat * largest_bend;
+  };
+  constexpr double enough = 1e-14;  // of squares
+  const auto goes_on = [&] { return products() < last_product; };
+  Direction<Scalar> t = conjugate_gradients(slope, enough, preconditioner_, goes_on, times, is_bent).first;
   parameters_ = here;
   return t;
 }

@@ -191,6 +191,7 @@ class Refinement {
   struct Fold {
     std::vector<Scalar> weights;  ///< 0 for what is held out
     std::optional<Rows<Scalar>> rows;
+    Index count = 0;
     KeptRows<Scalar> own_held_out;
     KeptRows<Scalar>* held_out = nullptr;
     Beliefs<Scalar> start;
@@ -248,7 +249,6 @@ class Refinement {
   /// What one pass makes of the fold's rows. Where no more than priors raced, the best of them need not race again.
   void pass_over(Fold& fold, const InScale<Scalar>& scale) {
     const Rows<Scalar>& rows = *fold.rows;
-    std::vector<Scalar> predictions(static_cast<std::size_t>(rows.count()));
     const auto take = [&](const KalmanFilter<Scalar>& filter) {
       fold.start = filter.beliefs();
       fold.noise = filter.noise_variance();
@@ -258,7 +258,7 @@ class Refinement {
       StreamOptions options = learner_.options();
       options.standardised = true;
       StreamLearner<Scalar> again(std::move(options));
-      again.learn(rows, predictions);
+      in_parts(rows, [&](const Rows<Scalar>& part, std::span<Scalar> predictions) { again.learn(part, predictions); });
       again.stop_keeping();
       result_.row_reads += again.extra_row_reads();
       return take(again.filter());
@@ -266,8 +266,19 @@ class Refinement {
     KalmanFilter<Scalar> filter(shape_, one_pass_.first_prior(), std::max(one_pass_.noise_variance(), 1e-12));
     for (Index j = 0; j < shape_.dim; ++j)
       if (scale.scales()[static_cast<std::size_t>(j)] > 0) filter.begin(j, 1);
-    filter.learn(rows, predictions);
+    in_parts(rows, [&](const Rows<Scalar>& part, std::span<Scalar> predictions) { filter.learn(part, predictions); });
     take(filter);
+  }
+
+  /// As a stream would deliver them; an interruption does not wait for all.
+  template <typename Learn>
+  void in_parts(const Rows<Scalar>& rows, Learn&& learn) const {
+    constexpr Index at_once = 8192;
+    std::vector<Scalar> predictions(static_cast<std::size_t>(std::min(at_once, rows.count())));
+    for (Index first = 0; first < rows.count() && !is_interrupted(); first += at_once) {
+      const Index count = std::min(at_once, rows.count() - first);
+      learn(rows.slice(first, count), std::span(predictions).first(static_cast<std::size_t>(count)));
+    }
   }
 
   [[nodiscard]] double held_out_loss(std::vector<Fold>& folds) {
@@ -307,8 +318,13 @@ class Refinement {
     result_.one_pass = result_.refined = losses[0];
     report(RefineStep{"one pass", std::numeric_limits<double>::quiet_NaN(), losses[0], false});
     if (is_bounded_) refiner_options_.most_looks /= static_cast<Index>(folds.size());
-    for (Fold& fold : folds)
+    for (Fold& fold : folds) {
+      fold.count = fold.rows->count();
       fold.refiner = make_refiner(*fold.rows, refiner_options_, fold.start, fold.noise, workers_);
+      if (fold.refiner->looks_at_rows()) continue;
+      fold.rows.reset();
+      fold.weights = {};
+    }
     std::optional<Refined<Scalar>> best;
     for (Index level = 1; level <= most_levels; ++level) {
       bool has_next = true;
@@ -333,7 +349,7 @@ class Refinement {
       const double before = losses[losses.size() - 1 - patience];
       if (!(losses.back() < (1 - worth_it) * before)) break;
     }
-    for (const Fold& fold : folds) result_.row_reads += fold.refiner->looks() * fold.rows->count();
+    for (const Fold& fold : folds) result_.row_reads += fold.refiner->looks() * fold.count;
     if (options_.exact_weights) result_.held_out_rows = 0;  // one pass had no part in it
     return best;
   }

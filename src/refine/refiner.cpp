@@ -75,6 +75,7 @@ class VariationalRefiner : public Refiner<Scalar> {
   [[nodiscard]] double objective() const override { return -sweeps_.bound() / sweeps_.total_weight(); }
   [[nodiscard]] SignedFactors<Scalar> parameters() const override { return beliefs().means; }
   [[nodiscard]] Refined<Scalar> result() const override { return {beliefs(), sweeps_.noise_variance()}; }
+  [[nodiscard]] bool looks_at_rows() const override { return false; }
   [[nodiscard]] Index looks() const override { return 4 * count_; }  // each entry from both ends, twice
 
  private:

@@ -37,8 +37,9 @@ class Refiner {
   [[nodiscard]] virtual double objective() const = 0;   ///< per row, to be made small
   [[nodiscard]] virtual SignedFactors<Scalar> parameters() const = 0;
   [[nodiscard]] virtual Refined<Scalar> result() const = 0;
-  [[nodiscard]] virtual Index looks() const = 0;                 ///< at all rows
-  [[nodiscard]] virtual bool is_exact() const { return false; }  ///< more rows than unknowns, and all are met
+  [[nodiscard]] virtual Index looks() const = 0;                     ///< at all rows
+  [[nodiscard]] virtual bool looks_at_rows() const { return true; }  ///< that it was made from: they must stay
+  [[nodiscard]] virtual bool is_exact() const { return false; }      ///< more rows than unknowns, and all are met
 };
 
 struct RefinerOptions {

@@ -3,23 +3,53 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
+#include <variant>
 
+#include <dyad/memory.h>
 #include <dyad/rows.h>
 
 #include "base/shelf.h"
 
 namespace dyad {
 
-/// Rows that are worth a second look, those without weight left out, copied in the layout of the first of them.
+/// Rows that are worth a second look, those without weight left out, copied in the layout of the first of them; or
+/// looked at where they lie, if that is in memory that stays.
 template <typename Scalar>
 class KeptRows {
  public:
   KeptRows() { offsets_.put(0); }
 
+  /// Whether the entries of such rows can be looked at where they lie.
+  [[nodiscard]] static bool can_borrow(const MemorySparse& rows) {
+    return std::holds_alternative<const Scalar*>(rows.values) &&
+           std::holds_alternative<const std::int32_t*>(rows.indices) &&
+           std::visit([](const auto* offsets) { return offsets[0] == 0; }, rows.offsets);
+  }
+
+  /// From now on all of these rows are appended one after the other, and only their targets and weights are copied.
+  void borrow(const MemorySparse& rows, Index count) {
+    const auto last = std::visit(
+        [&](const auto* offsets) {
+          for (Index i = 1; i <= count; ++i) offsets_.put(static_cast<Index>(offsets[i]));
+          return static_cast<std::size_t>(offsets[count]);
+        },
+        rows.offsets);
+    lent_columns_ = {std::get<const std::int32_t*>(rows.indices), last};
+    lent_values_ = {std::get<const Scalar*>(rows.values), last};
+    is_borrowed_ = true;
+  }
+
   /// Rows of two sides say where the right one begins, for the left one may grow.
   void append(const Rows<Scalar>& rows, Index left_dim = 0) {
-    if (count_ == 0) sparse_ = rows.is_sparse();
+    if (count_ == 0) sparse_ = rows.is_sparse() || is_borrowed_;
     for (Index i = 0; i < rows.count(); ++i) {
+      if (is_borrowed_) {
+        put_weight(rows.weight(i));
+        targets_.put(rows.targets()[static_cast<std::size_t>(i)]);
+        ++count_;
+        continue;
+      }
       if (!(rows.weight(i) > 0)) continue;
       if (sparse_)
         put_sparse(rows, i, left_dim);
@@ -47,15 +77,16 @@ class KeptRows {
   void scale(std::span<const double> factors, Index left_dim = 0) {
     settle(left_dim);
     const std::size_t dim = factors.size();
+    for (const Scalar value : std::exchange(lent_values_, {})) values_.put(value);
     const std::span<Scalar> values = values_.all();
-    const std::span<const std::int32_t> columns = columns_.all();
+    const std::span<const std::int32_t> columns = all_columns();
     for (std::size_t e = 0; e < values.size(); ++e)
       values[e] *= static_cast<Scalar>(factors[sparse_ ? static_cast<std::size_t>(columns[e]) : e % dim]);
   }
 
   [[nodiscard]] Index count() const { return count_; }
   [[nodiscard]] bool is_sparse() const { return sparse_; }
-  [[nodiscard]] double entries() const { return static_cast<double>(values_.size()); }
+  [[nodiscard]] double entries() const { return static_cast<double>(lent_values_.size() + values_.size()); }
 
   /// What so many rows like these take.
   [[nodiscard]] static double bytes_for(double rows, double entries_of_row, bool sparse) {
@@ -66,18 +97,21 @@ class KeptRows {
   }
   [[nodiscard]] double bytes() const {
     const auto rows = static_cast<double>(count_);
-    return count_ == 0 ? 0 : bytes_for(rows, entries() / rows, sparse_);
+    return count_ == 0 ? 0 : bytes_for(rows, is_borrowed_ ? 0 : entries() / rows, sparse_);
   }
 
   [[nodiscard]] Rows<Scalar> view(Index dim, Index left_dim = 0) {
     settle(left_dim);
     const Rows<Scalar> rows =
-        sparse_ ? Rows<Scalar>::sparse(offsets_.all(), columns_.all(), values_.all(), dim, targets_.all())
+        sparse_ ? Rows<Scalar>::sparse(offsets_.all(), all_columns(), all_values(), dim, targets_.all())
                 : Rows<Scalar>::dense(values_.all(), dim, targets_.all());
     return weights_.size() == 0 ? rows : rows.weighted(weights_.all());
   }
 
  private:
+  [[nodiscard]] std::span<const std::int32_t> all_columns() { return is_borrowed_ ? lent_columns_ : columns_.all(); }
+  [[nodiscard]] std::span<const Scalar> all_values() { return lent_values_.empty() ? values_.all() : lent_values_; }
+
   void put_weight(Scalar weight) {
     if (weights_.size() == 0 && weight == Scalar(1)) return;
     for (auto missing = static_cast<Index>(weights_.size()); missing < count_; ++missing) weights_.put(1);
@@ -116,7 +150,10 @@ class KeptRows {
   Index count_ = 0;
   bool sparse_ = false;
   bool has_right_ = false;  ///< features are counted from the start of the right side, as -1, -2, ...
-  std::string folder_;      ///< of the private files
+  bool is_borrowed_ = false;
+  std::span<const std::int32_t> lent_columns_;
+  std::span<const Scalar> lent_values_;  ///< until they are scaled
+  std::string folder_;                   ///< of the private files
   Shelf<Index> offsets_;
   Shelf<std::int32_t> columns_;
   Shelf<Scalar> values_;

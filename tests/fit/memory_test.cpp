@@ -287,5 +287,35 @@ TEST(Memory, ErrorBarsComeAlong) {
   EXPECT_LT(std::accumulate(deviations.begin(), deviations.end(), 0.0), 0.6 * 200);
 }
 
+TEST(MemoryRows, SparseRowsAreTheSameWhereTheyLieAndCopied) {
+  for (const bool ones : {true, false}) {
+    Random random(5, 7);
+    std::vector<std::int32_t> columns;
+    std::vector<double> values;
+    std::vector<std::int32_t> offsets{0};
+    std::vector<double> targets;
+    for (int i = 0; i < 6000; ++i) {
+      const auto user = static_cast<std::int32_t>(random.uniform() * 40);
+      const auto film = static_cast<std::int32_t>(random.uniform() * 30);
+      columns.insert(columns.end(), {user, 40 + film, 70});
+      const double value = ones ? 1 : 0.25 + std::floor(4 * random.uniform());
+      values.insert(values.end(), {value, 1, i % 3 == 0 ? 0.0 : 1.0});  // some entries are zeros that are written out
+      offsets.push_back(static_cast<std::int32_t>(columns.size()));
+      targets.push_back(value * (user % 5) * (film % 3) + 0.2 * random.normal());
+    }
+    MemoryRows lent;
+    lent.count = 6000;
+    lent.features = MemorySparse{71, offsets.data(), columns.data(), values.data()};
+    lent.targets = targets;
+    const std::vector<std::int64_t> wide(columns.begin(), columns.end());
+    MemoryRows copied = lent;
+    copied.features = MemorySparse{71, offsets.data(), wide.data(), values.data()};
+    const TrainSummary summary = fit(lent);
+    EXPECT_EQ(summary.model_bytes, fit(copied).model_bytes);
+    EXPECT_EQ(summary.solver, Solver::variational);
+    EXPECT_EQ(summary.model_bytes, fit(lent).model_bytes) << "the rows have been changed";
+  }
+}
+
 }  // namespace
 }  // namespace dyad
