@@ -16,6 +16,8 @@ namespace {
 struct LeftBehind {
   std::vector<std::shared_ptr<Job>> jobs;
   pid_t process = getpid();
+
+  [[nodiscard]] bool are_ours() const { return process == getpid(); }
 };
 
 LeftBehind& left_behind() {
@@ -47,11 +49,12 @@ void Job::work_and_report() {
 }
 
 void Job::run(const std::shared_ptr<Job>& job) {
-  std::erase_if(left_behind().jobs, [](const std::shared_ptr<Job>& old) {
-    const std::lock_guard lock(old->mutex_);
-    if (old->done_) old->thread_.join();
-    return old->done_;
-  });
+  if (left_behind().are_ours())
+    std::erase_if(left_behind().jobs, [](const std::shared_ptr<Job>& old) {
+      const std::lock_guard lock(old->mutex_);
+      if (old->done_) old->thread_.join();
+      return old->done_;
+    });
   job->thread_ = std::thread([own = job.get()] { own->work_and_report(); });
   for (bool done = false; !done;) {
     std::deque<std::function<void()>> messages;
@@ -78,7 +81,7 @@ void Job::run(const std::shared_ptr<Job>& job) {
 
 void Job::finish_all() {
   std::vector<std::shared_ptr<Job>> jobs = std::exchange(left_behind().jobs, {});
-  if (left_behind().process != getpid()) {
+  if (!left_behind().are_ours()) {
     new std::vector<std::shared_ptr<Job>>(std::move(jobs));  // their threads are not here to be waited for
     return;
   }
