@@ -23,10 +23,12 @@ class Rows {
   /// along a row.
   static Rows sparse(std::span<const Index> offsets, std::span<const std::int32_t> columns,
                      std::span<const Scalar> values, Index dim, std::span<const Scalar> targets = {});
+  static Rows sparse(std::span<const std::int32_t> offsets, std::span<const std::int32_t> columns,
+                     std::span<const Scalar> values, Index dim, std::span<const Scalar> targets = {});
 
   [[nodiscard]] Index count() const { return count_; }
   [[nodiscard]] Index dim() const { return dim_; }
-  [[nodiscard]] bool is_sparse() const { return offsets_ != nullptr; }
+  [[nodiscard]] bool is_sparse() const { return offsets_ != nullptr || short_offsets_ != nullptr; }
   [[nodiscard]] bool has_targets() const { return targets_ != nullptr; }
 
   [[nodiscard]] std::span<const Scalar> targets() const {
@@ -36,8 +38,15 @@ class Rows {
   /// The same rows, each counting as often as its weight says. The weights are somebody else's, too.
   [[nodiscard]] Rows weighted(std::span<const Scalar> weights) const;
 
-  /// 1 unless given.
-  [[nodiscard]] Scalar weight(Index i) const { return weights_ == nullptr ? Scalar(1) : weights_[i]; }
+  /// The same rows, of which only those with this mark count, or all but those.
+  [[nodiscard]] Rows only(std::span<const std::uint8_t> marks, std::uint8_t mark) const;
+  [[nodiscard]] Rows without(std::span<const std::uint8_t> marks, std::uint8_t mark) const;
+
+  /// 1 unless given; 0: the row does not count.
+  [[nodiscard]] Scalar weight(Index i) const {
+    if (marks_ != nullptr && (marks_[i] == mark_) != marked_count_) return Scalar(0);
+    return weights_ == nullptr ? Scalar(1) : weights_[i];
+  }
 
   /// The rows [first, first + count), still owned by the same somebody.
   [[nodiscard]] Rows slice(Index first, Index count) const;
@@ -57,13 +66,19 @@ class Rows {
       for (Index j = 0; j < dim_; ++j) visit(j, x[j]);
       return;
     }
-    for (Index e = offsets_[i]; e < offsets_[i + 1]; ++e) {
+    const Index end = first_entry(i + 1);
+    for (Index e = first_entry(i); e < end; ++e) {
       const Index j = columns_[e] - first_column_;
       if (j >= 0 && j < dim_) visit(j, values_[e]);
     }
   }
 
  private:
+  template <typename Offset>
+  static Rows compressed(std::span<const Offset> offsets, std::span<const std::int32_t> columns,
+                         std::span<const Scalar> values, Index dim, std::span<const Scalar> targets);
+  [[nodiscard]] Index first_entry(Index i) const { return offsets_ != nullptr ? offsets_[i] : short_offsets_[i]; }
+
   Index count_ = 0;
   Index dim_ = 0;
   Index stride_ = 0;        ///< dense
@@ -71,7 +86,11 @@ class Rows {
   const Scalar* values_ = nullptr;
   const Scalar* targets_ = nullptr;
   const Scalar* weights_ = nullptr;
-  const Index* offsets_ = nullptr;
+  const std::uint8_t* marks_ = nullptr;
+  std::uint8_t mark_ = 0;
+  bool marked_count_ = false;                    ///< or those with other marks
+  const Index* offsets_ = nullptr;               ///< sparse: these,
+  const std::int32_t* short_offsets_ = nullptr;  ///< or these
   const std::int32_t* columns_ = nullptr;
 };
 

@@ -82,9 +82,9 @@ class MatrixSensing(_Measurements):
     """Recover a symmetric matrix M of low rank, with eigenvalues of any sign, from measurements a'Ma.
 
     Without noise, recovery is exact from about twice as many random measurements as M has unknowns
-    (rank * n_features - rank * (rank - 1) / 2), and often from 1.5 times as many: least squares are solved from the moments of the measurements, and the
-    answer is known to be the right one, because fewer unknowns than measurements meet all of them. With noise of
-    standard deviation s the error falls like s / sqrt(n_measurements).
+    (rank * n_features - rank * (rank - 1) / 2), and often from 1.5 times as many: least squares are solved from the
+    moments of the measurements, and the answer is known to be the right one, because fewer unknowns than measurements
+    meet all of them. With noise of standard deviation s the error falls like s / sqrt(n_measurements).
 
     Parameters
     ----------
@@ -142,8 +142,8 @@ class MatrixSensing(_Measurements):
 class PhaseRetrieval(_Measurements):
     """Recover a signal, up to its sign, from the squares of its projections: y = (a'x)**2.
 
-    Without noise, recovery is exact from about twice as many random measurements as the signal has entries. Reflections between what the measurements and what a signal allow find the start, and
-    Gauss-Newton ends it.
+    Without noise, recovery is exact from about twice as many random measurements as the signal has entries. Reflections
+    between what the measurements and what a signal allow find the start, and Gauss-Newton ends it.
 
     Parameters
     ----------

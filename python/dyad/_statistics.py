@@ -14,8 +14,12 @@ class Statistics:
     """
 
     def __init__(self, data: bytes) -> None:
-        self.rows = _core.rows_of_statistics(data)
         self._data = data
+
+    @property
+    def rows(self) -> int:
+        """How many rows have been looked at."""
+        return _core.rows_of_statistics(self._data)
 
     def __add__(self, other: Any) -> Statistics:
         if isinstance(other, int) and other == 0:  # where sum() begins

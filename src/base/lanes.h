@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <new>
-
 #include <dyad/rows.h>
 
 // A function compiled twice; the machine that runs it chooses. Sanitizers start later than the choice.
@@ -41,23 +38,11 @@ class Lanes {
   Vector values_;
 };
 
-/// Memory that begins with a cache line, so that a feature whose numbers fill whole lines touches no other's.
-template <typename Scalar>
-struct CacheAligned {
-  using value_type = Scalar;
-  static constexpr std::size_t line_bytes = 64;
-  static constexpr Index line = static_cast<Index>(line_bytes / sizeof(Scalar));  ///< numbers in a line
-
-  CacheAligned() = default;
-  template <typename Other>
-  explicit CacheAligned(const CacheAligned<Other>&) {}
-
-  Scalar* allocate(std::size_t count) {
-    return static_cast<Scalar*>(::operator new(count * sizeof(Scalar), std::align_val_t(line_bytes)));
-  }
-  void deallocate(Scalar* numbers, std::size_t) { ::operator delete(numbers, std::align_val_t(line_bytes)); }
-
-  friend bool operator==(const CacheAligned&, const CacheAligned&) { return true; }
-};
+/// What is there will be asked for soon. Without the empty instruction, GCC takes a function that fetches, and no more,
+/// for one that does nothing.
+inline void fetch(const void* place) {
+  __builtin_prefetch(place);
+  asm volatile("" : : "r"(place));
+}
 
 }  // namespace dyad

@@ -3,8 +3,8 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
+#include "base/cache_aligned.h"
 #include "base/private_file.h"
 
 namespace dyad {
@@ -18,6 +18,8 @@ class Shelf {
     if (file_ && tail_.size() >= at_once) flush();
   }
 
+  void make_room(std::size_t size) { tail_.reserve(size); }
+
   void move_to_disk(const std::string& folder) {
     file_ = std::make_unique<PrivateFile>(folder);
     flush();
@@ -28,7 +30,10 @@ class Shelf {
 
   /// On disk, nothing is put behind them afterwards.
   [[nodiscard]] std::span<Number> all() {
-    if (!file_) return tail_;
+    if (!file_) {
+      tail_.shrink_to_fit();
+      return tail_;
+    }
     flush();
     return {static_cast<Number*>(file_->map()), on_disk_};
   }
@@ -43,7 +48,7 @@ class Shelf {
     tail_.clear();
   }
 
-  std::vector<Number> tail_;  ///< what is not on disk
+  BigVector<Number> tail_;  ///< what is not on disk
   std::unique_ptr<PrivateFile> file_;
   std::size_t on_disk_ = 0;
 };

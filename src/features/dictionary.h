@@ -10,6 +10,7 @@
 
 #include <dyad/rows.h>
 
+#include "base/lanes.h"
 #include "features/secret_hash.h"
 
 namespace dyad {
@@ -31,7 +32,7 @@ class Dictionary {
   }
 
   /// Makes the slot of a text that will be looked up soon come near.
-  void prefetch(std::string_view text) const { __builtin_prefetch(&slots_[first_slot(key_of(text))]); }
+  void prefetch(std::string_view text) const { fetch(&slots_[first_slot(key_of(text))]); }
 
   /// Adds a text that is absent, with a number of at least 0 and above all numbers before it. Returns where the text is
   /// kept, for as long as the dictionary lives.

@@ -89,7 +89,7 @@ double number_in(std::string_view cell, const std::string& column, const Place& 
   if (is_missing(cell)) return std::numeric_limits<double>::quiet_NaN();
   const char* expected = is_number ? "a finite number (up to 1e70; rescale the column)"
                          : while_learning
-                             ? "a number, as in most rows (if it holds categories, name it with --categorical),"
+                             ? "a number, as in most rows (if it holds categories, name it as categorical),"
                              : "a number, as the model has learned it,";
   throw DataError(
       place.file, place.line, place.column,

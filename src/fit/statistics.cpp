@@ -1,6 +1,7 @@
 #include <dyad/statistics.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <stdexcept>
 

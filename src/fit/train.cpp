@@ -225,7 +225,16 @@ class Training {
     archive.number("usual_length", usual_length_);
   }
 
+  /// To its file, where there is one.
   void save() {
+    write_down();
+    if (!options_.model_path.empty()) file_.save(options_.model_path);
+    file_.model = Model<double>(0, 0);
+    file_.state = {};
+  }
+
+  /// What has been learned so far.
+  void write_down() {
     const FeatureMap& map = file_.features;
     solver_->grow(map.dim(), map.left_dim());
     file_.model = solver_->model();
@@ -237,7 +246,6 @@ class Training {
     Archive saved;
     archive(saved);
     file_.state = saved.take();
-    if (!options_.model_path.empty()) file_.save(options_.model_path);
   }
 
   void restore() {
@@ -278,7 +286,10 @@ class Training {
       else
         summary_.validation = evaluated.metrics;
     }
-    if (options_.model_path.empty() && lines_) summary_.model_bytes = file_.to_bytes();
+    if (options_.model_path.empty() && lines_) {
+      write_down();
+      summary_.model_bytes = file_.to_bytes();
+    }
     summary_.seconds = elapsed();
     summary_.peak_rss_bytes = peak_rss_bytes();
   }

@@ -10,6 +10,7 @@
 #include <dyad/moment.h>
 
 #include "base/archive.h"
+#include "base/cache_aligned.h"
 #include "base/lanes.h"
 #include "model/beliefs.h"
 
@@ -86,11 +87,11 @@ class Posterior {
 
   KalmanOptions options_;
   Prior prior_;
-  Index width_;                                        ///< the rank, rounded up to full vectors
-  Index stride_;                                       ///< numbers per feature
-  std::vector<Scalar, CacheAligned<Scalar>> records_;  ///< per feature: factors, their variances, weight and its
-                                                       ///< variance, square and its variance, scale
-  std::vector<Scalar> signs_;                          ///< 0 beyond the rank
+  Index width_;                ///< the rank, rounded up to full vectors
+  Index stride_;               ///< numbers per feature
+  BigVector<Scalar> records_;  ///< per feature: factors, their variances, weight and its
+                               ///< variance, square and its variance, scale
+  std::vector<Scalar> signs_;  ///< 0 beyond the rank
   double intercept_ = 0;
   double intercept_variance_ = 0;
   double rows_ = 0;                ///< learned so far

@@ -225,6 +225,14 @@ Model<Scalar> MomentLearner<Scalar>::model() const {
 }
 
 template <typename Scalar>
+void MomentLearner<Scalar>::Trial::archive(Archive& archive) {
+  archive.number("trial_rows", rows);
+  archive.number("trial_before", before);
+  archive.number("trial_both", both);
+  archive.number("trial_after", after);
+}
+
+template <typename Scalar>
 void MomentLearner<Scalar>::archive(Archive& archive) {
   archive.group("one_scan", [&] { one_scan_.archive(archive); });
   archive.number("batch_growth", batch_growth_);
@@ -242,10 +250,7 @@ void MomentLearner<Scalar>::archive(Archive& archive) {
   if (archive.is_loading()) proposed_ = one_scan_.model();
   archive.group("proposed", [&] { archive_model(archive, *proposed_); });
   archive.number("proposed_is_a_part", proposed_is_a_part_);
-  archive.number("trial_rows", trial_.rows);
-  archive.number("trial_before", trial_.before);
-  archive.number("trial_both", trial_.both);
-  archive.number("trial_after", trial_.after);
+  trial_.archive(archive);
 }
 
 template <typename Scalar>
@@ -279,10 +284,7 @@ void MomentLearner<Scalar>::archive_part(Archive& archive) {
   archive.number("squares", record_.squares);
   archive.number("squares_of_constant", record_.squares_of_constant);
   if (proposed_) {
-    archive.number("trial_rows", trial_.rows);
-    archive.number("trial_before", trial_.before);
-    archive.number("trial_both", trial_.both);
-    archive.number("trial_after", trial_.after);
+    trial_.archive(archive);
   } else {
     auto sums = one_scan_.take_batch();
     sums.archive(archive);

@@ -57,6 +57,8 @@ class MomentLearner {
     double before = 0;  ///< sum r^2
     double both = 0;    ///< sum r r'
     double after = 0;   ///< sum r'^2
+
+    void archive(Archive& archive);
   };
   /// How the present model has done on rows it had not seen, beside the mean of the targets so far.
   struct Record {

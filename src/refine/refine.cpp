@@ -130,18 +130,17 @@ class Refinement {
     std::optional<InScale<Scalar>> validation_scale;
     if (validation_ != nullptr) validation_scale.emplace(*validation_, one_pass_.scales(), shape_.left_dim);
     rows_.emplace(kept_.view(shape_.dim, shape_.left_dim));
-    start_ = options_.exact_weights ? start_of_moments(*rows_) : scale.there(one_pass_.beliefs());
     std::optional<Refined<Scalar>> best;
     if (options_.levels) {
-      best = fit_all(*options_.levels);
+      best = fit_all(*options_.levels, scale);
     } else if (validation_ != nullptr) {
       std::vector<Fold> folds(1);
       folds[0].held_out = validation_;
-      folds[0].start = start_;
+      folds[0].start = start(scale);
       folds[0].noise = one_pass_.noise_variance();
       folds[0].rows.emplace(*rows_);
       best = choose(folds, true);
-    } else if (std::optional<Refined<Scalar>> exact = met_exactly(); exact) {
+    } else if (std::optional<Refined<Scalar>> exact = met_exactly(scale); exact) {
       best = std::move(exact);
     } else {
       std::vector<Fold> folds = make_folds(scale);
@@ -150,7 +149,8 @@ class Refinement {
       else
         choose(folds, false);
       folds.clear();
-      if (result_.levels > 0 && !is_interrupted()) best = fit_all(result_.levels);
+      turn_of_ = {};
+      if (result_.levels > 0 && !is_interrupted()) best = fit_all(result_.levels, scale);
     }
     scale.scale_back();
     result_.interrupted = is_interrupted();
@@ -189,7 +189,6 @@ class Refinement {
 
   /// A part of the rows to learn from, and another to judge by.
   struct Fold {
-    std::vector<Scalar> weights;  ///< 0 for what is held out
     std::optional<Rows<Scalar>> rows;
     Index count = 0;
     KeptRows<Scalar> own_held_out;
@@ -205,21 +204,18 @@ class Refinement {
     const bool is_few = kept_.count() < few_rows;
     const int turns = is_few && shape_.dim * (shape_.rank + 2) < most_numbers ? turns_of_few : 1;
     const double share = is_few ? 1.0 / turns_of_few : held_out_share;
-    std::vector<int> turn_of(static_cast<std::size_t>(kept_.count()));
+    turn_of_.resize(static_cast<std::size_t>(kept_.count()));
     Random random(options_.seed, start_stream - 1);
-    for (int& turn : turn_of) turn = static_cast<int>(random.uniform() / share);
-    if (options_.exact_weights && !take_turns_by_content(turn_of)) return {};
+    for (std::uint8_t& turn : turn_of_) turn = static_cast<std::uint8_t>(random.uniform() / share);
+    if (options_.exact_weights && !take_turns_by_content()) return {};
     std::vector<Fold> folds(static_cast<std::size_t>(turns));
     for (int turn = 0; turn < turns; ++turn) {
       Fold& fold = folds[static_cast<std::size_t>(turn)];
-      std::vector<Scalar> only(turn_of.size());
-      fold.weights.resize(turn_of.size());
-      for (std::size_t i = 0; i < turn_of.size(); ++i)
-        (turn_of[i] == turn ? only[i] : fold.weights[i]) = rows_->weight(static_cast<Index>(i));
+      const auto own = static_cast<std::uint8_t>(turn);
       if (kept_.is_on_disk()) fold.own_held_out.move_to_disk(kept_.folder());
-      fold.own_held_out.append(rows_->weighted(only), shape_.left_dim);
+      fold.own_held_out.append(rows_->only(turn_of_, own), shape_.left_dim);
       fold.held_out = &fold.own_held_out;
-      fold.rows.emplace(rows_->weighted(fold.weights));
+      fold.rows.emplace(rows_->without(turn_of_, own));
       if (options_.exact_weights)
         fold.start = start_of_moments(*fold.rows);
       else
@@ -229,14 +225,19 @@ class Refinement {
   }
 
   /// The same row is held out as a whole, however often it is there. False where a turn would have no rows.
-  bool take_turns_by_content(std::vector<int>& turn_of) const {
+  bool take_turns_by_content() {
     std::array<Index, turns_of_few> rows_of{};
     for (Index i = 0; i < rows_->count(); ++i) {
-      const auto turn = static_cast<int>(fingerprint(*rows_, i) % turns_of_few);
-      turn_of[static_cast<std::size_t>(i)] = turn;
-      ++rows_of[static_cast<std::size_t>(turn)];
+      const auto turn = static_cast<std::uint8_t>(fingerprint(*rows_, i) % turns_of_few);
+      turn_of_[static_cast<std::size_t>(i)] = turn;
+      ++rows_of[turn];
     }
     return std::count(rows_of.begin(), rows_of.end(), 0) == 0;
+  }
+
+  /// For all rows.
+  [[nodiscard]] Beliefs<Scalar> start(const InScale<Scalar>& scale) const {
+    return options_.exact_weights ? start_of_moments(*rows_) : scale.there(one_pass_.beliefs());
   }
 
   /// A start that does not depend on the order of the rows.
@@ -320,10 +321,7 @@ class Refinement {
     if (is_bounded_) refiner_options_.most_looks /= static_cast<Index>(folds.size());
     for (Fold& fold : folds) {
       fold.count = fold.rows->count();
-      fold.refiner = make_refiner(*fold.rows, refiner_options_, fold.start, fold.noise, workers_);
-      if (fold.refiner->looks_at_rows()) continue;
-      fold.rows.reset();
-      fold.weights = {};
+      fold.refiner = make_refiner(*fold.rows, refiner_options_, std::move(fold.start), fold.noise, workers_);
     }
     std::optional<Refined<Scalar>> best;
     for (Index level = 1; level <= most_levels; ++level) {
@@ -362,9 +360,9 @@ class Refinement {
   }
 
   /// Measurements without noise, if there are enough of them: no row has to be held out to know.
-  std::optional<Refined<Scalar>> met_exactly() {
+  std::optional<Refined<Scalar>> met_exactly(const InScale<Scalar>& scale) {
     if (shape_.linear) return std::nullopt;
-    const auto refiner = make_refiner(*rows_, refiner_options_, start_, one_pass_.noise_variance(), workers_);
+    const auto refiner = make_refiner(*rows_, refiner_options_, start(scale), one_pass_.noise_variance(), workers_);
     const bool has_level = refiner->advance([&] { report_step(*refiner, true); });
     result_.row_reads += refiner->looks() * rows_->count();
     if (!has_level || !refiner->is_exact()) return std::nullopt;
@@ -373,9 +371,9 @@ class Refinement {
     return refiner->result();
   }
 
-  std::optional<Refined<Scalar>> fit_all(Index levels) {
+  std::optional<Refined<Scalar>> fit_all(Index levels, const InScale<Scalar>& scale) {
     refiner_options_.most_looks = std::numeric_limits<Index>::max();
-    const auto refiner = make_refiner(*rows_, refiner_options_, start_, one_pass_.noise_variance(), workers_);
+    const auto refiner = make_refiner(*rows_, refiner_options_, start(scale), one_pass_.noise_variance(), workers_);
     result_.levels = 0;
     while (result_.levels < levels && refiner->advance([&] { report_step(*refiner, true); })) ++result_.levels;
     if (options_.exact_weights) refiner->polish();
@@ -403,7 +401,7 @@ class Refinement {
   RefinerOptions refiner_options_;
   bool is_bounded_ = false;  ///< may not take as long as it likes
   std::optional<Rows<Scalar>> rows_;
-  Beliefs<Scalar> start_;
+  std::vector<std::uint8_t> turn_of_;       ///< in which each row is held out
   double squares_ = 0;                      ///< mean of the held-out rows, as they were last predicted
   std::optional<double> held_out_squares_;  ///< at the best level
   RefineResult<Scalar> result_;

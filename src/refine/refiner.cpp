@@ -56,12 +56,12 @@ Beliefs<Scalar> awake(Beliefs<Scalar> start, double noise_variance) {
 template <typename Scalar>
 class VariationalRefiner : public Refiner<Scalar> {
  public:
-  VariationalRefiner(const Rows<Scalar>& rows, const RefinerOptions& options, const Beliefs<Scalar>& start,
+  VariationalRefiner(const Rows<Scalar>& rows, const RefinerOptions& options, Beliefs<Scalar> start,
                      double noise_variance, Workers& workers)
       : options_(options),
         sweeps_(rows, {options.shape.task, options.shape.low, options.shape.high},
-                awake(options.shape.left_dim > 0 ? as_symmetric(start) : start, noise_variance), noise_variance,
-                workers) {}
+                awake(options.shape.left_dim > 0 ? as_symmetric(std::move(start)) : std::move(start), noise_variance),
+                noise_variance, workers) {}
 
   bool advance(const std::function<void()>& after_step) override {
     if ((options_.interrupted && options_.interrupted()) || looks() >= options_.most_looks) return false;
@@ -75,7 +75,6 @@ class VariationalRefiner : public Refiner<Scalar> {
   [[nodiscard]] double objective() const override { return -sweeps_.bound() / sweeps_.total_weight(); }
   [[nodiscard]] SignedFactors<Scalar> parameters() const override { return beliefs().means; }
   [[nodiscard]] Refined<Scalar> result() const override { return {beliefs(), sweeps_.noise_variance()}; }
-  [[nodiscard]] bool looks_at_rows() const override { return false; }
   [[nodiscard]] Index looks() const override { return 4 * count_; }  // each entry from both ends, twice
 
  private:
@@ -232,17 +231,17 @@ bool can_sweep(const Rows<Scalar>& rows, const KalmanOptions& shape) {
 
 template <typename Scalar>
 std::unique_ptr<Refiner<Scalar>> make_refiner(const Rows<Scalar>& rows, const RefinerOptions& options,
-                                              const Beliefs<Scalar>& start, double noise_variance, Workers& workers) {
+                                              Beliefs<Scalar> start, double noise_variance, Workers& workers) {
   if (options.solver == Solver::variational)
-    return std::make_unique<VariationalRefiner<Scalar>>(rows, options, start, noise_variance, workers);
+    return std::make_unique<VariationalRefiner<Scalar>>(rows, options, std::move(start), noise_variance, workers);
   return std::make_unique<NewtonRefiner<Scalar>>(rows, options, start, workers);
 }
 
 template bool can_sweep(const Rows<float>&, const KalmanOptions&);
 template bool can_sweep(const Rows<double>&, const KalmanOptions&);
-template std::unique_ptr<Refiner<float>> make_refiner(const Rows<float>&, const RefinerOptions&, const Beliefs<float>&,
-                                                      double, Workers&);
-template std::unique_ptr<Refiner<double>> make_refiner(const Rows<double>&, const RefinerOptions&,
-                                                       const Beliefs<double>&, double, Workers&);
+template std::unique_ptr<Refiner<float>> make_refiner(const Rows<float>&, const RefinerOptions&, Beliefs<float>, double,
+                                                      Workers&);
+template std::unique_ptr<Refiner<double>> make_refiner(const Rows<double>&, const RefinerOptions&, Beliefs<double>,
+                                                       double, Workers&);
 
 }  // namespace dyad

@@ -37,9 +37,8 @@ class Refiner {
   [[nodiscard]] virtual double objective() const = 0;   ///< per row, to be made small
   [[nodiscard]] virtual SignedFactors<Scalar> parameters() const = 0;
   [[nodiscard]] virtual Refined<Scalar> result() const = 0;
-  [[nodiscard]] virtual Index looks() const = 0;                     ///< at all rows
-  [[nodiscard]] virtual bool looks_at_rows() const { return true; }  ///< that it was made from: they must stay
-  [[nodiscard]] virtual bool is_exact() const { return false; }      ///< more rows than unknowns, and all are met
+  [[nodiscard]] virtual Index looks() const = 0;                 ///< at all rows
+  [[nodiscard]] virtual bool is_exact() const { return false; }  ///< more rows than unknowns, and all are met
 };
 
 struct RefinerOptions {
@@ -59,6 +58,6 @@ bool can_sweep(const Rows<Scalar>& rows, const KalmanOptions& shape);
 /// workers are somebody else's.
 template <typename Scalar>
 std::unique_ptr<Refiner<Scalar>> make_refiner(const Rows<Scalar>& rows, const RefinerOptions& options,
-                                              const Beliefs<Scalar>& start, double noise_variance, Workers& workers);
+                                              Beliefs<Scalar> start, double noise_variance, Workers& workers);
 
 }  // namespace dyad

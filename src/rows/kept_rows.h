@@ -29,14 +29,11 @@ class KeptRows {
 
   /// From now on all of these rows are appended one after the other, and only their targets and weights are copied.
   void borrow(const MemorySparse& rows, Index count) {
-    const auto last = std::visit(
-        [&](const auto* offsets) {
-          for (Index i = 1; i <= count; ++i) offsets_.put(static_cast<Index>(offsets[i]));
-          return static_cast<std::size_t>(offsets[count]);
-        },
-        rows.offsets);
+    const auto last = std::visit([&](const auto* all) { return static_cast<std::size_t>(all[count]); }, rows.offsets);
+    lent_offsets_ = rows.offsets;
     lent_columns_ = {std::get<const std::int32_t*>(rows.indices), last};
     lent_values_ = {std::get<const Scalar*>(rows.values), last};
+    targets_.make_room(static_cast<std::size_t>(count));
     is_borrowed_ = true;
   }
 
@@ -102,13 +99,20 @@ class KeptRows {
 
   [[nodiscard]] Rows<Scalar> view(Index dim, Index left_dim = 0) {
     settle(left_dim);
-    const Rows<Scalar> rows =
-        sparse_ ? Rows<Scalar>::sparse(offsets_.all(), all_columns(), all_values(), dim, targets_.all())
-                : Rows<Scalar>::dense(values_.all(), dim, targets_.all());
+    const Rows<Scalar> rows = sparse_ ? sparse_view(dim) : Rows<Scalar>::dense(values_.all(), dim, targets_.all());
     return weights_.size() == 0 ? rows : rows.weighted(weights_.all());
   }
 
  private:
+  [[nodiscard]] Rows<Scalar> sparse_view(Index dim) {
+    const auto seen = [&](auto offsets) {
+      return Rows<Scalar>::sparse(offsets, all_columns(), all_values(), dim, targets_.all());
+    };
+    if (!is_borrowed_) return seen(std::span<const Index>(offsets_.all()));
+    const auto size = static_cast<std::size_t>(count_) + 1;
+    return std::visit([&](const auto* offsets) { return seen(std::span(offsets, size)); }, lent_offsets_);
+  }
+
   [[nodiscard]] std::span<const std::int32_t> all_columns() { return is_borrowed_ ? lent_columns_ : columns_.all(); }
   [[nodiscard]] std::span<const Scalar> all_values() { return lent_values_.empty() ? values_.all() : lent_values_; }
 
@@ -151,6 +155,7 @@ class KeptRows {
   bool sparse_ = false;
   bool has_right_ = false;  ///< features are counted from the start of the right side, as -1, -2, ...
   bool is_borrowed_ = false;
+  IntegerPointer lent_offsets_;
   std::span<const std::int32_t> lent_columns_;
   std::span<const Scalar> lent_values_;  ///< until they are scaled
   std::string folder_;                   ///< of the private files

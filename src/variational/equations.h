@@ -6,13 +6,14 @@
 
 #include <dyad/rows.h>
 
+#include "base/cache_aligned.h"
 #include "base/lanes.h"
 
 namespace dyad {
 
 /// The normal equations of one feature in units of the noise precision, and room for what goes into them.
 struct FeatureEquations {
-  using Numbers = std::vector<double, CacheAligned<double>>;
+  using Numbers = BigVector<double>;
   using Four = Lanes<double>;
   static constexpr Index rows_at_once = 64;  ///< which fit a core's cache
 

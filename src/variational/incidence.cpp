@@ -1,103 +1,100 @@
 #include "variational/incidence.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace dyad {
-namespace {
-
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
 
 template <typename Scalar>
-Incidence<Scalar>::Incidence(const Rows<Scalar>& rows) : dim(rows.dim()) {
-  copy(rows);
+Incidence<Scalar>::Incidence(const Rows<Scalar>& rows) : dim(rows.dim()), rows_(rows) {
+  put_in_order();
+  copy();
   transpose();
   find_groups();
 }
 
-/// Rows with the same first feature come together, so that many features find their rows side by side.
 template <typename Scalar>
-std::vector<std::int32_t> Incidence<Scalar>::order_of(const Rows<Scalar>& rows) const {
-  const auto first_feature = [&](Index i) {
-    Index first = dim;
-    rows.for_each_entry(i, [&](Index j, Scalar x) {
-      if (x != 0) first = std::min(first, j);
-    });
-    return first;
-  };
-  std::vector<Index> next(at(dim + 2));
-  for (Index i = 0; i < rows.count(); ++i)
-    if (rows.weight(i) > 0) ++next[at(first_feature(i) + 1)];
-  for (std::size_t j = 1; j < next.size(); ++j) next[j] += next[j - 1];
-  std::vector<std::int32_t> order(at(next.back()));
-  for (Index i = 0; i < rows.count(); ++i)
-    if (rows.weight(i) > 0) order[at(next[at(first_feature(i))]++)] = static_cast<std::int32_t>(i);
-  return order;
+template <typename Visit>
+void Incidence<Scalar>::for_each_entry_of(Index given, Visit&& visit) const {
+  rows_.for_each_entry(given, [&](Index j, Scalar x) {
+    if (x != 0) visit(j, x);
+  });
 }
 
 template <typename Scalar>
-void Incidence<Scalar>::copy(const Rows<Scalar>& rows) {
-  const std::vector<std::int32_t> order = order_of(rows);
-  count = static_cast<Index>(order.size());
-  Index entries = 0;
-  bool all_pairs = true;
-  bool all_once = true;
-  for (const std::int32_t i : order) {
+Index Incidence<Scalar>::first_feature_of(Index given) const {
+  Index first = dim;
+  for_each_entry_of(given, [&](Index j, Scalar) { first = std::min(first, j); });
+  return first;
+}
+
+template <typename Scalar>
+template <typename Visit>
+void Incidence<Scalar>::for_each_row(Visit&& visit) const {
+  std::vector<Index> next = first_rows_;
+  for (Index given = 0; given < rows_.count(); ++given)
+    if (rows_.weight(given) > 0) visit(next[at(first_feature_of(given))]++, given);
+}
+
+/// Rows with the same first feature come together; those without any come last.
+template <typename Scalar>
+void Incidence<Scalar>::put_in_order() {
+  first_rows_.assign(at(dim + 2), 0);
+  for (Index given = 0; given < rows_.count(); ++given) {
+    if (!(rows_.weight(given) > 0)) continue;
+    weights_are_ones = weights_are_ones && rows_.weight(given) == 1;
     Index own = 0;
-    rows.for_each_entry(i, [&](Index, Scalar x) {
-      if (x == 0) return;
+    for_each_entry_of(given, [&](Index, Scalar x) {
       ++own;
       all_ones_ = all_ones_ && x == 1;
     });
-    entries += own;
+    entries_ += own;
     deep = deep || own > 2;
-    all_pairs = all_pairs && own == 2;
-    all_once = all_once && rows.weight(i) == 1;
+    all_pairs_ = all_pairs_ && own == 2;
+    ++first_rows_[at(first_feature_of(given) + 1)];
   }
-  row_features.reserve(at(entries));
-  row_values.resize(at(entries), all_ones_);
-  targets.reserve(at(count));
-  weights.resize(at(count), all_once);
-  if (!all_pairs) row_offsets_.push_back(0);
-  for (const std::int32_t i : order) {
-    rows.for_each_entry(i, [&](Index j, Scalar x) {
-      if (x == 0) return;
-      row_values.set(row_features.size(), x);
-      row_features.push_back(static_cast<std::int32_t>(j));
+  std::partial_sum(first_rows_.begin(), first_rows_.end(), first_rows_.begin());
+  count = first_rows_.back();
+  order_.resize(at(count));
+  for_each_row([&](Index i, Index given) { order_[at(i)] = static_cast<std::int32_t>(given); });
+}
+
+template <typename Scalar>
+void Incidence<Scalar>::copy() {
+  if (!all_pairs_) {
+    row_offsets_.resize(at(count + 1));
+    for_each_row(
+        [&](Index i, Index given) { for_each_entry_of(given, [&](Index, Scalar) { ++row_offsets_[at(i + 1)]; }); });
+    std::partial_sum(row_offsets_.begin(), row_offsets_.end(), row_offsets_.begin());
+  }
+  row_features.resize(at(entries_));
+  row_values.resize(at(entries_), all_ones_);
+  for_each_row([&](Index i, Index given) {
+    std::size_t entry = at(first_entry(i));
+    for_each_entry_of(given, [&](Index j, Scalar x) {
+      row_features[entry] = static_cast<std::int32_t>(j);
+      row_values.set(entry++, x);
     });
-    if (!all_pairs) row_offsets_.push_back(static_cast<Index>(row_features.size()));
-    weights.set(targets.size(), static_cast<double>(rows.weight(i)));
-    targets.push_back(static_cast<double>(rows.targets()[at(i)]));
-  }
+  });
 }
 
 template <typename Scalar>
 void Incidence<Scalar>::transpose() {
-  feature_offsets.assign(at(dim + 1), 0);
-  for (const std::int32_t j : row_features) ++feature_offsets[at(j + 1)];
-  for (std::size_t j = 1; j < feature_offsets.size(); ++j) feature_offsets[j] += feature_offsets[j - 1];
-  feature_rows.resize(row_features.size());
-  feature_values.resize(row_features.size(), all_ones_);
-  if (!deep) {
-    partners.resize(row_features.size());
-    partner_values.resize(row_features.size(), all_ones_ && row_offsets_.empty());
-  }
-  std::vector<Index> next(feature_offsets.begin(), feature_offsets.end() - 1);
-  for (Index i = 0; i < count; ++i) {
-    const Index first = first_entry(i);
-    const Index last = first_entry(i + 1);
-    for (Index e = first; e < last; ++e) {
-      const std::size_t to = at(next[at(row_features[at(e)])]++);
-      feature_rows[to] = static_cast<std::int32_t>(i);
-      feature_values.set(to, static_cast<Scalar>(row_values[at(e)]));
-      if (deep) continue;
-      const bool has_partner = last - first == 2;
-      const std::size_t other = at(first + (e == first ? 1 : 0));
-      partners[to] = has_partner ? row_features[other] : static_cast<std::int32_t>(dim);
-      partner_values.set(to, has_partner ? static_cast<Scalar>(row_values[other]) : Scalar(0));
-    }
-  }
+  const auto for_each_listed = [&](auto&& visit) {
+    for (Index i = 0; i < count; ++i)
+      for (Index e = first_entry(i) + 1; e < first_entry(i + 1); ++e) visit(i, at(e), at(row_features[at(e)]));
+  };
+  list_offsets_.assign(at(dim + 1), 0);
+  for_each_listed([&](Index, std::size_t, std::size_t feature) { ++list_offsets_[feature + 1]; });
+  std::partial_sum(list_offsets_.begin(), list_offsets_.end(), list_offsets_.begin());
+  listed_rows_.resize(at(list_offsets_.back()));
+  listed_values_.resize(listed_rows_.size(), all_ones_);
+  std::vector<Index> next = list_offsets_;
+  for_each_listed([&](Index i, std::size_t entry, std::size_t feature) {
+    const std::size_t to = at(next[feature]++);
+    listed_rows_[to] = static_cast<std::int32_t>(i);
+    listed_values_.set(to, static_cast<Scalar>(row_values[entry]));
+  });
 }
 
 /// Each feature joins the first group none of whose members it ever meets.
@@ -107,12 +104,15 @@ void Incidence<Scalar>::find_groups() {
   std::vector<std::vector<bool>> taken;
   std::vector<std::vector<std::int32_t>> alone;
   for (Index j = 0; j < dim; ++j) {
-    const auto begin = feature_rows.begin() + first_of(j);
-    const auto end = begin + count_of(j);
-    if (begin == end) continue;
+    const Occurrences own = of(j);
+    if (own.count == 0) continue;
+    const auto meets = [&](const std::vector<bool>& rows) {
+      for (Index e = 0; e < own.count; ++e)
+        if (rows[at(row(own, e))]) return true;
+      return false;
+    };
     std::size_t group = 0;
-    while (group < taken.size() && std::any_of(begin, end, [&](std::int32_t i) { return taken[group][at(i)]; }))
-      ++group;
+    while (group < taken.size() && meets(taken[group])) ++group;
     if (group == most) {
       alone.push_back({static_cast<std::int32_t>(j)});
       continue;
@@ -122,12 +122,12 @@ void Incidence<Scalar>::find_groups() {
       groups.emplace_back();
     }
     groups[group].push_back(static_cast<std::int32_t>(j));
-    std::for_each(begin, end, [&](std::int32_t i) { taken[group][at(i)] = true; });
+    for (Index e = 0; e < own.count; ++e) taken[group][at(row(own, e))] = true;
   }
   groups.insert(groups.end(), alone.begin(), alone.end());
 }
 
-template struct Incidence<float>;
-template struct Incidence<double>;
+template class Incidence<float>;
+template class Incidence<double>;
 
 }  // namespace dyad

@@ -44,12 +44,13 @@ VariationalSweeps<Scalar>::VariationalSweeps(const Rows<Scalar>& rows, const Var
       records_(at((rows_.dim + 1) * 2 * stride_)),
       priors_(at(stride_), 1.0),
       noise_precision_(options.task == Task::classification ? 1 : 1 / noise_variance),
-      signals_(at(rows_.count)) {
+      residuals_(at(rows_.count)) {
+  rhos_.resize(at(rows_.count), options_.task == Task::regression && rows_.weights_are_ones);
   has_ends_ = std::isfinite(options.low) || std::isfinite(options.high);
   if (options_.task == Task::classification) bends_.resize(at(rows_.count));
-  if (has_ends_) aims_ = rows_.targets;
+  if (has_ends_) aims_.resize(at(rows_.count));
   if (rows_.deep) totals_.resize(at(rows_.count * 3 * width_));
-  for (Index i = 0; i < rows_.count; ++i) total_weight_ += rows_.weights[at(i)];
+  for (Index i = 0; i < rows_.count; ++i) total_weight_ += rows_.weight(i);
   for (Index j = 0; j < rows_.dim; ++j) active_ += rows_.count_of(j) > 0 ? 1 : 0;
   take(start);
   learn_priors();
@@ -79,7 +80,7 @@ void VariationalSweeps<Scalar>::take(const Beliefs<Scalar>& start) {
 template <typename Scalar>
 double VariationalSweeps<Scalar>::bytes_for(double rows, double entries_of_row, Index rank) {
   const bool deep = entries_of_row > 2;
-  const double per_entry = (deep ? 2 : 3) * static_cast<double>(sizeof(Scalar) + sizeof(std::int32_t));
+  const double per_entry = 2 * static_cast<double>(sizeof(Scalar) + sizeof(std::int32_t));
   const double per_row = 6 + (deep ? 3 * static_cast<double>(rank) : 0);
   return rows * (entries_of_row * per_entry + static_cast<double>(sizeof(double)) * per_row);
 }
@@ -111,9 +112,9 @@ inline typename VariationalSweeps<Scalar>::RowTotals VariationalSweeps<Scalar>::
   const double z = count > 1 ? rows_.row_values[at(first + 1)] : 0;
   if (const std::size_t soon = at(first) + 17; soon < rows_.row_features.size()) {
     const double* later = record(rows_.row_features[soon]);
-    __builtin_prefetch(later);
-    __builtin_prefetch(later + width_);
-    __builtin_prefetch(later + 2 * width_);
+    fetch(later);
+    fetch(later + width_);
+    fetch(later + 2 * width_);
   }
   Four mean(0.0);
   Four variance(0.0);
@@ -188,19 +189,22 @@ DYAD_WIDE_VECTORS double VariationalSweeps<Scalar>::look_at_block(Index first, I
   Numbers sums(at(6 * width_));
   double squares = 0;
   for (Index i = first; i < first + count; ++i) {
+    rows_.fetch_row(i + 16);
     const RowTotals totals = rows_.deep ? totals_of(i, sums.data()) : totals_of_pair(i);
     if (rows_.deep) std::copy(sums.begin(), sums.begin() + 3 * width_, totals_.begin() + i * 3 * width_);
-    Signal& signal = signals_[at(i)];
-    const double y = rows_.targets[at(i)];
+    const double y = rows_.target(i);
     if (options_.task == Task::classification) {
       double& xi = bends_[at(i)];
       xi = std::sqrt(totals.mean * totals.mean + totals.variance);
       const double twice = 2 * bend_at(xi);
-      signal = {(y > 0 ? 0.5 : -0.5) / twice - totals.mean, rows_.weights[at(i)] * twice};
+      residuals_[at(i)] = (y > 0 ? 0.5 : -0.5) / twice - totals.mean;
+      rhos_.set(at(i), rows_.weight(i) * twice);
     } else {
       if (has_ends_) aims_[at(i)] = aim(y, totals.mean);
-      signal = {(has_ends_ ? aims_[at(i)] : y) - totals.mean, rows_.weights[at(i)]};
-      squares += signal.rho * (signal.residual * signal.residual + totals.variance);
+      const double residual = (has_ends_ ? aims_[at(i)] : y) - totals.mean;
+      residuals_[at(i)] = residual;
+      rhos_.set(at(i), rows_.weight(i));
+      squares += rows_.weight(i) * (residual * residual + totals.variance);
     }
   }
   return squares;
@@ -217,12 +221,12 @@ void VariationalSweeps<Scalar>::move_intercept() {
   if (!(intercept_variance_ > 0)) return;
   const double rho = sum_over_rows([&](Index first, Index count) {
     double sum = 0;
-    for (Index i = first; i < first + count; ++i) sum += signals_[at(i)].rho;
+    for (Index i = first; i < first + count; ++i) sum += rhos_[at(i)];
     return sum;
   });
   const double slope = sum_over_rows([&](Index first, Index count) {
     double sum = 0;
-    for (Index i = first; i < first + count; ++i) sum += signals_[at(i)].rho * signals_[at(i)].residual;
+    for (Index i = first; i < first + count; ++i) sum += rhos_[at(i)] * residuals_[at(i)];
     return sum;
   });
   const double prior = flat_prior * total_weight_;
@@ -230,7 +234,7 @@ void VariationalSweeps<Scalar>::move_intercept() {
   const double step = (noise_precision_ * slope - prior * intercept_) / precision;
   intercept_ += step;
   intercept_variance_ = 1 / precision;
-  for (Signal& signal : signals_) signal.residual -= step;
+  for (double& residual : residuals_) residual -= step;
 }
 
 template <typename Scalar>
@@ -250,31 +254,39 @@ void VariationalSweeps<Scalar>::move_features(std::size_t group) {
     workers_.run(work);
 }
 
+/// What the occurrences that come soon will ask for: their rows first, then the other features of these.
+template <typename Scalar>
+inline void VariationalSweeps<Scalar>::fetch_ahead(const Occurrences& of, Index e) const {
+  if (const Index row = rows_.row(of, e, 16); row < rows_.count) {
+    fetch(rows_.row_features.data() + rows_.first_entry(row));
+    fetch(&residuals_[at(row)]);
+  }
+  if (const Index row = rows_.row(of, e, 8); row < rows_.count) {
+    const double* partner = record(rows_.partner(of, e, row).feature);
+    for (Index c = 0; c < 2 * width_; c += CacheAligned<double>::line) fetch(partner + c);
+  }
+}
+
 /// E[g] of rows [first, first + count) of feature j, and what the variances of others add.
 template <typename Scalar>
 template <bool deep>
 inline void VariationalSweeps<Scalar>::find_slopes(Index j, Index first, Index count, FeatureEquations& own) const {
   const double* m = record(j);
   const double* v = m + width_;
-  const Index begin = rows_.first_of(j) + first;
+  const Occurrences of = rows_.of(j);
   for (Index i = 0; i < count; ++i) {
-    const std::size_t entry = at(begin + i);
-    if (const std::size_t soon = entry + 8; !deep && soon < rows_.partners.size()) {
-      const double* partner = record(rows_.partners[soon]);
-      __builtin_prefetch(partner);
-      __builtin_prefetch(partner + 8);
-      __builtin_prefetch(&signals_[at(rows_.feature_rows[soon])]);
-    }
-    const Index row = rows_.feature_rows[entry];
-    const double x = rows_.feature_values[entry];
-    const double rho = signals_[at(row)].rho;
+    if constexpr (!deep) fetch_ahead(of, first + i);
+    const Index row = rows_.row(of, first + i);
+    const double x = rows_.value(of, first + i);
+    const double rho = rhos_[at(row)];
     double* g = own.slopes.data() + i * stride_;
     const Four two_x(2 * x);
     const Four four_x(x);
     const Four rho_xx(4 * rho * x * x);
-    const double* other_m = deep ? totals_.data() + row * 3 * width_ : record(rows_.partners[entry]);
+    const auto partner = deep ? typename Incidence<Scalar>::Partner() : rows_.partner(of, first + i, row);
+    const double* other_m = deep ? totals_.data() + row * 3 * width_ : record(partner.feature);
     const double* other_v = other_m + width_;
-    const Four other_x(deep ? 1.0 : rows_.partner_values[entry]);
+    const Four other_x(partner.value);
     for (Index c = 0; c < width_; c += Four::count) {
       Four q = Four(other_m + c) * other_x;
       Four u = Four(other_v + c) * other_x * other_x;
@@ -300,11 +312,11 @@ template <typename Scalar>
 template <bool deep>
 inline void VariationalSweeps<Scalar>::add_rows(Index j, Index first, Index count, FeatureEquations& own) const {
   find_slopes<deep>(j, first, count, own);
-  const Index begin = rows_.first_of(j) + first;
+  const Occurrences of = rows_.of(j);
   for (Index i = 0; i < count; ++i) {
-    const Signal& signal = signals_[at(rows_.feature_rows[at(begin + i)])];
-    const Four rho(signal.rho);
-    const Four residual(signal.residual);
+    const std::size_t row = at(rows_.row(of, first + i));
+    const Four rho(rhos_[row]);
+    const Four residual(residuals_[row]);
     for (Index c = 0; c < stride_; c += Four::count) {
       const Four weighted = rho * Four(own.slopes.data() + i * stride_ + c);
       weighted.store(own.weighted.data() + i * stride_ + c);
@@ -318,18 +330,17 @@ inline void VariationalSweeps<Scalar>::add_rows(Index j, Index first, Index coun
 template <typename Scalar>
 template <bool deep>
 inline void VariationalSweeps<Scalar>::move_rows(Index j, Index first, Index count, FeatureEquations& own) {
-  const Index begin = rows_.first_of(j) + first;
+  const Occurrences of = rows_.of(j);
   const double* m = record(j);
   const double* v = m + width_;
   for (Index i = 0; i < count; ++i) {
-    const std::size_t entry = at(begin + i);
-    const Index row = rows_.feature_rows[entry];
+    const Index row = rows_.row(of, first + i);
     Four change(0.0);
     for (Index c = 0; c < stride_; c += Four::count)
       change = change + Four(own.slopes.data() + i * stride_ + c) * Four(own.step.data() + c);
-    signals_[at(row)].residual -= change.sum();
+    residuals_[at(row)] -= change.sum();
     if constexpr (deep) {
-      const Four x(rows_.feature_values[entry]);
+      const Four x(rows_.value(of, first + i));
       double* totals = totals_.data() + row * 3 * width_;
       for (Index c = 0; c < width_; c += Four::count) {
         const Four before(m + c);
@@ -411,8 +422,9 @@ DYAD_WIDE_VECTORS double VariationalSweeps<Scalar>::bound_of_block(Index first, 
   Numbers sums(at(6 * width_));
   double sum = 0;
   for (Index i = first; i < first + count; ++i) {
+    rows_.fetch_row(i + 16);
     const RowTotals totals = rows_.deep ? totals_of(i, sums.data()) : totals_of_pair(i);
-    const double y = rows_.targets[at(i)];
+    const double y = rows_.target(i);
     double of_row = 0;
     if (options_.task == Task::classification) {
       const double xi = bends_[at(i)];
@@ -424,7 +436,7 @@ DYAD_WIDE_VECTORS double VariationalSweeps<Scalar>::bound_of_block(Index first, 
                 noise_precision_ * (residual * residual + totals.variance)) /
                2;
     }
-    sum += rows_.weights[at(i)] * of_row;
+    sum += rows_.weight(i) * of_row;
   }
   return sum;
 }

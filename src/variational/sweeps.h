@@ -29,7 +29,7 @@ struct VariationalOptions {
 template <typename Scalar>
 class VariationalSweeps {
  public:
-  /// Rows without weight are left out. The rows are not needed afterwards.
+  /// Rows without weight are left out. Their owner keeps them.
   VariationalSweeps(const Rows<Scalar>& rows, const VariationalOptions& options, const Beliefs<Scalar>& start,
                     double noise_variance, Workers& workers);
 
@@ -57,12 +57,7 @@ class VariationalSweeps {
  private:
   struct RowTotals;
   using Numbers = FeatureEquations::Numbers;
-
-  /// A row as its features see it.
-  struct Signal {
-    double residual = 0;  ///< y - E[f]
-    double rho = 0;       ///< how much it counts, in units of the noise precision
-  };
+  using Occurrences = typename Incidence<Scalar>::Occurrences;
 
   /// A feature's parameters, as its equations number them: the factors, padded to whole vectors, the weight, the
   /// square, padding.
@@ -75,10 +70,12 @@ class VariationalSweeps {
 
   void take(const Beliefs<Scalar>& start);
   void move_feature(Index j, FeatureEquations& own);
+  /// Of feature j, its occurrences [first, first + count).
   template <bool deep>
   void add_rows(Index j, Index first, Index count, FeatureEquations& own) const;
   template <bool deep>
   void move_rows(Index j, Index first, Index count, FeatureEquations& own);
+  void fetch_ahead(const Occurrences& of, Index e) const;
   template <bool deep>
   void find_slopes(Index j, Index first, Index count, FeatureEquations& own) const;
   [[nodiscard]] double look_at_block(Index first, Index count);
@@ -109,11 +106,12 @@ class VariationalSweeps {
   Numbers priors_;   ///< precisions, one per parameter of a feature
   double noise_precision_ = 1;
 
-  std::vector<Signal> signals_;
-  bool has_ends_ = false;      ///< the targets' range
-  std::vector<double> aims_;   ///< with ends: each target, or what lies beyond it at the ends of the range
-  std::vector<double> bends_;  ///< classes: xi of each row
-  Numbers totals_;             ///< deep: per row and factor the sums of m x, v x^2, m v x^3
+  BigVector<double> residuals_;  ///< y - E[f] of each row
+  OftenOnes<double> rhos_;       ///< how much it counts, in units of the noise precision
+  bool has_ends_ = false;        ///< the targets' range
+  BigVector<double> aims_;       ///< with ends: each target, or what lies beyond it at the ends of the range
+  BigVector<double> bends_;      ///< classes: xi of each row
+  Numbers totals_;               ///< deep: per row and factor the sums of m x, v x^2, m v x^3
 };
 
 }  // namespace dyad

@@ -34,6 +34,37 @@ TEST(Rows, SliceIsTheSameRows) {
   EXPECT_EQ(entries_of(sparse, 0), (Entries{{0, 8}, {2, 9}}));
 }
 
+TEST(Rows, OffsetsOfEitherSizeSayTheSame) {
+  const std::vector<Index> offsets{0, 1, 3, 3};
+  const std::vector<std::int32_t> short_offsets{0, 1, 3, 3};
+  const std::vector<std::int32_t> columns{4, 0, 2};
+  const std::vector<double> values{7, 8, 9};
+  const Rows<double> wide = Rows<double>::sparse(offsets, columns, values, 5);
+  const Rows<double> narrow = Rows<double>::sparse(short_offsets, columns, values, 5);
+  EXPECT_TRUE(narrow.is_sparse());
+  for (Index i = 0; i < 3; ++i) EXPECT_EQ(entries_of(narrow, i), entries_of(wide, i));
+  EXPECT_EQ(entries_of(narrow.slice(1, 2), 0), entries_of(wide, 1));
+  EXPECT_THROW((void)Rows<double>::sparse(std::vector<std::int32_t>{0, 2, 1, 3}, columns, values, 5),
+               std::invalid_argument);
+}
+
+TEST(Rows, MarksSayWhichRowsCount) {
+  const std::vector<double> values{1, 2, 3, 4};
+  const std::vector<double> weights{5, 6, 7, 8};
+  const std::vector<std::uint8_t> marks{0, 1, 2, 1};
+  const Rows<double> rows = Rows<double>::dense(values, 1).weighted(weights);
+  const auto weights_of = [](const Rows<double>& of) {
+    std::vector<double> all;
+    for (Index i = 0; i < of.count(); ++i) all.push_back(of.weight(i));
+    return all;
+  };
+  EXPECT_EQ(weights_of(rows.only(marks, 1)), (std::vector<double>{0, 6, 0, 8}));
+  EXPECT_EQ(weights_of(rows.without(marks, 1)), (std::vector<double>{5, 0, 7, 0}));
+  EXPECT_EQ(weights_of(rows.without(marks, 1).slice(1, 3)), (std::vector<double>{0, 7, 0}));
+  EXPECT_EQ(weights_of(Rows<double>::dense(values, 1).only(marks, 2)), (std::vector<double>{0, 0, 1, 0}));
+  EXPECT_THROW((void)rows.slice(0, 2).only(marks, 1), std::invalid_argument);
+}
+
 TEST(Rows, WindowIsTheSameRowsWithFewerFeatures) {
   const std::vector<double> values{1, 2, 3, 4, 5, 6};
   const Rows<double> dense = Rows<double>::dense(values, 3).window(1, 2);

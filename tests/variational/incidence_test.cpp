@@ -1,6 +1,10 @@
 #include "variational/incidence.h"
 
+#include <algorithm>
 #include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -19,9 +23,8 @@ TEST(Incidence, ReadsTheSameEntriesBothWays) {
       by_row.emplace(i, incidence.row_features[static_cast<std::size_t>(e)],
                      incidence.row_values[static_cast<std::size_t>(e)]);
   for (Index j = 0; j < 15; ++j)
-    for (Index e = incidence.first_of(j); e < incidence.first_of(j) + incidence.count_of(j); ++e)
-      by_feature.emplace(incidence.feature_rows[static_cast<std::size_t>(e)], j,
-                         incidence.feature_values[static_cast<std::size_t>(e)]);
+    for (Index e = 0; e < incidence.count_of(j); ++e)
+      by_feature.emplace(incidence.row(incidence.of(j), e), j, incidence.value(incidence.of(j), e));
   EXPECT_EQ(by_row, by_feature);
   EXPECT_EQ(by_row.size(), rows.values.size());
   EXPECT_TRUE(incidence.deep);
@@ -55,9 +58,32 @@ TEST(Incidence, PartnersAreTheOtherFeatureOfTheRow) {
   const Incidence<double> incidence(rows.sparse());
   EXPECT_FALSE(incidence.deep);
   EXPECT_EQ(incidence.count, 4);
-  EXPECT_EQ(incidence.partners, (std::vector<std::int32_t>{2, 3, 2, 0, 1}));
-  const std::vector<double> expected{2, 0, 5, 1, 4};
-  for (std::size_t e = 0; e < expected.size(); ++e) EXPECT_EQ(incidence.partner_values[e], expected[e]);
+  std::vector<std::pair<Index, double>> partners;
+  for (Index j = 0; j < 3; ++j)
+    for (Index e = 0; e < incidence.count_of(j); ++e) {
+      const auto partner = incidence.partner(incidence.of(j), e, incidence.row(incidence.of(j), e));
+      partners.emplace_back(partner.feature, partner.value);
+    }
+  EXPECT_EQ(partners, (std::vector<std::pair<Index, double>>{{2, 2}, {3, 0}, {2, 5}, {0, 1}, {1, 4}}));
+}
+
+TEST(Incidence, LooksAheadIntoTheRowsOfTheNextFeature) {
+  const auto rows = test::random_rows<double>(50, 6, 3, 0.3);
+  const Incidence<double> incidence(rows.sparse());
+  std::vector<Index> listed;
+  for (Index j = 0; j < 6; ++j)
+    for (Index e = 0; e < incidence.of(j).listed; ++e) listed.push_back(incidence.row(incidence.of(j), e));
+  std::size_t place = 0;
+  for (Index j = 0; j < 6; ++j) {
+    const auto of = incidence.of(j);
+    for (Index e = 0; e < of.count; ++e)
+      if (of.begins(e)) {
+        EXPECT_EQ(incidence.row(of, e, 3), std::min<Index>(50, incidence.row(of, e) + 3));
+      } else {
+        EXPECT_EQ(incidence.row(of, e, 3), place + 3 < listed.size() ? listed[place + 3] : 50);
+        ++place;
+      }
+  }
 }
 
 }  // namespace
