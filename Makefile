@@ -3,7 +3,7 @@
 DYAD := build/release/dyad
 with_python = -D DYAD_BUILD_PYTHON=ON -D Python_EXECUTABLE=$(abspath build/venv/bin/python)
 
-.PHONY: build configure demo test check check-long coverage build-bench bench plots format clean
+.PHONY: build configure demo test check check-long coverage build-bench bench bench-compare plots format clean
 
 build: configure
 	@cmake --build --preset release --target dyad_cli -- --quiet
@@ -54,8 +54,14 @@ coverage:
 	@scripts/install-dependencies build coverage
 	@scripts/coverage
 
+# All that is measured, dyad's peers included, which it installs; DYAD_DATA names the folder of the real data.
 bench: build-bench
+	@scripts/peers-environment build/peers
 	@scripts/bench build/bench
+
+# The last commit's kernels beside the present ones: make bench-compare [REV=...] [FILTER=...]
+bench-compare: build-bench
+	@scripts/bench-compare build/bench "$(REV)" "$(FILTER)"
 
 plots: build-bench
 	@scripts/plots build/bench

@@ -15,14 +15,17 @@ namespace {
 
 using dyad::Index;
 
-constexpr int threads = 2;
+constexpr int all_threads = 2;
+
+/// The last argument.
+int threads_of(const benchmark::State& state, std::size_t place) { return static_cast<int>(state.range(place)); }
 
 template <typename Scalar>
 dyad::DenseBlock<Scalar> block_of_rows(Index dim) {
   dyad::PlantedOptions options;
   options.dim = dim;
   options.rank = 1;
-  dyad::Workers workers(threads);
+  dyad::Workers workers(all_threads);
   dyad::DenseBlock<Scalar> block;
   dyad::PlantedProblem(options).read(0, dyad::block_rows(dim, sizeof(Scalar)), workers, block);
   return block;
@@ -41,7 +44,7 @@ void moment_sums(benchmark::State& state) {
   const Index dim = state.range(0);
   const Index rank = state.range(1);
   const auto block = block_of_rows<Scalar>(dim);
-  dyad::Workers workers(threads);
+  dyad::Workers workers(threads_of(state, 2));
   dyad::Random random(1, 0);
   dyad::Model<Scalar> model(dim, rank);
   dyad::as_tall(model.factors, dim, rank) = dyad::random_orthonormal<Scalar>(random, dim, rank);
@@ -67,11 +70,13 @@ void two_bare_products(benchmark::State& state) {
   const Index width = state.range(1) + 1;
   const auto block = block_of_rows<Scalar>(dim);
   const auto rows = block.view();
+  const int threads = threads_of(state, 2);
   dyad::Workers workers(threads);
   dyad::Random random(1, 0);
   const auto B = dyad::random_normal<Scalar>(random, dim, width);
-  std::vector<dyad::Tall<Scalar>> projected(threads, dyad::Tall<Scalar>(rows.count(), width));
-  std::vector<dyad::Tall<Scalar>> summed(threads, dyad::Tall<Scalar>::Zero(dim, width));
+  const auto parts = static_cast<std::size_t>(threads);
+  std::vector<dyad::Tall<Scalar>> projected(parts, dyad::Tall<Scalar>(rows.count(), width));
+  std::vector<dyad::Tall<Scalar>> summed(parts, dyad::Tall<Scalar>::Zero(dim, width));
   openblas_set_num_threads(1);
   for (auto _ : state) {
     workers.split(rows.count(), [&](int worker, dyad::Share share) {
@@ -92,7 +97,7 @@ void planted_rows(benchmark::State& state) {
   options.dim = state.range(0);
   options.rank = 3;
   const dyad::PlantedProblem problem(options);
-  dyad::Workers workers(threads);
+  dyad::Workers workers(threads_of(state, 1));
   dyad::DenseBlock<double> block;
   const Index rows = dyad::block_rows(options.dim, sizeof(double));
   for (auto _ : state) problem.read(0, rows, workers, block);
@@ -179,9 +184,52 @@ void variational_sweep(benchmark::State& state) {
   for (Scalar& y : targets) y = static_cast<Scalar>(random.normal());
   const auto rows = dyad::Rows<Scalar>::sparse(ratings.offsets, ratings.columns, ones, dim, targets);
   const auto start = filter_for<Scalar>(dim, rank, dyad::Diagonal::zero).beliefs();
-  dyad::Workers workers(threads);
+  dyad::Workers workers(threads_of(state, 1));
   dyad::VariationalSweeps<Scalar> sweeps(rows, {}, start, 1, workers);
   for (auto _ : state) sweeps.sweep();
+  state.SetItemsProcessed(state.iterations() * Ratings::rows);
+}
+
+/// Predictions of the same rows, in blocks as `predict` reads them.
+void prediction(benchmark::State& state) {
+  const Ratings ratings;
+  const Index rank = state.range(0);
+  const Index dim = 2 * Ratings::sides;
+  const std::vector<double> ones(ratings.columns.size(), 1);
+  const auto rows = dyad::Rows<double>::sparse(ratings.offsets, ratings.columns, ones, dim);
+  dyad::Random random(1, 0);
+  dyad::Model<double> model(dim, rank);
+  for (double& number : model.factors) number = random.normal();
+  for (double& number : model.weights) number = random.normal();
+  dyad::Workers workers(threads_of(state, 1));
+  std::vector<double> values(Ratings::rows);
+  for (auto _ : state)
+    workers.split(Ratings::rows, [&](int, dyad::Share share) {
+      model.predict(
+          rows.slice(share.first, share.count),
+          std::span(values).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count)));
+    });
+  state.SetItemsProcessed(state.iterations() * Ratings::rows);
+}
+
+/// The bound: the factors and weights of the same features are read, and summed up.
+void read_features(benchmark::State& state) {
+  const Ratings ratings;
+  const Index rank = state.range(0);
+  const std::vector<double> factors(static_cast<std::size_t>(2 * Ratings::sides * rank), 1);
+  const std::vector<double> weights(static_cast<std::size_t>(2 * Ratings::sides), 1);
+  dyad::Workers workers(threads_of(state, 1));
+  for (auto _ : state)
+    workers.split(Ratings::rows, [&](int, dyad::Share share) {
+      double sum = 0;
+      for (Index e = 2 * share.first; e < 2 * (share.first + share.count); ++e) {
+        const std::int32_t column = ratings.columns[static_cast<std::size_t>(e)];
+        const double* own = factors.data() + column * rank;
+        sum += weights[static_cast<std::size_t>(column)];
+        for (Index c = 0; c < rank; ++c) sum += own[c];
+      }
+      benchmark::DoNotOptimize(sum);
+    });
   state.SetItemsProcessed(state.iterations() * Ratings::rows);
 }
 
@@ -191,7 +239,7 @@ void newton_product(benchmark::State& state) {
   const Index dim = state.range(0);
   const Index rank = state.range(1);
   const auto block = block_of_rows<Scalar>(dim);
-  dyad::Workers workers(threads);
+  dyad::Workers workers(threads_of(state, 2));
   dyad::Random random(1, 0);
   dyad::NewtonOptions options;
   options.rank = rank;
@@ -237,23 +285,35 @@ void touch_dense(benchmark::State& state) {
 }
 
 void shapes(benchmark::internal::Benchmark* benchmark) {
-  benchmark->UseRealTime()->ArgNames({"d", "k"})->Args({100, 3})->Args({1024, 8})->Args({1024, 16})->Args({1024, 32});
+  benchmark->UseRealTime()->ArgNames({"d", "k", "threads"});
+  for (const int threads : {1, all_threads}) {
+    benchmark->Args({100, 3, threads});
+    for (const int rank : {8, 16, 32}) benchmark->Args({1024, rank, threads});
+  }
+}
+
+void ranks(benchmark::internal::Benchmark* benchmark) {
+  benchmark->UseRealTime()->ArgNames({"k", "threads"});
+  for (const int threads : {1, all_threads})
+    for (const int rank : {8, 16, 32}) benchmark->Args({rank, threads});
 }
 
 BENCHMARK(moment_sums<float>)->Apply(shapes);
 BENCHMARK(two_bare_products<float>)->Apply(shapes);
 BENCHMARK(moment_sums<double>)->Apply(shapes);
 BENCHMARK(two_bare_products<double>)->Apply(shapes);
+BENCHMARK(newton_product<double>)->Apply(shapes);
+BENCHMARK(prediction)->Apply(ranks);
+BENCHMARK(read_features)->Apply(ranks);
+BENCHMARK(variational_sweep<double>)->Apply(ranks);
 BENCHMARK(kalman_sparse<float>)->ArgName("k")->Arg(8)->Arg(16);
 BENCHMARK(kalman_sparse<double>)->ArgName("k")->Arg(8)->Arg(16);
 BENCHMARK(touch_sparse<float>)->ArgName("k")->Arg(8)->Arg(16);
 BENCHMARK(touch_sparse<double>)->ArgName("k")->Arg(8)->Arg(16);
-BENCHMARK(variational_sweep<double>)->UseRealTime()->ArgName("k")->Arg(8)->Arg(16)->Arg(32);
-BENCHMARK(newton_product<double>)->Apply(shapes);
 BENCHMARK(kalman_dense<float>)->ArgNames({"d", "k", "free"})->Args({1000, 10, 0})->Args({1000, 10, 1});
 BENCHMARK(kalman_dense<double>)->ArgNames({"d", "k", "free"})->Args({1000, 10, 0})->Args({1000, 10, 1});
 BENCHMARK(touch_dense<float>)->ArgNames({"d", "k"})->Args({1000, 10});
 BENCHMARK(touch_dense<double>)->ArgNames({"d", "k"})->Args({1000, 10});
-BENCHMARK(planted_rows)->UseRealTime()->ArgName("d")->Arg(100)->Arg(1000);
+BENCHMARK(planted_rows)->UseRealTime()->ArgNames({"d", "threads"})->Args({100, 1})->Args({100, 2})->Args({1000, 2});
 
 }  // namespace

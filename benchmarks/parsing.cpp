@@ -1,4 +1,5 @@
-// Text to rows, as `train` reads it, on one core, beside a plain read of the same file.
+// Text to rows, as `train` reads it, and a model, as `predict` reads it, on one core, beside a plain read of the same
+// file.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -8,8 +9,11 @@
 
 #include <benchmark/benchmark.h>
 
+#include <dyad/train.h>
+
 #include "base/random.h"
 #include "feed/row_stream.h"
+#include "model/model_file.h"
 
 namespace dyad {
 namespace {
@@ -91,8 +95,9 @@ const MadeFile& ratings_csv() {
   return file;
 }
 
-void plain_read(benchmark::State& state, const MadeFile& (*make)()) {
-  const MadeFile& file = make();
+template <typename File>
+void plain_read(benchmark::State& state, const File& (*make)()) {
+  const File& file = make();
   std::vector<char> buffer(std::size_t{1} << 17);
   for (auto _ : state) {
     const int descriptor = open(file.path().c_str(), O_RDONLY);
@@ -127,6 +132,40 @@ void text_to_rows(benchmark::State& state, const MadeFile& (*make)()) {
       benchmark::Counter(static_cast<double>(rows * state.iterations()), benchmark::Counter::kIsRate);
 }
 
+/// Of the ratings: 30,000 names, k = 8, and what it takes to go on.
+class TrainedModel {
+ public:
+  TrainedModel() : path_(ratings_csv().path() + ".dyad") {
+    TrainOptions options;
+    options.data.paths = {ratings_csv().path()};
+    options.columns.target = "y";
+    options.columns.categorical = {"user", "movie"};
+    options.columns.ignored = {"time"};
+    options.model_path = path_;
+    options.passes = 1;
+    (void)train(options);
+  }
+  ~TrainedModel() { std::filesystem::remove(path_); }
+  TrainedModel(const TrainedModel&) = delete;
+  TrainedModel& operator=(const TrainedModel&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::size_t bytes() const { return std::filesystem::file_size(path_); }
+
+ private:
+  std::string path_;
+};
+
+const TrainedModel& ratings_model() {
+  static const TrainedModel model;
+  return model;
+}
+
+void model_load(benchmark::State& state) {
+  const TrainedModel& model = ratings_model();
+  for (auto _ : state) benchmark::DoNotOptimize(ModelFile::load(model.path()).model.intercept);
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(model.bytes()));
+}
+
 #define DYAD_PARSING(file)                                                  \
   BENCHMARK_CAPTURE(plain_read, file, file)->Unit(benchmark::kMillisecond); \
   BENCHMARK_CAPTURE(text_to_rows, file, file)->Unit(benchmark::kMillisecond)
@@ -136,6 +175,8 @@ DYAD_PARSING(flags_svm);
 DYAD_PARSING(ratings_svm);
 DYAD_PARSING(numbers_csv);
 DYAD_PARSING(ratings_csv);
+BENCHMARK_CAPTURE(plain_read, ratings_model, ratings_model)->Unit(benchmark::kMillisecond);
+BENCHMARK(model_load)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace dyad

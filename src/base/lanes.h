@@ -45,4 +45,10 @@ inline void fetch(const void* place) {
   asm volatile("" : : "r"(place));
 }
 
+template <typename Number>
+void fetch_numbers(const Number* numbers, Index count) {
+  constexpr Index line = static_cast<Index>(64 / sizeof(Number));
+  for (Index i = 0; i < count; i += line) fetch(numbers + i);
+}
+
 }  // namespace dyad

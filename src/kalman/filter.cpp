@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "base/lanes.h"
 #include "base/logistic.h"
 #include "base/range.h"
 
@@ -332,6 +333,13 @@ std::optional<typename KalmanFilter<Scalar>::Step> KalmanFilter<Scalar>::step_fo
   return Step{row.slope.data(), static_cast<Scalar>(residual / all), static_cast<Scalar>(1 / all)};
 }
 
+/// The numbers of a row that comes soon, if there is one.
+template <typename Scalar>
+inline void KalmanFilter<Scalar>::fetch_row(const Rows<Scalar>& rows, Index i) const {
+  if (rows.is_sparse() && i < rows.count())
+    rows.for_each_entry(i, [&](Index j, Scalar) { fetch_numbers(record(j), stride_); });
+}
+
 template <typename Scalar>
 template <bool untied>
 DYAD_WIDE_VECTORS void KalmanFilter<Scalar>::learn_all(const Rows<Scalar>& rows, std::span<Scalar> predictions) {
@@ -340,6 +348,7 @@ DYAD_WIDE_VECTORS void KalmanFilter<Scalar>::learn_all(const Rows<Scalar>& rows,
   bool has_looked = false;
   for (Index i = 0; i < rows.count(); ++i) {
     rows_ += 1;
+    fetch_row(rows, i + 2);
     if (options_.half_life > 0) forget(rows, i);
     const Scalar target = rows.targets()[static_cast<std::size_t>(i)];
     if (!has_looked) look<untied>(rows, i, row);
@@ -408,6 +417,7 @@ void KalmanFilter<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> p
                                    std::span<Scalar> variances) const {
   Row row(width_, options_.left_dim > 0);
   for (Index i = 0; i < rows.count(); ++i) {
+    fetch_row(rows, i + 2);
     if (options_.diagonal == Diagonal::tied)
       look<false>(rows, i, row);
     else

@@ -91,6 +91,7 @@ class KalmanFilter : private Posterior<Scalar> {
   void pass(Number* A, Index side, Scalar x, const Step& step, Scalar to_x, Row& to) const;
   [[nodiscard]] std::optional<Step> step_for(const Row& row, Scalar target, Scalar row_weight);
   void move_intercept(const Step& step);
+  void fetch_row(const Rows<Scalar>& rows, Index i) const;
   template <bool untied>
   void learn_all(const Rows<Scalar>& rows, std::span<Scalar> predictions);
   void forget(const Rows<Scalar>& rows, Index i);

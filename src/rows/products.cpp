@@ -6,6 +6,8 @@
 #include <cblas.h>
 #include <Eigen/Core>
 
+#include "base/lanes.h"
+
 namespace dyad {
 namespace {
 
@@ -50,6 +52,14 @@ Scalar dot_squares(const Scalar* q, const Scalar* x, Index dim) {
   return (Array(q, dim) * Array(x, dim).square()).sum();
 }
 
+/// What sparse rows behind row i will ask for.
+template <typename Scalar>
+void fetch_soon(const Rows<Scalar>& rows, Index i, const Scalar* numbers, Index width) {
+  constexpr Index ahead = 8;
+  if (i + ahead < rows.count())
+    rows.for_each_entry(i + ahead, [&](Index j, Scalar) { fetch_numbers(numbers + j * width, width); });
+}
+
 }  // namespace
 
 template <typename Scalar>
@@ -62,6 +72,7 @@ void project(const Rows<Scalar>& rows, const Scalar* B, Index width, Scalar* out
   }
   std::fill(out, out + rows.count() * width, Scalar(0));
   for (Index i = 0; i < rows.count(); ++i) {
+    fetch_soon(rows, i, B, width);
     Scalar* projected = out + i * width;
     rows.for_each_entry(i, [&](Index j, Scalar x) {
       const Scalar* feature = B + j * width;
@@ -79,6 +90,7 @@ void add_back_projection(const Rows<Scalar>& rows, const Scalar* C, Index width,
     return;
   }
   for (Index i = 0; i < rows.count(); ++i) {
+    fetch_soon(rows, i, out, width);
     const Scalar* projected = C + i * width;
     rows.for_each_entry(i, [&](Index j, Scalar x) {
       Scalar* feature = out + j * width;

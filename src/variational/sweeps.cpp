@@ -111,10 +111,7 @@ inline typename VariationalSweeps<Scalar>::RowTotals VariationalSweeps<Scalar>::
   const double x = count > 0 ? rows_.row_values[at(first)] : 0;
   const double z = count > 1 ? rows_.row_values[at(first + 1)] : 0;
   if (const std::size_t soon = at(first) + 17; soon < rows_.row_features.size()) {
-    const double* later = record(rows_.row_features[soon]);
-    fetch(later);
-    fetch(later + width_);
-    fetch(later + 2 * width_);
+    fetch_numbers(record(rows_.row_features[soon]), 2 * stride_);
   }
   Four mean(0.0);
   Four variance(0.0);
@@ -263,7 +260,7 @@ inline void VariationalSweeps<Scalar>::fetch_ahead(const Occurrences& of, Index 
   }
   if (const Index row = rows_.row(of, e, 8); row < rows_.count) {
     const double* partner = record(rows_.partner(of, e, row).feature);
-    for (Index c = 0; c < 2 * width_; c += CacheAligned<double>::line) fetch(partner + c);
+    fetch_numbers(partner, 2 * width_);
   }
 }
 

@@ -1,0 +1,138 @@
+"""The data that all systems learn from: made here, and real data from the folder that DYAD_DATA names, if there is one."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.datasets import load_svmlight_file
+
+
+@dataclass
+class Set:
+    name: str
+    is_classification: bool
+    X: sp.csr_matrix
+    y: np.ndarray
+    X_test: sp.csr_matrix
+    y_test: np.ndarray
+    fields: list[int]  # sizes of the groups of columns of which a row has one each; one group: all are numbers
+
+    @property
+    def is_dense(self) -> bool:
+        return len(self.fields) == 1
+
+    def loss(self, prediction: np.ndarray) -> float:
+        """Root mean square error of predictions inside the range of the targets; classes: log loss."""
+        if self.is_classification:
+            p = np.clip(np.asarray(prediction, float), 1e-6, 1 - 1e-6)
+            return float(-np.mean(np.where(self.y_test > 0, np.log(p), np.log(1 - p))))
+        inside = np.clip(np.asarray(prediction, float), self.y.min(), self.y.max())
+        return float(np.sqrt(np.mean((inside - self.y_test) ** 2)))
+
+
+def split(name, X, y, fields, is_classification=False, train=0.9):
+    cut = int(train * X.shape[0])
+    X = sp.csr_matrix(X)
+    return Set(name, is_classification, X[:cut], y[:cut], X[cut:], y[cut:], fields)
+
+
+def one_hot(codes, sizes):
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    rows = codes.shape[0]
+    columns = (codes + starts).astype(np.int32)
+    offsets = np.arange(0, columns.size + 1, columns.shape[1], dtype=np.int32)
+    return sp.csr_matrix((np.ones(columns.size), columns.ravel(), offsets), shape=(rows, int(sum(sizes))))
+
+
+def planted(rows=6000, d=30, rank=3):
+    """y = b + w'x + x'Mx, M of rank 3 with both signs, noise of a tenth."""
+    random = np.random.default_rng(1)
+    X = random.normal(size=(rows, d))
+    U, _ = np.linalg.qr(random.normal(size=(d, rank)))
+    y = 1 + X @ random.normal(size=d) / np.sqrt(d) + ((X @ U) ** 2) @ np.array([1, -1, 0.5])
+    return split("planted", X, y + 0.1 * random.normal(size=rows), [d])
+
+
+def ratings(rows=100_000, users=5000, films=2000, rank=4):
+    """Stars from 1 to 5 of users and films, few of whom are most of the rows."""
+    random = np.random.default_rng(2)
+    u = (users * random.random(rows) ** 2).astype(int)
+    f = (films * random.random(rows) ** 2).astype(int)
+    A, B = random.normal(size=(users, rank)), random.normal(size=(films, rank))
+    y = 3.5 + 0.4 * random.normal(size=users)[u] + 0.4 * random.normal(size=films)[f]
+    y += 0.25 * np.sum(A[u] * B[f], axis=1) + 0.7 * random.normal(size=rows)
+    return split("ratings", one_hot(np.stack([u, f], 1), [users, films]), np.clip(np.round(y), 1, 5), [users, films])
+
+
+def tabular(rows=10_000, d=12):
+    """Columns of numbers, whose squares, pairs and a kink count."""
+    random = np.random.default_rng(3)
+    X = random.normal(size=(rows, d))
+    y = X[:, 0] * X[:, 1] - X[:, 2] * X[:, 3] + 0.5 * X[:, 4] ** 2 + X[:, 5] + np.maximum(X[:, 6], 0)
+    return split("tabular", X, y + 0.3 * random.normal(size=rows), [d])
+
+
+def clicks(rows=60_000):
+    """Six fields of names, a click or none."""
+    random = np.random.default_rng(4)
+    sizes = [1000, 500, 200, 50, 20, 10]
+    codes = np.stack([(size * random.random(rows) ** 2).astype(int) for size in sizes], 1)
+    factors = [0.5 * random.normal(size=(size, 3)) for size in sizes]
+    score = -1 + sum(0.5 * random.normal(size=size)[codes[:, i]] for i, size in enumerate(sizes))
+    for i in range(6):
+        for j in range(i):
+            score = score + np.sum(factors[i][codes[:, i]] * factors[j][codes[:, j]], 1)
+    y = np.where(random.random(rows) < 1 / (1 + np.exp(-score)), 1.0, -1.0)
+    return split("clicks", one_hot(codes, sizes), y, sizes, is_classification=True)
+
+
+def svm(name, folder, file, is_classification, fields=None):
+    X, y = load_svmlight_file(str(folder / f"{file}.train.svm"))
+    X_test, y_test = load_svmlight_file(str(folder / f"{file}.test.svm"), n_features=X.shape[1])
+    return Set(name, is_classification, X, y, X_test, y_test, fields or [0, X.shape[1]])
+
+
+def table(name, folder):
+    def read(part):
+        with open(folder / f"{name}.{part}.csv") as file:
+            header = file.readline().strip().split(",")
+            numbers = np.loadtxt(file, delimiter=",")
+        target = header.index("y")
+        return np.delete(numbers, target, 1), numbers[:, target]
+
+    (X, y), (X_test, y_test) = read("train"), read("test")
+    mean, deviation = X.mean(0), np.where(X.std(0) > 0, X.std(0), 1)
+    scaled = [sp.csr_matrix(np.clip((part - mean) / deviation, -6, 6)) for part in (X, X_test)]
+    return Set(name, False, scaled[0], (y - y.mean()) / y.std(), scaled[1], (y_test - y.mean()) / y.std(), [X.shape[1]])
+
+
+def real():
+    folder = os.environ.get("DYAD_DATA")
+    if not folder:
+        return []
+    root = pathlib.Path(folder)
+    films = svm("MovieTweetings", root / "ratings", "movietweetings", False)
+    users = int(films.X.indices[films.X.indptr[:-1]].max()) + 1
+    films.fields = [users, films.X.shape[1] - users]
+    tables = [table(name, root / "tabular") for name in ("concrete", "bike", "kin40k")]
+    return [films, *tables, svm("a9a", root / "binary", "a9a", True)]
+
+
+def stream():
+    """User, film and rating of MovieTweetings in the order of time; without DYAD_DATA, of the ratings made here."""
+    folder = os.environ.get("DYAD_DATA")
+    if folder:
+        with open(pathlib.Path(folder) / "ratings" / "movietweetings.stream.csv") as file:
+            next(file)
+            return "MovieTweetings in the order of time", [tuple(line.split(",")[:3]) for line in file]
+    made = ratings()
+    pairs = made.X.indices.reshape(-1, 2)
+    return "ratings made here", [(f"{u}", f"{f}", f"{y:g}") for (u, f), y in zip(pairs, made.y)]
+
+
+def all_sets():
+    return [planted(), ratings(), tabular(), clicks(), *real()]

@@ -1,0 +1,237 @@
+"""The systems, each as its documentation advises: what they make of a set, at one or more amounts of work."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import pathlib
+import tempfile
+import time
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+
+import dyad
+
+RANK = 8
+RUNS = 5
+
+
+class Point(NamedTuple):
+    work: str
+    seconds: float
+    loss: float
+
+
+def timed(work):
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
+
+
+def probability_or_value(model, X, is_classification):
+    return model.predict_proba(X)[:, 1] if is_classification else model.predict(X)
+
+
+class Dyad:
+    """One solver, or what it chooses by itself."""
+
+    def __init__(self, name, solver, works=(None,)):
+        self.name, self.solver, self.works = name, solver, works
+
+    def runs(self, data):
+        if self.solver in ("variational", "newton") and data.is_dense == (self.solver == "variational"):
+            return []  # each is for the other sort of rows
+        if self.solver == "moment" and not data.is_dense:
+            return []  # names have no moments to speak of
+        Estimator = dyad.FactorizationClassifier if data.is_classification else dyad.FactorizationRegressor
+        X = data.X.toarray() if data.is_dense else data.X
+        X_test = data.X_test.toarray() if data.is_dense else data.X_test
+
+        def run(seed, passes):
+            model = Estimator(RANK, solver=self.solver, passes=passes, random_state=seed)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that another solver would be better
+                seconds, _ = timed(lambda: model.fit(X, data.y))
+            loss = data.loss(probability_or_value(model, X_test, data.is_classification))
+            return Point("default" if passes is None else f"{passes} passes", seconds, loss)
+
+        return [[run(seed, passes) for passes in self.works] for seed in range(1, RUNS + 1)]
+
+
+class MyFM:
+    """Gibbs sampling; the fields as groups with priors of their own, as its manual advises."""
+
+    name = "myFM"
+    works = (10, 30, 100)
+
+    def runs(self, data):
+        import myfm
+
+        Estimator = myfm.MyFMClassifier if data.is_classification else myfm.MyFMRegressor
+        y = data.y > 0 if data.is_classification else data.y
+        groups = data.fields if len(data.fields) > 1 and data.fields[0] > 0 else None
+
+        def run(seed, samples):
+            model = Estimator(rank=RANK, random_seed=seed)
+            with contextlib.redirect_stderr(io.StringIO()):
+                seconds, _ = timed(
+                    lambda: model.fit(data.X, y, n_iter=samples, n_kept_samples=samples // 2 + 1, group_shapes=groups)
+                )
+            predict = model.predict_proba if data.is_classification else model.predict
+            return Point(f"{samples} samples", seconds, data.loss(predict(data.X_test)))
+
+        return [[run(seed, samples) for samples in self.works] for seed in range(1, RUNS + 1)]
+
+
+def vw_text(data, X, y):
+    """Columns of a field share a namespace; the fields are a, b, c, ..."""
+    field_of = np.repeat(np.arange(len(data.fields)), data.fields)
+    offsets, columns, values = X.indptr, X.indices, X.data
+    for i in range(X.shape[0]):
+        words, last = [f"{y[i]:g}"], -1
+        for e in range(offsets[i], offsets[i + 1]):
+            field = int(field_of[columns[e]])
+            if field != last:
+                words.append(f"|{chr(97 + field)}")
+                last = field
+            words.append(f"{columns[e]}:{values[e]:g}" if values[e] != 1 else f"{columns[e]}")
+        yield " ".join(words) + "\n"
+
+
+class VowpalWabbit:
+    """Low-rank pairs of fields (--lrq); of numbers and flags, which are one field, all pairs (-q)."""
+
+    name = "Vowpal Wabbit"
+    works = (1, 3, 10)
+    rates = (0.02, 0.05, 0.1, 0.25, 0.5)
+
+    def options(self, data):
+        names = [chr(97 + field) for field, size in enumerate(data.fields) if size > 0]
+        low_rank = [f"--lrq {a}{b}{RANK}" for i, a in enumerate(names) for b in names[i + 1 :]]
+        loss = "--loss_function logistic --link logistic" if data.is_classification else ""
+        return f"{loss} -b 22 --quiet " + (" ".join(low_rank) or f"-q {2 * names[0]}")
+
+    def runs(self, data):
+        import vowpalwabbit
+
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            for part, X, y in (("train", data.X, data.y), ("test", data.X_test, data.y_test)):
+                (folder / part).write_text("".join(vw_text(data, X, y)))
+
+            def run(rate, passes):
+                again = f"--passes {passes} --cache_file {folder}/cache -k --holdout_off" if passes > 1 else ""
+                options = f"-d {folder}/train -f {folder}/model -l {rate} {self.options(data)} {again}"
+                seconds, _ = timed(lambda: vowpalwabbit.Workspace(options).finish())
+                vowpalwabbit.Workspace(f"-d {folder}/test -t -i {folder}/model -p {folder}/out --quiet").finish()
+                loss = data.loss(np.loadtxt(folder / "out"))
+                return Point(f"{passes} passes", seconds, loss)
+
+            return [[run(rate, passes) for passes in self.works] for rate in self.rates]
+
+
+class River:
+    """One pass, as it is made for."""
+
+    name = "river"
+    works = (1,)
+    rates = (0.003, 0.01, 0.03, 0.1, 0.3)
+    most_entries = 8  # of a row: with more, its loops over pairs take minutes
+
+    def runs(self, data):
+        if data.X.nnz > self.most_entries * data.X.shape[0]:
+            return []
+        from river import facto, optim
+
+        Estimator = facto.FMClassifier if data.is_classification else facto.FMRegressor
+        y = data.y > 0 if data.is_classification else data.y
+
+        def dicts(X):
+            for i in range(X.shape[0]):
+                own = slice(X.indptr[i], X.indptr[i + 1])
+                yield {f"{j}": float(x) for j, x in zip(X.indices[own], X.data[own])}
+
+        rows, rows_test = list(dicts(data.X)), list(dicts(data.X_test))
+
+        def run(rate):
+            model = Estimator(
+                n_factors=RANK, weight_optimizer=optim.SGD(rate), latent_optimizer=optim.SGD(rate), seed=1
+            )
+            learn = lambda: [model.learn_one(x, target) for x, target in zip(rows, y)]  # noqa: E731
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    seconds, _ = timed(learn)
+                    if data.is_classification:
+                        out = [model.predict_proba_one(x).get(True, 0.5) for x in rows_test]
+                    else:
+                        out = [model.predict_one(x) for x in rows_test]
+                except OverflowError:  # it has diverged
+                    return None
+            loss = data.loss(np.array(out))
+            return [Point("1 pass", seconds, loss if np.isfinite(loss) else np.inf)]
+
+        return [done for rate in self.rates if (done := run(rate)) is not None]
+
+
+class ScikitLearn:
+    """A model of its own kind, the same in every run but for the seed."""
+
+    works = (1,)
+
+    def __init__(self, name, make, serves):
+        self.name, self.make, self.serves = name, make, serves
+
+    def runs(self, data):
+        if not self.serves(data):
+            return []
+        X = data.X.toarray() if data.is_dense else data.X
+        X_test = data.X_test.toarray() if data.is_dense else data.X_test
+
+        def run(seed):
+            model = self.make(data, seed)
+            seconds, _ = timed(lambda: model.fit(X, data.y))
+            return [Point("fit", seconds, data.loss(probability_or_value(model, X_test, data.is_classification)))]
+
+        return [run(seed) for seed in range(RUNS)]
+
+
+def linear(data, seed):
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    return LogisticRegression(max_iter=200) if data.is_classification else Ridge(random_state=seed)
+
+
+def pairs(data, seed):
+    from sklearn.linear_model import RidgeCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import PolynomialFeatures
+
+    return make_pipeline(PolynomialFeatures(2), RidgeCV(np.logspace(-3, 3, 7)))
+
+
+def trees(data, seed):
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    return HistGradientBoostingRegressor(random_state=seed)
+
+
+OWN = [
+    Dyad("dyad", "auto", (1, 2, 4, 8, None)),
+    Dyad("dyad, one pass", "kalman"),
+    Dyad("dyad, Gauss-Newton", "newton"),
+    Dyad("dyad, variational", "variational"),
+    Dyad("dyad, moments", "moment"),
+]
+PEERS = {
+    "myfm": [MyFM()],
+    "vowpalwabbit": [VowpalWabbit()],
+    "river": [River()],
+    "sklearn": [
+        ScikitLearn("scikit-learn, linear", linear, lambda data: True),
+        ScikitLearn("scikit-learn, all pairs", pairs, lambda data: data.is_dense),
+        ScikitLearn("scikit-learn, trees", trees, lambda data: data.is_dense),
+    ],
+}

@@ -1,0 +1,209 @@
+// How the time of each kernel grows with rows, features, rank, non-zeros and threads, with the exponent of the best
+// line through the logarithms: 1 is linear, 0 does not grow.
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/linear_algebra.h"
+#include "base/workers.h"
+#include "kalman/filter.h"
+#include "moment/sums.h"
+#include "newton/objective.h"
+#include "rows/block.h"
+#include "source/planted.h"
+#include "variational/sweeps.h"
+
+namespace dyad {
+namespace {
+
+struct Size {
+  Index rows = 0;
+  Index dim = 0;
+  Index rank = 0;
+  Index entries = 0;  ///< of a sparse row
+  int threads = 1;
+};
+
+/// The least of several runs.
+double seconds_of(const std::function<void()>& work) {
+  constexpr int runs = 7;
+  double least = std::numeric_limits<double>::infinity();
+  for (int run = 0; run < runs; ++run) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return least;
+}
+
+/// Rows of names: one of `entries` fields each.
+struct SparseRows {
+  explicit SparseRows(const Size& size) : dim(size.dim) {
+    Random random(1, 0);
+    const Index field = size.dim / size.entries;
+    for (Index i = 0; i < size.rows; ++i) {
+      for (Index e = 0; e < size.entries; ++e)
+        columns.push_back(
+            static_cast<std::int32_t>(e * field + static_cast<Index>(random.uniform() * static_cast<double>(field))));
+      offsets.push_back(static_cast<Index>(columns.size()));
+      targets.push_back(random.normal());
+    }
+    values.assign(columns.size(), 1.0);
+  }
+  [[nodiscard]] Rows<double> view() const { return Rows<double>::sparse(offsets, columns, values, dim, targets); }
+
+  Index dim;
+  std::vector<Index> offsets{0};
+  std::vector<std::int32_t> columns;
+  std::vector<double> values;
+  std::vector<double> targets;
+};
+
+KalmanFilter<double> filter_of(const Size& size) {
+  KalmanOptions options;
+  options.dim = size.dim;
+  options.rank = size.rank;
+  options.diagonal = Diagonal::zero;
+  KalmanFilter<double> filter(options, {1, 0.1, 0.1, 0.01}, 1);
+  for (Index j = 0; j < size.dim; ++j) filter.begin(j, 1);
+  return filter;
+}
+
+double one_pass(const Size& size) {
+  const SparseRows rows(size);
+  KalmanFilter<double> filter = filter_of(size);
+  std::vector<double> predictions(rows.targets.size());
+  return seconds_of([&] { filter.learn(rows.view(), predictions); });
+}
+
+double sweep(const Size& size) {
+  const SparseRows rows(size);
+  Workers workers(size.threads);
+  VariationalSweeps<double> sweeps(rows.view(), {}, filter_of(size).beliefs(), 1, workers);
+  return seconds_of([&] { sweeps.sweep(); });
+}
+
+double prediction(const Size& size) {
+  const SparseRows rows(size);
+  Model<double> model(size.dim, size.rank);
+  Random random(1, 0);
+  for (double& number : model.factors) number = random.normal();
+  Workers workers(size.threads);
+  std::vector<double> values(rows.targets.size());
+  return seconds_of([&] {
+    workers.split(size.rows, [&](int, Share share) {
+      model.predict(
+          rows.view().slice(share.first, share.count),
+          std::span(values).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count)));
+    });
+  });
+}
+
+DenseBlock<double> dense_rows(const Size& size) {
+  PlantedOptions options;
+  options.dim = size.dim;
+  options.rank = 1;
+  Workers workers(2);
+  DenseBlock<double> block;
+  PlantedProblem(options).read(0, size.rows, workers, block);
+  return block;
+}
+
+double moments(const Size& size) {
+  const auto block = dense_rows(size);
+  Workers workers(size.threads);
+  Random random(1, 0);
+  Model<double> model(size.dim, size.rank);
+  as_tall(model.factors, size.dim, size.rank) = random_orthonormal<double>(random, size.dim, size.rank);
+  MomentAccumulator<double> sums(workers, model, as_tall(model.factors, size.dim, size.rank));
+  return seconds_of([&] { sums.add(block.view()); });
+}
+
+double newton(const Size& size) {
+  const auto block = dense_rows(size);
+  Workers workers(size.threads);
+  Random random(1, 0);
+  NewtonOptions options;
+  options.rank = size.rank;
+  SignedFactors<double> parameters;
+  parameters.weights = random_normal<double>(random, size.dim, 1);
+  parameters.A = random_normal<double>(random, size.dim, size.rank);
+  parameters.signs = alternating_signs<double>(size.rank);
+  Objective<double> objective(block.view(), options, workers);
+  objective.move_to(parameters);
+  const Direction<double> t = objective.descent();
+  return seconds_of([&] { (void)objective.curvature_times(t).intercept; });
+}
+
+double slope(const std::vector<double>& x, const std::vector<double>& y) {
+  double mean_x = 0;
+  double mean_y = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    mean_x += std::log(x[i]) / static_cast<double>(x.size());
+    mean_y += std::log(y[i]) / static_cast<double>(x.size());
+  }
+  double both = 0;
+  double squares = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    both += (std::log(x[i]) - mean_x) * (std::log(y[i]) - mean_y);
+    squares += std::pow(std::log(x[i]) - mean_x, 2);
+  }
+  return both / squares;
+}
+
+struct Kernel {
+  std::string name;
+  double (*seconds)(const Size&);
+  Size usual;
+  bool is_sparse;
+};
+
+void vary(const Kernel& kernel, const std::string& what, const std::vector<Index>& values,
+          const std::function<void(Size&, Index)>& set) {
+  std::vector<double> x;
+  std::vector<double> y;
+  std::string shown;
+  for (const Index value : values) {
+    Size size = kernel.usual;
+    set(size, value);
+    x.push_back(static_cast<double>(value));
+    y.push_back(kernel.seconds(size));
+    shown += fmt::format(" {}: {:.2f}", value, 1e3 * y.back());
+  }
+  fmt::print("{:<16} {:<10} {:>8.2f}  {}\n", kernel.name, what, slope(x, y), shown);
+  std::fflush(stdout);
+}
+
+void run() {
+  const Size sparse{100'000, 20'000, 16, 2, 1};
+  const Size dense{2000, 512, 16, 0, 1};
+  const std::vector<Kernel> kernels{{"one pass", one_pass, sparse, true},
+                                    {"sweep", sweep, sparse, true},
+                                    {"prediction", prediction, sparse, true},
+                                    {"moment sums", moments, dense, false},
+                                    {"newton product", newton, dense, false}};
+  fmt::print("{:<16} {:<10} {:>8}  milliseconds at each\n", "kernel", "grows with", "exponent");
+  for (const Kernel& kernel : kernels) {
+    const Index rows = kernel.usual.rows;
+    vary(kernel, "rows", {rows / 2, rows, 2 * rows, 4 * rows}, [](Size& size, Index value) { size.rows = value; });
+    if (kernel.is_sparse)
+      vary(kernel, "non-zeros", {4, 8, 16, 32}, [](Size& size, Index value) { size.entries = value; });
+    if (kernel.is_sparse)
+      vary(kernel, "features", {5000, 20'000, 80'000, 320'000}, [](Size& size, Index value) { size.dim = value; });
+    else
+      vary(kernel, "features", {256, 512, 1024, 2048}, [](Size& size, Index value) { size.dim = value; });
+    vary(kernel, "rank", {8, 16, 32, 64}, [](Size& size, Index value) { size.rank = value; });
+    if (kernel.seconds != one_pass)
+      vary(kernel, "threads", {1, 2}, [](Size& size, Index value) { size.threads = static_cast<int>(value); });
+  }
+}
+
+}  // namespace
+}  // namespace dyad
+
+int main() { dyad::run(); }
