@@ -212,26 +212,28 @@ void prediction(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * Ratings::rows);
 }
 
-/// The bound: the factors and weights of the same features are read, and summed up.
-void read_features(benchmark::State& state) {
+/// Sums up `numbers` numbers of every feature of the rows, as they come.
+void read_numbers(benchmark::State& state, Index numbers) {
   const Ratings ratings;
-  const Index rank = state.range(0);
-  const std::vector<double> factors(static_cast<std::size_t>(2 * Ratings::sides * rank), 1);
-  const std::vector<double> weights(static_cast<std::size_t>(2 * Ratings::sides), 1);
+  const std::vector<double> all(static_cast<std::size_t>(2 * Ratings::sides * numbers), 1);
   dyad::Workers workers(threads_of(state, 1));
   for (auto _ : state)
     workers.split(Ratings::rows, [&](int, dyad::Share share) {
       double sum = 0;
       for (Index e = 2 * share.first; e < 2 * (share.first + share.count); ++e) {
-        const std::int32_t column = ratings.columns[static_cast<std::size_t>(e)];
-        const double* own = factors.data() + column * rank;
-        sum += weights[static_cast<std::size_t>(column)];
-        for (Index c = 0; c < rank; ++c) sum += own[c];
+        const double* own = all.data() + ratings.columns[static_cast<std::size_t>(e)] * numbers;
+        for (Index c = 0; c < numbers; ++c) sum += own[c];
       }
       benchmark::DoNotOptimize(sum);
     });
   state.SetItemsProcessed(state.iterations() * Ratings::rows);
 }
+
+/// The bound of a prediction: the factors and the weight of each feature.
+void read_factors(benchmark::State& state) { read_numbers(state, state.range(0) + 1); }
+
+/// What the memory has to give for a sweep: each row's features with their variances, once to see it, once for both.
+void read_beliefs(benchmark::State& state) { read_numbers(state, 4 * (state.range(0) + 2)); }
 
 /// J'HJ t of Gauss-Newton, whose bound are the bare products of twice the width and of the width.
 template <typename Scalar>
@@ -304,8 +306,9 @@ BENCHMARK(moment_sums<double>)->Apply(shapes);
 BENCHMARK(two_bare_products<double>)->Apply(shapes);
 BENCHMARK(newton_product<double>)->Apply(shapes);
 BENCHMARK(prediction)->Apply(ranks);
-BENCHMARK(read_features)->Apply(ranks);
+BENCHMARK(read_factors)->Apply(ranks);
 BENCHMARK(variational_sweep<double>)->Apply(ranks);
+BENCHMARK(read_beliefs)->Apply(ranks);
 BENCHMARK(kalman_sparse<float>)->ArgName("k")->Arg(8)->Arg(16);
 BENCHMARK(kalman_sparse<double>)->ArgName("k")->Arg(8)->Arg(16);
 BENCHMARK(touch_sparse<float>)->ArgName("k")->Arg(8)->Arg(16);

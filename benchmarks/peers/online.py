@@ -93,8 +93,9 @@ def compare(rows, command, installed):
 def table(what, rows, systems):
     first = statistics.median(systems[0].rates)
     lines = [
-        f"{what}: {len(rows):,} rows, rank {RANK}. Each row is predicted, then learned; rmse over all rows. Rows per second:",
-        "median (least to most) of at least 5 runs; dyad and Vowpal Wabbit from a text file, river from dicts that are made before.",
+        f"{what}: {len(rows):,} rows, rank {RANK}. Each row is predicted, then learned; rmse over all rows. Rows per",
+        "second: median (least to most) of at least 5 runs; dyad and Vowpal Wabbit from a text file, river from dicts that",
+        "are made before.",
         "",
         "| system | settings | rmse | rows per second | dyad is faster by |",
         "|---|---|---|---|---|",

@@ -90,10 +90,10 @@ def clicks(rows=60_000):
     return split("clicks", one_hot(codes, sizes), y, sizes, is_classification=True)
 
 
-def svm(name, folder, file, is_classification, fields=None):
-    X, y = load_svmlight_file(str(folder / f"{file}.train.svm"))
-    X_test, y_test = load_svmlight_file(str(folder / f"{file}.test.svm"), n_features=X.shape[1])
-    return Set(name, is_classification, X, y, X_test, y_test, fields or [0, X.shape[1]])
+def svm(name, folder, file, is_classification, zero_based):
+    X, y = load_svmlight_file(str(folder / f"{file}.train.svm"), zero_based=zero_based)
+    X_test, y_test = load_svmlight_file(str(folder / f"{file}.test.svm"), n_features=X.shape[1], zero_based=zero_based)
+    return Set(name, is_classification, X, y, X_test, y_test, [0, X.shape[1]])
 
 
 def table(name, folder):
@@ -115,11 +115,11 @@ def real():
     if not folder:
         return []
     root = pathlib.Path(folder)
-    films = svm("MovieTweetings", root / "ratings", "movietweetings", False)
+    films = svm("MovieTweetings", root / "ratings", "movietweetings", False, zero_based=True)
     users = int(films.X.indices[films.X.indptr[:-1]].max()) + 1
     films.fields = [users, films.X.shape[1] - users]
     tables = [table(name, root / "tabular") for name in ("concrete", "bike", "kin40k")]
-    return [films, *tables, svm("a9a", root / "binary", "a9a", True)]
+    return [films, *tables, svm("a9a", root / "binary", "a9a", True, zero_based=False)]
 
 
 def stream():

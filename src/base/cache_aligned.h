@@ -18,7 +18,7 @@ struct CacheAligned {
   using value_type = Number;
   static constexpr std::size_t line_bytes = 64;
   static constexpr Index line = static_cast<Index>(line_bytes / sizeof(Number));  ///< numbers in a line
-  static constexpr std::size_t large = std::size_t{1} << 20;                      ///< in bytes
+  static constexpr std::size_t large = std::size_t{1} << 22;                      ///< in bytes
 
   CacheAligned() = default;
   template <typename Other>

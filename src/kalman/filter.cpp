@@ -163,7 +163,8 @@ std::optional<KalmanFilter<Scalar>> KalmanFilter<Scalar>::with_weak_factors_turn
   SignedFactors<Scalar> turned = SignedFactors<Scalar>::of(eigen, options_.diagonal, Scalar(0));
   turned.scale_features(inverse);
   // The others may have to make room, so no parameter is as sure as before.
-  KalmanFilter copy(options_, prior_, parameters().model(), own_scales, noise_.value());
+  const bool is_in_scale = std::all_of(own_scales.begin(), own_scales.end(), [](double s) { return s == 1 || s == 0; });
+  KalmanFilter copy(options_, prior_, is_in_scale ? eigen : parameters().model(), own_scales, noise_.value());
   copy.set(turned);
   copy.turns_ = turns_ + 1;
   copy.rows_ = rows_;

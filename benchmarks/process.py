@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""What the command itself takes: bench-process DYAD measures its start, its size, and memory against the rows of a pipe."""
+"""What the command itself takes: process.py DYAD measures its start, its size, and memory against the rows of a pipe."""
 
 import json
 import os
