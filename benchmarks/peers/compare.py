@@ -14,6 +14,7 @@ import matplotlib
 import numpy as np
 
 matplotlib.use("Agg")
+matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "dyad"})
 import matplotlib.pyplot as plt  # noqa: E402
 
 import online  # noqa: E402
