@@ -26,6 +26,7 @@ from sklearn.utils.validation import (
 
 from . import _core, _rows
 from ._plots import Plots
+from ._predictors import Predictors
 from ._statistics import Statistics
 
 logger = logging.getLogger("dyad")
@@ -79,7 +80,7 @@ class _Factorization(Plots, BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "_models" in state:
-            self._predictors = [_core.Predictor.from_bytes(model) for model in self._models]
+            self._predictors = Predictors(self._models)
 
     def _settings(self) -> _core.Settings:
         _require_whole("rank", self.rank, 1)
@@ -153,7 +154,7 @@ class _Factorization(Plots, BaseEstimator):
     def _keep(self, learned: list[tuple[bytes, dict[str, Any]]]) -> None:
         self._models = [model for model, _ in learned]
         self.summary_ = learned[0][1] if len(learned) == 1 else [summary for _, summary in learned]
-        self._predictors = [_core.Predictor.from_bytes(model) for model in self._models]
+        self._predictors = Predictors(self._models)
 
     @property
     def _threads(self) -> int:

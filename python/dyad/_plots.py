@@ -7,7 +7,7 @@ from typing import Any, Optional
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from . import _core
+from ._predictors import Predictors
 
 
 def _axes(ax: Any) -> Any:
@@ -23,7 +23,7 @@ def _axes(ax: Any) -> Any:
 class Plots:
     """Plots of a fitted estimator; each takes axes to draw on, or makes some, and returns them."""
 
-    _predictors: list[_core.Predictor]
+    _predictors: Predictors
     summary_: Any
 
     def plot_spectrum(self, ax: Any = None, class_index: Optional[int] = None) -> Any:

@@ -5,6 +5,21 @@
 #include <string>
 
 namespace dyad {
+namespace {
+
+/// Until `value` is another one. To sleep and to be woken takes longer than a small block of rows, so it is looked at
+/// for a moment before; whoever else wants the core gets it meanwhile.
+template <typename Value>
+void wait_while(const std::atomic<Value>& value, Value old) {
+  constexpr int looks = 200;
+  for (int look = 0; look < looks; ++look) {
+    if (value.load(std::memory_order_acquire) != old) return;
+    std::this_thread::yield();
+  }
+  value.wait(old, std::memory_order_acquire);
+}
+
+}  // namespace
 
 void Workers::require_possible(int threads) {
   if (threads < 0 || threads > most)
@@ -29,26 +44,20 @@ Workers::Workers(int threads) : count_(count_for(threads)) {
 Workers::~Workers() { stop(); }
 
 void Workers::stop() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  started_.notify_all();
+  stopping_ = true;
+  ++round_;
+  round_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
 void Workers::run(const std::function<void(int)>& task) {
-  {
-    const std::lock_guard lock(mutex_);
-    task_ = &task;
-    busy_ = count_;
-    failure_ = nullptr;
-    ++round_;
-  }
-  started_.notify_all();
+  task_ = &task;
+  busy_ = count_;
+  failure_ = nullptr;
+  ++round_;
+  round_.notify_all();
   work(0);
-  std::unique_lock lock(mutex_);
-  finished_.wait(lock, [this] { return busy_ == 0; });
+  for (int busy = busy_; busy > 0; busy = busy_) wait_while(busy_, busy);
   if (failure_) std::rethrow_exception(failure_);
 }
 
@@ -61,28 +70,22 @@ void Workers::split(Index total, const std::function<void(int, Share)>& task) {
 }
 
 void Workers::sleep_and_work(int worker) {
-  long seen = 0;
-  while (true) {
-    {
-      std::unique_lock lock(mutex_);
-      started_.wait(lock, [&] { return stopping_ || round_ != seen; });
-      if (stopping_) return;
-      seen = round_;
-    }
+  for (long seen = 0;; ++seen) {
+    wait_while(round_, seen);
+    if (stopping_) return;
     work(worker);
   }
 }
 
 void Workers::work(int worker) {
-  std::exception_ptr failure;
   try {
     (*task_)(worker);
   } catch (...) {
-    failure = std::current_exception();
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::current_exception();
   }
-  const std::lock_guard lock(mutex_);
-  if (failure && !failure_) failure_ = failure;
-  if (--busy_ == 0) finished_.notify_one();
+  --busy_;
+  busy_.notify_one();
 }
 
 }  // namespace dyad

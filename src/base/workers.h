@@ -1,6 +1,6 @@
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -17,7 +17,7 @@ struct Share {
   Index count;
 };
 
-/// The only owner of threads. The caller is worker 0; the others sleep between calls.
+/// The only owner of threads. The caller is worker 0; the others watch for the next call for a moment, then sleep.
 class Workers {
  public:
   /// More would be more than OpenBLAS has buffers for.
@@ -50,13 +50,11 @@ class Workers {
   void work(int worker);
 
   int count_;
-  std::mutex mutex_;
-  std::condition_variable started_;
-  std::condition_variable finished_;
+  std::mutex mutex_;  ///< of the failure
   const std::function<void(int)>* task_ = nullptr;
-  long round_ = 0;
-  int busy_ = 0;
-  bool stopping_ = false;
+  std::atomic<long> round_ = 0;
+  std::atomic<int> busy_ = 0;
+  std::atomic<bool> stopping_ = false;
   std::exception_ptr failure_;
   std::vector<std::thread> threads_;
 };

@@ -225,10 +225,14 @@ class Training {
     archive.number("usual_length", usual_length_);
   }
 
-  /// To its file, where there is one.
+  /// To its file; where there is none, all that comes before it is done.
   void save() {
+    if (options_.model_path.empty()) {
+      (void)solver_->model();
+      return;
+    }
     write_down();
-    if (!options_.model_path.empty()) file_.save(options_.model_path);
+    file_.save(options_.model_path);
     file_.model = Model<double>(0, 0);
     file_.state = {};
   }

@@ -1,0 +1,25 @@
+"""Models that are made ready to predict when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Optional
+
+from . import _core
+
+
+class Predictors(Sequence[_core.Predictor]):
+    """One for each model; a fit that is never asked does not pay for them."""
+
+    def __init__(self, models: list[bytes]) -> None:
+        self._models = models
+        self._made: list[Optional[_core.Predictor]] = [None] * len(models)
+
+    def __len__(self) -> int:
+        return len(self._models)
+
+    def __getitem__(self, place: Any) -> Any:
+        made = self._made[place]
+        if made is None:
+            made = self._made[place] = _core.Predictor.from_bytes(self._models[place])
+        return made
