@@ -310,6 +310,7 @@ NB_MODULE(_core, module) {
       .def("labels", &Predictor::labels);
 
   bind_streams(module);
+  bind_parts(module);
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&Job::finish_all));
 }
 

@@ -45,9 +45,6 @@ nb::object next_block(RawReader& reader) {
   return fields;
 }
 
-std::string text_of(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
-nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
-
 nb::bytes gather(const nb::bytes& model, const ArrayRows& rows, int threads) {
   Interruption interruption;
   const std::string file = text_of(model);

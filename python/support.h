@@ -19,6 +19,9 @@ namespace dyad::python {
 
 namespace nb = nanobind;
 
+inline std::string text_of(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
+inline nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+
 using AnyArray = nb::ndarray<nb::ro, nb::device::cpu>;
 using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Codes = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -181,5 +184,8 @@ nb::object array_of(std::vector<Number> numbers) {
 
 /// Files as they are, and statistics that add: streams.cpp.
 void bind_streams(nb::module_& module);
+
+/// Rows in many parts: parts.cpp.
+void bind_parts(nb::module_& module);
 
 }  // namespace dyad::python

@@ -607,6 +607,16 @@ def load(path: str | os.PathLike[str]) -> FactorizationRegressor | Factorization
         Fitted; ``partial_fit`` goes on from it.
     """
     predictor = _core.Predictor.load(os.fspath(path))
+    with open(path, "rb") as file:
+        return _estimator_of(file.read(), predictor)
+
+
+def from_bytes(model: bytes) -> FactorizationRegressor | FactorizationClassifier:
+    """Make a fitted estimator of the bytes of a model file."""
+    return _estimator_of(model, _core.Predictor.from_bytes(model))
+
+
+def _estimator_of(model: bytes, predictor: _core.Predictor) -> FactorizationRegressor | FactorizationClassifier:
     labels = predictor.labels()
     parameters = predictor.parameters()
     rank = len(parameters["spectrum"])
@@ -621,8 +631,7 @@ def load(path: str | os.PathLike[str]) -> FactorizationRegressor | Factorization
     estimator.n_features_in_ = len(estimator._columns)
     if estimator._layout == "table":
         estimator.feature_names_in_ = np.array(estimator._columns, dtype=object)
-    with open(path, "rb") as file:
-        estimator._keep([(file.read(), {})])
+    estimator._keep([(model, {})])
     return estimator
 
 

@@ -87,10 +87,7 @@ KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& pr
   set_scales(feature_scales);
   set(fit);
   for (Index j = 0; j < options_.dim; ++j) set_variances(j, prior_);
-  if (options.diagonal == Diagonal::tied)
-    narrow<false>(rows);
-  else
-    narrow<true>(rows);
+  narrow(rows);
 }
 
 template <typename Scalar>
@@ -104,10 +101,26 @@ KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& pr
   rows_ = rows;
 }
 
-/// The variances that remain behind rows that were fitted: 1 / (1/P + sum g^2 / noise).
+template <typename Scalar>
+void KalmanFilter<Scalar>::merge(const Naturals& together, double rows, double noise) {
+  Base::take(together);
+  rows_ += rows;
+  noise_ = NoiseTracker(noise, options_.unknowns_of_row(), rows_);
+  surprise_ = 1;
+  recent_squares_ = noise;
+}
+
+template <typename Scalar>
+void KalmanFilter<Scalar>::narrow(const Rows<Scalar>& rows) {
+  if (options_.diagonal == Diagonal::tied)
+    narrow_all<false>(rows);
+  else
+    narrow_all<true>(rows);
+}
+
 template <typename Scalar>
 template <bool untied>
-void KalmanFilter<Scalar>::narrow(const Rows<Scalar>& rows) {
+void KalmanFilter<Scalar>::narrow_all(const Rows<Scalar>& rows) {
   Row row(width_, options_.left_dim > 0);
   std::vector<double> sums(records_.size());
   double weight_of_all = 0;

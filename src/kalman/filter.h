@@ -38,6 +38,8 @@ class KalmanFilter : private Posterior<Scalar> {
   using Base::first_prior;
   using Base::grow;
   using Base::is_finite;
+  using Base::naturals;
+  using Base::naturals_count;
   using Base::parameters;
   using Base::scales;
 
@@ -51,6 +53,13 @@ class KalmanFilter : private Posterior<Scalar> {
   /// a factor with the wrong sign shrinks to nothing and cannot turn by itself. Nothing if there are none.
   [[nodiscard]] std::optional<KalmanFilter> with_weak_factors_turned() const;
 
+  /// What parts of further rows, each learned by a copy of this filter, have made of it together. `rows`: how many
+  /// these were; `noise`: the mean of what they say of it.
+  void merge(const Naturals& together, double rows, double noise);
+
+  /// The variances that remain behind these rows, which the means fit: 1 / (1/P + sum g^2 / noise).
+  void narrow(const Rows<Scalar>& rows);
+
   void set_range(double low, double high) {
     options_.low = low;
     options_.high = high;
@@ -58,6 +67,7 @@ class KalmanFilter : private Posterior<Scalar> {
 
   [[nodiscard]] Model<Scalar> model() const { return parameters().model(); }
   [[nodiscard]] double noise_variance() const { return noise_.value(); }
+  [[nodiscard]] double rows() const { return rows_; }
   [[nodiscard]] const KalmanOptions& options() const { return options_; }
   void archive(Archive& archive);
 
@@ -82,7 +92,7 @@ class KalmanFilter : private Posterior<Scalar> {
     return std::isfinite(value) ? value : static_cast<Scalar>(intercept_);
   }
   template <bool untied>
-  void narrow(const Rows<Scalar>& rows);
+  void narrow_all(const Rows<Scalar>& rows);
   template <bool untied>
   void look(const Rows<Scalar>& rows, Index i, Row& row) const;
   [[nodiscard]] double curvature(const Row& row, Scalar target) const;

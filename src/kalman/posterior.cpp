@@ -156,6 +156,62 @@ Beliefs<Scalar> Posterior<Scalar>::beliefs() const {
   return result;
 }
 
+void Naturals::add(double scale, const Naturals& other) {
+  for (std::size_t i = 0; i < precisions.size(); ++i) {
+    precisions[i] += scale * other.precisions[i];
+    moments[i] += scale * other.moments[i];
+  }
+}
+
+void Naturals::archive(Archive& archive, Index size) {
+  archive.vector("precisions", precisions, size);
+  archive.vector("moments", moments, size);
+}
+
+/// visit(mean, variance) of the intercept and of the numbers of each feature, there or not.
+template <typename Scalar>
+template <typename Self, typename Visit>
+void Posterior<Scalar>::for_each_parameter(Self& self, Visit&& visit) {
+  visit(self.intercept_, self.intercept_variance_);
+  for (Index j = 0; j < self.options_.dim; ++j) {
+    auto* feature = self.record(j);
+    for (Index c = 0; c < self.options_.rank; ++c) visit(feature[c], feature[self.width_ + c]);
+    visit(feature[self.weight_at()], feature[self.weight_at() + 1]);
+    if (self.options_.diagonal == Diagonal::free) visit(feature[self.square_at()], feature[self.square_at() + 1]);
+  }
+}
+
+template <typename Scalar>
+Index Posterior<Scalar>::naturals_count() const {
+  return 1 + options_.dim * (options_.rank + 1 + (options_.diagonal == Diagonal::free ? 1 : 0));
+}
+
+template <typename Scalar>
+Naturals Posterior<Scalar>::naturals() const {
+  Naturals result;
+  result.precisions.reserve(static_cast<std::size_t>(naturals_count()));
+  result.moments.reserve(static_cast<std::size_t>(naturals_count()));
+  for_each_parameter(*this, [&](const auto& mean, const auto& variance) {
+    const double precision = variance > 0 ? 1 / static_cast<double>(variance) : 0;
+    result.precisions.push_back(precision);
+    result.moments.push_back(precision * static_cast<double>(mean));
+  });
+  return result;
+}
+
+template <typename Scalar>
+void Posterior<Scalar>::take(const Naturals& naturals) {
+  std::size_t place = 0;
+  for_each_parameter(*this, [&]<typename Number>(Number& mean, Number& variance) {
+    const double precision = naturals.precisions[place];
+    const double moment = naturals.moments[place++];
+    const double next = moment / precision;
+    if (!(variance > 0) || !(precision > 0) || !std::isfinite(next) || !std::isfinite(1 / precision)) return;
+    mean = static_cast<Number>(next);
+    variance = static_cast<Number>(1 / precision);
+  });
+}
+
 template <typename Scalar>
 bool Posterior<Scalar>::is_finite() const {
   return std::isfinite(intercept_) && std::isfinite(intercept_variance_) &&

@@ -47,6 +47,15 @@ struct Prior {
   void archive(Archive& archive);
 };
 
+/// Precisions of all parameters, and precisions times means: what independent parts of the rows say of them adds.
+struct Naturals {
+  std::vector<double> precisions;
+  std::vector<double> moments;
+
+  void add(double scale, const Naturals& other);
+  void archive(Archive& archive, Index size);
+};
+
 /// A mean and a variance for every parameter, laid out so that the numbers of one feature fill cache lines of their
 /// own. Features have a scale, by which the prior is measured; one without is not there yet.
 template <typename Scalar>
@@ -67,6 +76,11 @@ class Posterior {
   [[nodiscard]] const Prior& first_prior() const { return prior_; }
   [[nodiscard]] bool is_finite() const;
   [[nodiscard]] std::vector<double> scales() const;
+  /// In an order of their own; 0 for parameters that are not learned.
+  [[nodiscard]] Naturals naturals() const;
+  /// Parameters that these say nothing about, or impossible things, stay as they are.
+  void take(const Naturals& naturals);
+  [[nodiscard]] Index naturals_count() const;
   [[nodiscard]] double bytes() const { return static_cast<double>(records_.size() * sizeof(Scalar)); }
   void archive(Archive& archive);
 
@@ -79,6 +93,8 @@ class Posterior {
   [[nodiscard]] Index side_of(Index j) const { return options_.left_dim > 0 && j >= options_.left_dim ? 1 : 0; }
 
   void archive_features(Archive& archive);
+  template <typename Self, typename Visit>
+  static void for_each_parameter(Self& self, Visit&& visit);
   void set(const SignedFactors<Scalar>& means);
   void set_variances(const SignedFactors<Scalar>& variances);
   void set_scales(std::span<const double> all);

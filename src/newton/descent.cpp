@@ -66,8 +66,8 @@ std::pair<Direction<Scalar>, Direction<Scalar>> conjugate_gradients(const Direct
 }  // namespace
 
 template <typename Scalar>
-Descent<Scalar>::Descent(const Rows<Scalar>& rows, const NewtonOptions& options, Workers& workers)
-    : options_(options), rows_(rows, options, workers), preconditioner_(rows, options, workers) {}
+Descent<Scalar>::Descent(const std::shared_ptr<const RowLooks<Scalar>>& looks, const NewtonOptions& options)
+    : options_(options), rows_(looks, options), preconditioner_(*looks, options) {}
 
 template <typename Scalar>
 void Descent<Scalar>::start(SignedFactors<Scalar> parameters) {
@@ -137,12 +137,11 @@ template <typename Scalar>
 bool Descent<Scalar>::step() {
   constexpr double least_progress = 1e-3;
   constexpr double no_progress = 1e-7;
-  constexpr int patience = 3;
   constexpr double epsilon = std::numeric_limits<Scalar>::epsilon();
   constexpr double most_damping = 1e6;
   const bool has_ridge = options_.ridge.weights > 0 || options_.ridge.factors > 0;
   const bool is_done = !has_ridge && loss_ <= 1e2 * epsilon * epsilon * rows_.constant_loss();
-  if (is_done || stalled_ >= patience || damping_ > most_damping || !std::isfinite(objective_) ||
+  if (is_done || stalled_ >= options_.patience || damping_ > most_damping || !std::isfinite(objective_) ||
       products() >= options_.most_products)
     return false;
   ++steps_;
@@ -162,7 +161,7 @@ bool Descent<Scalar>::step() {
       better ? (objective_ - objective) / std::max(predicted_gain_, std::numeric_limits<double>::min()) : 0;
   if (better) {
     stalled_ = objective > (1 - least_progress) * objective_ ? stalled_ + 1 : 0;
-    if (objective > (1 - no_progress) * objective_) stalled_ = patience;
+    if (objective > (1 - no_progress) * objective_) stalled_ = options_.patience;
     parameters_ = std::move(next);
     loss_ = loss;
     objective_ = objective;

@@ -9,8 +9,11 @@ namespace dyad {
 template <typename Scalar>
 class Descent {
  public:
-  /// The options and workers are somebody else's.
-  Descent(const Rows<Scalar>& rows, const NewtonOptions& options, Workers& workers);
+  /// The options are somebody else's.
+  Descent(const std::shared_ptr<const RowLooks<Scalar>>& looks, const NewtonOptions& options);
+  /// On rows in memory, which are somebody else's, too, like the workers.
+  Descent(const Rows<Scalar>& rows, const NewtonOptions& options, Workers& workers)
+      : Descent(std::make_shared<LooksInMemory<Scalar>>(rows, options, workers), options) {}
 
   void start(SignedFactors<Scalar> parameters);
 

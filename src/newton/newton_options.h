@@ -30,6 +30,7 @@ struct NewtonOptions {
   Ridge ridge;
   bool preconditioned = true;  ///< by what second moments know of the curvature; else by its scales alone
   bool exact_steps = false;    ///< solve the equations of each step to the end, so that rounding has no say in the path
+  int patience = 3;            ///< steps that hardly make the loss smaller before there is nothing more to gain
   bool restarts = true;        ///< with other numbers of positive factors, where the fit is not exact
   Index most_products = std::numeric_limits<Index>::max();  ///< looks at all rows, in all
   std::uint64_t seed = 1;

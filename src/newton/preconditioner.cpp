@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <vector>
 
 #include "base/decompositions.h"
-#include "rows/products.h"
 
 namespace dyad {
 namespace {
@@ -30,65 +28,11 @@ void decompose(const Small<Scalar>& matrix, Small<Scalar>& axes, Vector<Scalar>&
   keep_from_zero(extents);
 }
 
-/// Mean products of (1, x) or (1, x, x^2), by weight.
-template <typename Scalar>
-Small<Scalar> mean_products(const Rows<Scalar>& rows, bool squares, Workers& workers) {
-  const Index dim = rows.dim();
-  const Index size = 1 + (squares ? 2 : 1) * dim;
-  std::vector<Small<Scalar>> sums(static_cast<std::size_t>(workers.count()));
-  workers.split(rows.count(), [&](int worker, Share share) {
-    Small<Scalar>& sum = sums[static_cast<std::size_t>(worker)];
-    sum.setZero(size, size);
-    constexpr Index most = 256;
-    Tall<Scalar> Z(most, size);
-    std::vector<std::pair<Index, Scalar>> entries;
-    for (Index done = 0; done < share.count; done += most) {
-      const Index count = std::min(most, share.count - done);
-      Z.setZero();
-      for (Index i = 0; i < count; ++i) {
-        const Index row = share.first + done + i;
-        const Scalar root = std::sqrt(rows.weight(row));
-        entries.assign(1, {0, root});
-        rows.for_each_entry(row, [&](Index j, Scalar x) {
-          if (x == 0) return;
-          entries.emplace_back(1 + j, root * x);
-          if (squares) entries.emplace_back(1 + dim + j, root * x * x);
-        });
-        if (rows.is_sparse())
-          for (const auto& [a, left] : entries)
-            for (const auto& [b, right] : entries) sum(b, a) += left * right;
-        else
-          for (const auto& [a, value] : entries) Z(i, a) = value;
-      }
-      if (!rows.is_sparse()) sum.noalias() += Z.transpose() * Z;
-    }
-  });
-  for (std::size_t worker = 1; worker < sums.size(); ++worker)
-    if (sums[worker].size() > 0) sums.front() += sums[worker];
-  return sums.front() / std::max(sums.front()(0, 0), std::numeric_limits<Scalar>::min());
-}
-
-/// Their diagonal alone.
-template <typename Scalar>
-Vector<Scalar> mean_squares(const Rows<Scalar>& rows, bool squares) {
-  const Index dim = rows.dim();
-  Vector<Scalar> sum = Vector<Scalar>::Zero(1 + (squares ? 2 : 1) * dim);
-  for (Index i = 0; i < rows.count(); ++i) {
-    const Scalar weight = rows.weight(i);
-    sum[0] += weight;
-    rows.for_each_entry(i, [&](Index j, Scalar x) {
-      sum[1 + j] += weight * x * x;
-      if (squares) sum[1 + dim + j] += weight * x * x * x * x;
-    });
-  }
-  return sum / std::max(sum[0], std::numeric_limits<Scalar>::min());
-}
-
 }  // namespace
 
 template <typename Scalar>
-Preconditioner<Scalar>::Preconditioner(const Rows<Scalar>& rows, const NewtonOptions& options, Workers& workers)
-    : options_(options), dim_(rows.dim()) {
+Preconditioner<Scalar>::Preconditioner(const RowLooks<Scalar>& looks, const NewtonOptions& options)
+    : options_(options), dim_(looks.dim()) {
   const Sides sides(dim_, options.left_dim);
   side_count_ = sides.two() ? 2 : 1;
   sides_[0].count = sides.left_count();
@@ -96,20 +40,20 @@ Preconditioner<Scalar>::Preconditioner(const Rows<Scalar>& rows, const NewtonOpt
     sides_[1].first = sides.right_first();
     sides_[1].count = sides.right_count();
   }
-  find_moments(rows, workers);
+  find_moments(looks);
 }
 
 template <typename Scalar>
-void Preconditioner<Scalar>::find_moments(const Rows<Scalar>& rows, Workers& workers) {
-  double weight = 0;
-  for (Index i = 0; i < rows.count(); ++i) weight += static_cast<double>(rows.weight(i));
+void Preconditioner<Scalar>::find_moments(const RowLooks<Scalar>& looks) {
+  linear_diagonal_ = looks.product_diagonal(has_squares());
+  const Scalar weight = std::max(linear_diagonal_[0], std::numeric_limits<Scalar>::min());
   const bool knows_all =
-      options_.preconditioned && dim_ <= most_features && weight >= static_cast<double>(2 * linear_count());
+      options_.preconditioned && dim_ <= most_features && weight >= static_cast<Scalar>(2 * linear_count());
   if (knows_all) {
-    linear_ = mean_products(rows, has_squares(), workers);
+    linear_ = looks.products(has_squares()) / weight;
     linear_diagonal_ = linear_.diagonal();
   } else {
-    linear_diagonal_ = mean_squares(rows, has_squares());
+    linear_diagonal_ /= weight;
   }
   keep_from_zero(linear_diagonal_);
   for (Index s = 0; s < side_count_; ++s) {

@@ -15,7 +15,7 @@ namespace dyad {
 template <typename Scalar>
 class Preconditioner {
  public:
-  Preconditioner(const Rows<Scalar>& rows, const NewtonOptions& options, Workers& workers);
+  Preconditioner(const RowLooks<Scalar>& looks, const NewtonOptions& options);
 
   /// At the objective's present place.
   void move_to(const Objective<Scalar>& objective, const SignedFactors<Scalar>& parameters);
@@ -39,7 +39,7 @@ class Preconditioner {
     Vector<Scalar> slopes;   ///< the diagonal of K
   };
 
-  void find_moments(const Rows<Scalar>& rows, Workers& workers);
+  void find_moments(const RowLooks<Scalar>& looks);
   [[nodiscard]] Index linear_count() const { return 1 + dim_ + (has_squares() ? dim_ : 0); }
   [[nodiscard]] bool has_squares() const { return options_.diagonal == Diagonal::free; }
   [[nodiscard]] Vector<Scalar> linear_part(const Direction<Scalar>& v) const;

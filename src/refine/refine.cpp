@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "base/stable_hash.h"
 #include "newton/start.h"
+#include "refine/level_choice.h"
 #include "stream/kept_start.h"
 
 namespace dyad {
@@ -313,11 +314,10 @@ class Refinement {
 
   /// The level at which the held-out rows are predicted best. `keep`: what was found there, too.
   std::optional<Refined<Scalar>> choose(std::vector<Fold>& folds, bool keep) {
-    constexpr double worth_it = 3e-4;  // of the loss, over so many levels:
     const std::size_t patience = options_.solver == Solver::variational ? 3 : 2;
-    std::vector<double> losses{held_out_loss(folds)};
-    result_.one_pass = result_.refined = losses[0];
-    report(RefineStep{"one pass", std::numeric_limits<double>::quiet_NaN(), losses[0], false});
+    LevelChoice choice(held_out_loss(folds), patience, options_.may_decline);
+    result_.one_pass = result_.refined = choice.one_pass();
+    report(RefineStep{"one pass", std::numeric_limits<double>::quiet_NaN(), choice.one_pass(), false});
     if (is_bounded_) refiner_options_.most_looks /= static_cast<Index>(folds.size());
     for (Fold& fold : folds) {
       fold.count = fold.rows->count();
@@ -331,22 +331,17 @@ class Refinement {
           if (folds.size() == 1 && options_.solver == Solver::newton) report_step(*fold.refiner, false);
         });
       if (!has_next) break;
-      losses.push_back(held_out_loss(folds));
-      report(RefineStep{folds.front().refiner->level(), objective_of(folds), losses.back(), false});
-      if (losses.back() < result_.refined || (level == 1 && !options_.may_decline)) {
-        result_.refined = losses.back();
+      const double loss = held_out_loss(folds);
+      report(RefineStep{folds.front().refiner->level(), objective_of(folds), loss, false});
+      if (choice.add(loss)) {
         held_out_squares_ = squares_;
-        result_.levels = level;
         result_.level = folds.front().refiner->level();
         if (keep) best = folds.front().refiner->result();
       }
-      const Index hopeless = 2 * static_cast<Index>(patience) + 2;
-      if (result_.levels == 0 && level >= hopeless) break;
-      // The first ridge is strong, and may be worse than one pass; the levels are compared with each other.
-      if (level <= static_cast<Index>(patience)) continue;
-      const double before = losses[losses.size() - 1 - patience];
-      if (!(losses.back() < (1 - worth_it) * before)) break;
+      if (!choice.goes_on()) break;
     }
+    result_.refined = choice.best_loss();
+    result_.levels = choice.best();
     for (const Fold& fold : folds) result_.row_reads += fold.refiner->looks() * fold.count;
     if (options_.exact_weights) result_.held_out_rows = 0;  // one pass had no part in it
     return best;

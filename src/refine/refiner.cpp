@@ -96,35 +96,36 @@ constexpr Index first_dense = 2;
 template <typename Scalar>
 class NewtonRefiner : public Refiner<Scalar> {
  public:
-  NewtonRefiner(const Rows<Scalar>& rows, const RefinerOptions& options, const Beliefs<Scalar>& start, Workers& workers)
-      : rows_(rows), options_(newton_options(options.shape)), workers_(workers), descent_(rows, options_, workers) {
+  NewtonRefiner(const std::shared_ptr<const RowLooks<Scalar>>& looks, bool are_sparse, const RefinerOptions& options,
+                const Beliefs<Scalar>& start)
+      : are_sparse_(are_sparse), options_(newton_options(options.shape)), descent_(looks, options_) {
     options_.interrupted = options.interrupted;
     options_.exact_steps = options.exact_steps;
+    options_.patience = options.patience;
     options_.most_products = options.most_looks;
     unknowns_ = static_cast<double>(count_unknowns(options.shape));
     is_measurement_ = !options.shape.linear;
     weight_ = descent_.total_weight();
     deviation_ = std::sqrt(2 * descent_.constant_loss());
-    std::vector<double> moments(static_cast<std::size_t>(rows.dim()));
-    for (Index i = 0; i < rows.count(); ++i) {
-      const auto weight = static_cast<double>(rows.weight(i));
-      rows.for_each_entry(i, [&](Index j, Scalar x) {
-        moments[static_cast<std::size_t>(j)] += weight * static_cast<double>(x) * static_cast<double>(x);
-      });
-    }
-    double occurring = 0;
-    for (const double moment : moments) {
-      occurring += moment > 0 ? 1 : 0;
-      usual_moment_ += moment;
-    }
-    usual_moment_ /= std::max(1.0, occurring);
+    const Vector<Scalar> moments = looks->product_diagonal(false).tail(looks->dim());
+    const auto occurring = static_cast<double>((moments.array() > 0).count());
+    usual_moment_ = moments.template cast<double>().sum() / std::max(1.0, occurring);
     start_factors_ = start.means.A;
+    level_ = options.first_level;
     descent_.start(start.means);
+  }
+
+  /// With rows in memory other starts can be tried.
+  NewtonRefiner(const Rows<Scalar>& rows, const RefinerOptions& options, const Beliefs<Scalar>& start, Workers& workers)
+      : NewtonRefiner(std::make_shared<LooksInMemory<Scalar>>(rows, newton_options(options.shape), workers),
+                      rows.is_sparse(), options, start) {
+    rows_.emplace(rows);
+    workers_ = &workers;
   }
 
   bool advance(const std::function<void()>& after_step) override {
     if (is_measurement_) return solve_measurements();
-    const Index place = level_ + (rows_.is_sparse() ? 0 : first_dense);
+    const Index place = level_ + (are_sparse_ ? 0 : first_dense);
     if (place >= static_cast<Index>(ridges.size()) || looks() >= options_.most_products || is_interrupted())
       return false;
     ridge_ = ridges[static_cast<std::size_t>(place)];
@@ -141,13 +142,13 @@ class NewtonRefiner : public Refiner<Scalar> {
     if (from.A.squaredNorm() < static_cast<Scalar>(vanished) * start_factors_.squaredNorm()) from.A = start_factors_;
     descent_.start(std::move(from));
     descend(after_step);
-    if (level_ == 1 && !classes && !rows_.is_sparse()) try_signs_of_moments(after_step);
+    if (level_ == 1 && !classes && !are_sparse_ && rows_) try_signs_of_moments(after_step);
     return !is_interrupted();
   }
 
   void polish() override {
     constexpr double most_work = 3e8;  // numbers touched
-    const auto look = static_cast<double>(rows_.count() * rows_.dim() * (options_.rank + 1));
+    const auto look = rows_ ? static_cast<double>(rows_->count() * rows_->dim() * (options_.rank + 1)) : most_work;
     if (!exact_) descent_.polish(static_cast<Index>(most_work / std::max(1.0, look)));
   }
 
@@ -183,7 +184,7 @@ class NewtonRefiner : public Refiner<Scalar> {
     if (options_.left_dim > 0 || options_.positive || is_interrupted()) return;
     const SignedFactors<Scalar> other = descent_.parameters();
     const double objective = descent_.objective();
-    const MomentStart<Scalar> moments = moment_start(rows_, options_, workers_);
+    const MomentStart<Scalar> moments = moment_start(*rows_, options_, *workers_);
     descent_.start(moments.take(options_, moments.positive_count(options_.rank)));
     descend(after_step);
     if (!(descent_.objective() < objective)) descent_.start(other);
@@ -191,19 +192,20 @@ class NewtonRefiner : public Refiner<Scalar> {
 
   /// Without noise they can be met exactly, if there are enough of them.
   bool solve_measurements() {
-    if (level_ > 0 || weight_ < unknowns_ || is_interrupted()) return false;
+    if (level_ > 0 || !rows_ || weight_ < unknowns_ || is_interrupted()) return false;
     ++level_;
     const SignedFactors<Scalar> start = descent_.parameters();
     // With many rows one start is as good as another, and noise never lets them be met.
     constexpr double many = 10;
     options_.restarts = weight_ < many * unknowns_;
-    exact_ = gauss_newton(rows_, options_, workers_, &start);
+    exact_ = gauss_newton(*rows_, options_, *workers_, &start);
     return exact_->finite && !is_interrupted();
   }
 
-  Rows<Scalar> rows_;
+  std::optional<Rows<Scalar>> rows_;
+  Workers* workers_ = nullptr;
+  bool are_sparse_;
   NewtonOptions options_;
-  Workers& workers_;
   Descent<Scalar> descent_;
   std::optional<NewtonFit<Scalar>> exact_;  ///< of measurements
   double unknowns_ = 0;
@@ -237,6 +239,17 @@ std::unique_ptr<Refiner<Scalar>> make_refiner(const Rows<Scalar>& rows, const Re
   return std::make_unique<NewtonRefiner<Scalar>>(rows, options, start, workers);
 }
 
+template <typename Scalar>
+std::unique_ptr<Refiner<Scalar>> make_newton_refiner(const std::shared_ptr<const RowLooks<Scalar>>& looks,
+                                                     bool are_sparse, const RefinerOptions& options,
+                                                     const Beliefs<Scalar>& start) {
+  return std::make_unique<NewtonRefiner<Scalar>>(looks, are_sparse, options, start);
+}
+
+template std::unique_ptr<Refiner<float>> make_newton_refiner(const std::shared_ptr<const RowLooks<float>>&, bool,
+                                                             const RefinerOptions&, const Beliefs<float>&);
+template std::unique_ptr<Refiner<double>> make_newton_refiner(const std::shared_ptr<const RowLooks<double>>&, bool,
+                                                              const RefinerOptions&, const Beliefs<double>&);
 template bool can_sweep(const Rows<float>&, const KalmanOptions&);
 template bool can_sweep(const Rows<double>&, const KalmanOptions&);
 template std::unique_ptr<Refiner<float>> make_refiner(const Rows<float>&, const RefinerOptions&, Beliefs<float>, double,

@@ -9,6 +9,7 @@
 
 #include "base/workers.h"
 #include "kalman/filter.h"
+#include "newton/row_sums.h"
 
 namespace dyad {
 
@@ -45,6 +46,8 @@ struct RefinerOptions {
   KalmanOptions shape;
   Solver solver = Solver::newton;                        ///< newton or variational
   bool exact_steps = false;                              ///< newton: as in NewtonOptions
+  int patience = 3;                                      ///< newton: as in NewtonOptions
+  Index first_level = 0;                                 ///< newton: so many are behind it
   Index most_looks = std::numeric_limits<Index>::max();  ///< at all rows, in all
   std::function<bool()> interrupted;
 };
@@ -59,5 +62,11 @@ bool can_sweep(const Rows<Scalar>& rows, const KalmanOptions& shape);
 template <typename Scalar>
 std::unique_ptr<Refiner<Scalar>> make_refiner(const Rows<Scalar>& rows, const RefinerOptions& options,
                                               Beliefs<Scalar> start, double noise_variance, Workers& workers);
+
+/// Gauss-Newton for rows that lie anywhere.
+template <typename Scalar>
+std::unique_ptr<Refiner<Scalar>> make_newton_refiner(const std::shared_ptr<const RowLooks<Scalar>>& looks,
+                                                     bool are_sparse, const RefinerOptions& options,
+                                                     const Beliefs<Scalar>& start);
 
 }  // namespace dyad

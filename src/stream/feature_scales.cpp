@@ -65,6 +65,11 @@ std::vector<std::pair<Index, double>> FeatureScales::meet(const Rows<Scalar>& ro
   return met;
 }
 
+void FeatureScales::learn_of(std::span<const double> scales) {
+  for (std::size_t j = 0; j < scales_.size(); ++j)
+    if (!(scales_[j] > 0)) scales_[j] = scales[j];
+}
+
 void FeatureScales::grow(Index left_before, Index left, Index right) {
   const double scale = standardised_ ? 1 : 0;
   scales_.insert(scales_.end(), static_cast<std::size_t>(right), scale);

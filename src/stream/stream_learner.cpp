@@ -189,6 +189,7 @@ void StreamLearner<Scalar>::stop_keeping() {
 
 template <typename Scalar>
 void StreamLearner<Scalar>::crown(KalmanFilter<Scalar> filter) {
+  scales_.learn_of(filter.scales());
   race_.crown(std::move(filter), Origin::all_rows);
   race_.drop_challengers();
   search_.reset();

@@ -5,24 +5,20 @@
 #include <memory>
 #include <stdexcept>
 
-#include <fmt/format.h>
-
 #include <dyad/data_error.h>
 
-#include "base/stable_hash.h"
 #include "feed/row_reader.h"
 #include "fit/train_settings.h"
 #include "fit/train_solver.h"
 #include "model/model_file.h"
-#include "model/safetensors.h"
+#include "parts/message.h"
 
 namespace dyad {
 namespace {
 
 const char* const file_name = "the model";
 const char* const statistics_name = "the statistics";
-
-std::string fingerprint(const std::string& model) { return fmt::format("{:016x}", stable_hash(model, 0)); }
+const char* const targets_seen = "targets_seen";
 
 /// A model between two rounds.
 template <typename Scalar>
@@ -121,31 +117,22 @@ Index Statistics::rows() const {
 }
 
 std::string Statistics::to_bytes() const {
-  Safetensors file;
-  file.metadata = {{"dyad", "statistics"}, {"model", model}};
-  for (const auto& [name, numbers] : sums)
-    file.tensors[name] = make_tensor(numbers, {static_cast<Index>(numbers.size())});
-  file.tensors["targets_seen"] = make_tensor<double>({least, most}, {2});
-  return file.to_bytes();
+  Message message{"statistics", model, sums};
+  message.arrays[targets_seen] = {least, most};
+  return message.to_bytes();
 }
 
 Statistics Statistics::from_bytes(const std::string& bytes) {
-  const Safetensors file = Safetensors::from_bytes(bytes, statistics_name);
-  Statistics result;
-  const auto model = file.metadata.find("model");
-  const auto kind = file.metadata.find("dyad");
-  const auto seen = file.tensors.find("targets_seen");
-  const auto is_known = [](const auto& named) { return named.second.dtype == dtype_of<double>(); };
-  if (kind == file.metadata.end() || kind->second != "statistics" || model == file.metadata.end() ||
-      seen == file.tensors.end() || seen->second.bytes.size() != 2 * sizeof(double) ||
-      !std::all_of(file.tensors.begin(), file.tensors.end(), is_known))
+  Message message = Message::from_bytes(bytes, "statistics", statistics_name);
+  const auto seen = message.arrays.find(targets_seen);
+  if (seen == message.arrays.end() || seen->second.size() != 2)
     throw DataError(statistics_name, 0, 0, "these are no statistics; expected what partial_statistics has made");
-  result.model = model->second;
-  for (const auto& [name, tensor] : file.tensors)
-    if (name != "targets_seen") result.sums[name] = numbers_of<double>(tensor);
-  const std::vector<double> ends = numbers_of<double>(seen->second);
-  result.least = ends[0];
-  result.most = ends[1];
+  Statistics result;
+  result.model = message.about;
+  result.least = seen->second[0];
+  result.most = seen->second[1];
+  message.arrays.erase(seen);
+  result.sums = std::move(message.arrays);
   return result;
 }
 

@@ -1,0 +1,204 @@
+"""What both estimators and both models share: params, learning, the model's file, prediction by Arrow batches."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Optional
+
+import numpy as np
+import pyarrow as pa
+from pyspark.ml.param import Param, Params, TypeConverters
+from pyspark.ml.param.shared import HasFeaturesCol, HasLabelCol, HasPredictionCol, HasSeed, HasWeightCol
+from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReader, MLWriter
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from .. import _core, _parts
+from .._estimators import from_bytes, logger
+from ._cluster import SparkParts, share
+from ._columns import require_vector, vectors
+from ._workers import RowError, block_of, predictor_of
+
+MODEL_FILE = "model.dyad"
+PREDICTED = "_dyad_predicted"
+SOLVERS = ("auto", "kalman", "newton", "moment")
+DIAGONALS = ("auto", "tied", "zero", "free")
+
+
+class FactorizationParams(HasFeaturesCol, HasLabelCol, HasWeightCol, HasPredictionCol, HasSeed):
+    """Params of estimators and models."""
+
+    rank: Param[int] = Param(
+        Params._dummy(), "rank", "the rank of M; more is hardly ever worse", typeConverter=TypeConverters.toInt
+    )
+    solver: Param[str] = Param(
+        Params._dummy(), "solver", "who learns: " + ", ".join(SOLVERS), typeConverter=TypeConverters.toString
+    )
+    diagonal: Param[str] = Param(
+        Params._dummy(), "diagonal", "what squares are: " + ", ".join(DIAGONALS), typeConverter=TypeConverters.toString
+    )
+    stdCol: Param[str] = Param(
+        Params._dummy(),
+        "stdCol",
+        "column for the standard deviation of predictions, noise included; none unless set",
+        typeConverter=TypeConverters.toString,
+    )
+    sampleRows: Param[int] = Param(
+        Params._dummy(),
+        "sampleRows",
+        "about so many rows are learned on the driver, to begin with",
+        typeConverter=TypeConverters.toInt,
+    )
+    maxLooks: Param[int] = Param(
+        Params._dummy(), "maxLooks", "passes over all rows that Gauss-Newton may make", typeConverter=TypeConverters.toInt
+    )
+
+    def _set_defaults(self) -> None:
+        self._setDefault(rank=8, solver="auto", diagonal="auto", sampleRows=16384, maxLooks=100, seed=1)
+
+    def getRank(self) -> int:
+        """Return the rank."""
+        return self.getOrDefault(self.rank)
+
+    def getSolver(self) -> str:
+        """Return who learns."""
+        return self.getOrDefault(self.solver)
+
+    def _settings(self) -> _core.Settings:
+        chosen = {name: self.getOrDefault(name) for name in ("rank", "solver", "diagonal", "sampleRows", "maxLooks", "seed")}
+        for name, known in (("solver", SOLVERS), ("diagonal", DIAGONALS)):
+            if chosen[name] not in known:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {chosen[name]!r}.")
+        for name, least in (("rank", 1), ("sampleRows", 1), ("maxLooks", 1), ("seed", 0)):
+            if chosen[name] < least:
+                raise ValueError(f"{name} must be at least {least}, got {chosen[name]}.")
+        settings = _core.Settings()
+        settings.rank = chosen["rank"]
+        settings.seed = chosen["seed"]
+        settings.target = "target"
+        settings.precision = "double"
+        settings.solver = None if chosen["solver"] == "auto" else chosen["solver"]
+        settings.diagonal = None if chosen["diagonal"] == "auto" else chosen["diagonal"]
+        return settings
+
+
+def learn(
+    estimator: FactorizationParams, frame: DataFrame, labels: list[str], known: Optional[bytes] = None
+) -> tuple[bytes, dict[str, Any]]:
+    """A model of all rows of the frame; or of what is known, and all these rows."""
+    settings = estimator._settings()
+    if labels and estimator.getSolver() == "moment":
+        raise ValueError("solver 'moment' is for numbers as labels; 'auto' learns classes.")
+    weight = estimator.getOrDefault("weightCol") if estimator.isDefined("weightCol") else None
+    trace: list[dict[str, Any]] = []
+
+    def report(level: str, share: float, loss: float, held_out: float) -> None:
+        trace.append({"level": level, "share": share, "loss": loss, "held_out": held_out})
+        logger.info("%s: %.0f%% of the rows, loss %.6g, held out %.6g", level, 100 * share, loss, held_out)
+
+    columns = (estimator.getFeaturesCol(), estimator.getLabelCol(), weight)
+    with SparkParts(frame, *columns, are_classes=bool(labels)) as parts:
+        model, summary = _parts.learn(
+            parts,
+            settings,
+            labels,
+            sample_rows=estimator.getOrDefault("sampleRows"),
+            most_looks=estimator.getOrDefault("maxLooks"),
+            report=report,
+            known=known,
+        )
+    return model, {**summary, "trace": trace}
+
+
+class FactorizationModelMixin:
+    """A model's file, what is in it, and predictions by Arrow batches."""
+
+    _model: bytes
+    summary: dict[str, Any]
+
+    @property
+    def numFeatures(self) -> int:
+        """Return how many features the vectors have."""
+        return len(_core.Predictor.from_bytes(self._model).column_names())
+
+    def toBytes(self) -> bytes:
+        """Return the model's file, as ``dyad predict`` and ``dyad.load`` read it."""
+        return self._model
+
+    def toLocal(self) -> Any:
+        """Return the same model as an estimator of scikit-learn's kind, with `interactions`, `parameters` and plots."""
+        return from_bytes(self._model)
+
+    def _require_deviations(self) -> None:
+        predictor = _core.Predictor.from_bytes(self._model)
+        try:
+            predictor.predict(_core.Rows.dense(np.zeros((1, len(predictor.column_names())))), True, 1)
+        except ValueError as error:
+            raise ValueError("stdCol: models of solver 'moment' have no error bars; those of 'auto' do.") from error
+
+    def _predicted(self, frame: DataFrame) -> DataFrame:
+        """The frame with a column of structs: value and std."""
+        column = self.getFeaturesCol()  # type: ignore[attr-defined]
+        require_vector(frame, column)
+        with_std = self.isDefined("stdCol")  # type: ignore[attr-defined]
+        if with_std:
+            self._require_deviations()
+        model = share(frame.sparkSession.sparkContext, self._model)
+        names = (column, "", "")
+
+        def predict(features: pa.Array) -> pa.Array:
+            predictor = predictor_of(model)
+            block = block_of(features, None, None, names)
+            if predictor.layout() == "sparse":
+                block = block.as_sparse()
+            elif block.is_sparse:
+                block = block.as_dense()
+            width = len(predictor.column_names())
+            if len(block) and block.width != width:
+                raise RowError(f"The column '{column}' has vectors of size {block.width}; the model is for {width}.")
+            predicted = predictor.predict(block.rows([]), with_std, 1)
+            values, deviations = predicted if with_std else (predicted, None)
+            std = pa.nulls(len(values), pa.float64()) if deviations is None else pa.array(deviations)
+            return pa.StructArray.from_arrays([pa.array(values), std], names=["value", "std"])
+
+        predict.__annotations__ = {"features": pa.Array, "return": pa.Array}
+        predicted = F.arrow_udf(predict, "value double, std double")
+        return frame.withColumn(PREDICTED, predicted(vectors(column)))
+
+
+class ModelWriter(MLWriter):
+    """Params as Spark writes them, and beside them the model's file."""
+
+    def __init__(self, instance: Any) -> None:
+        super().__init__()
+        self._instance = instance
+
+    def saveImpl(self, path: str) -> None:
+        spark = SparkSession.active()
+        DefaultParamsWriter.saveMetadata(self._instance, path, spark)
+        jvm = spark.sparkContext._jvm
+        assert jvm is not None
+        place = jvm.org.apache.hadoop.fs.Path(path, MODEL_FILE)
+        system = place.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())  # type: ignore[attr-defined]
+        out = system.create(place, True)
+        try:
+            out.write(bytearray(self._instance._model))
+        finally:
+            out.close()
+
+
+class ModelReader(MLReader[Any]):
+    """The other way round."""
+
+    def __init__(self, kind: Any) -> None:
+        super().__init__()
+        self._kind = kind
+
+    def load(self, path: str) -> Any:
+        spark = SparkSession.active()
+        metadata = DefaultParamsReader.loadMetadata(path, spark, self._kind.__module__ + "." + self._kind.__name__)
+        ((_, model),) = spark.sparkContext.binaryFiles(os.path.join(path, MODEL_FILE)).collect()
+        instance = self._kind(bytes(model))
+        instance._resetUid(metadata["uid"])
+        DefaultParamsReader.getAndSetParams(instance, metadata)
+        return instance

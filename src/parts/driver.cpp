@@ -1,0 +1,390 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <dyad/data_error.h>
+#include <dyad/parts.h>
+
+#include "fit/train_settings.h"
+#include "fit/train_solver.h"
+#include "model/model_file.h"
+#include "parts/message.h"
+#include "parts/question.h"
+#include "refine/level_choice.h"
+#include "refine/refiner.h"
+
+namespace dyad {
+namespace {
+
+using HeldOut = Question::HeldOut;
+using About = Question::About;
+
+const char* const name_of_model = "the model";
+
+/// A model of one pass, with its training state.
+class Learned {
+ public:
+  explicit Learned(const std::string& model)
+      : file_(ModelFile::from_bytes(model, name_of_model)), settings_(TrainSettings::saved(file_, name_of_model)) {
+    if (settings_.solver == Solver::moment || settings_.precision == Precision::single_precision ||
+        file_.features.is_bilinear())
+      throw std::invalid_argument(
+          "rows in parts are for models of one side, in double precision, that a Kalman filter has begun");
+    TrainOptions options;
+    options.threads = 1;
+    solver_ = make_train_solver<double>(options, settings_, file_.features, nullptr, {});
+    Archive saved(file_.state);
+    try {
+      archive(saved);
+    } catch (const std::runtime_error& error) {
+      throw DataError(name_of_model, 0, 0, std::string("training cannot go on from this model: ") + error.what());
+    }
+  }
+
+  [[nodiscard]] const StreamLearner<double>& stream() const { return *solver_->stream(); }
+  [[nodiscard]] Target& target() { return file_.features.target; }
+  void give_up_range() {
+    target().low = Target().low;
+    target().high = Target().high;
+    solver_->give_up_range();
+  }
+
+  /// `rows`: learned in all.
+  std::string with(KalmanFilter<double> filter, Index rows) {
+    if (!filter.is_finite())
+      throw DataError("the rows", 0, 0,
+                      "these numbers have led to a model that is not finite; expected sizes nearer to 1: rescale them");
+    solver_->crown(std::move(filter));
+    settings_.rows = rows;
+    file_.model = solver_->model();
+    file_.training = settings_.to_text();
+    Archive saved;
+    archive(saved);
+    file_.state = saved.take();
+    return file_.to_bytes();
+  }
+  [[nodiscard]] Index rows() const { return settings_.rows; }
+
+ private:
+  void archive(Archive& archive) {
+    solver_->archive(archive);
+    archive.number("usual_length", usual_length_);
+  }
+
+  ModelFile file_;
+  TrainSettings settings_;
+  std::unique_ptr<TrainSolver<double>> solver_;
+  double usual_length_ = 0;
+};
+
+/// Asks everybody.
+class Asking {
+ public:
+  explicit Asking(const PartsOptions& options) : options_(options) {}
+
+  /// `body` adds what the question is about.
+  template <typename Body>
+  Statistics operator()(Question question, Body&& body) {
+    if (options_.interrupted && options_.interrupted()) throw std::runtime_error("learning was interrupted");
+    question.has_range = has_range;
+    question.held_from = options_.share;
+    Archive asked;
+    question.archive(asked);
+    body(asked);
+    const std::string bytes = Message{"question", "rows", asked.take()}.to_bytes();
+    ++count;
+    Statistics answer = options_.ask(bytes);
+    if (answer.model != fingerprint(bytes))
+      throw std::invalid_argument("the answer is one to another question; ask all parts the same");
+    return answer;
+  }
+
+  Index count = 0;
+  bool has_range = true;
+
+ private:
+  const PartsOptions& options_;
+};
+
+/// Mean losses in the answers.
+struct Losses {
+  TargetSums sums;
+
+  explicit Losses(Archive& answer) {
+    answer.group("losses", [&] { sums.archive(answer); });
+  }
+  [[nodiscard]] double loss() const { return sums.sum / sums.weight; }
+  [[nodiscard]] double squares() const { return sums.squares / sums.weight; }
+};
+
+/// Looks at the rows of all parts.
+class LooksAtParts : public RowLooks<double> {
+ public:
+  LooksAtParts(Asking& asking, const KalmanOptions& shape, Scales scales, HeldOut held_out)
+      : asking_(asking), shape_(shape), scales_(std::move(scales)), held_out_(held_out) {}
+
+  [[nodiscard]] Index dim() const override { return shape_.dim; }
+
+  [[nodiscard]] TargetSums targets() const override {
+    Archive answer(ask(About::targets).sums);
+    TargetSums sums;
+    sums.archive(answer);
+    return sums;
+  }
+  [[nodiscard]] Small<double> products(bool squares) const override {
+    Archive answer(ask(About::products, squares).sums);
+    Small<double> sums;
+    answer.matrix("products", sums, product_size(squares), product_size(squares));
+    return sums;
+  }
+  [[nodiscard]] Vector<double> product_diagonal(bool squares) const override {
+    Archive answer(ask(About::diagonal, squares).sums);
+    Vector<double> sums;
+    answer.matrix("diagonal", sums, product_size(squares), 1);
+    return sums;
+  }
+  [[nodiscard]] RowSums<double> slopes(const SignedFactors<double>& at) const override {
+    return slopes_and_losses(at).first;
+  }
+  [[nodiscard]] RowSums<double> bends(const SignedFactors<double>& at, const Direction<double>& t) const override {
+    SignedFactors<double> parameters = at;
+    Direction<double> along = t;
+    Archive answer(ask(About::bends, false, [&](Archive& asked) {
+                     put_parameters(asked, parameters);
+                     asked.group("along", [&] { archive_direction(asked, along, dim(), shape_.rank, shape_.diagonal); });
+                   }).sums);
+    return sums_in(answer);
+  }
+
+  /// Of the rows that are held out.
+  [[nodiscard]] Losses losses(const SignedFactors<double>& at) const { return slopes_and_losses(at).second; }
+
+ private:
+  [[nodiscard]] Index product_size(bool squares) const { return 1 + (squares ? 2 : 1) * dim(); }
+
+  void put_parameters(Archive& asked, SignedFactors<double>& parameters) const {
+    asked.group("parameters", [&] { archive_parameters(asked, parameters, dim(), shape_.rank); });
+  }
+
+  [[nodiscard]] std::pair<RowSums<double>, Losses> slopes_and_losses(const SignedFactors<double>& at) const {
+    SignedFactors<double> parameters = at;
+    Archive answer(ask(About::slopes, false, [&](Archive& asked) { put_parameters(asked, parameters); }).sums);
+    return {sums_in(answer), Losses(answer)};
+  }
+
+  [[nodiscard]] RowSums<double> sums_in(Archive& answer) const {
+    RowSums<double> sums;
+    sums.archive(answer, dim(), shape_.rank + 1, shape_.diagonal != Diagonal::tied);
+    return sums;
+  }
+
+  template <typename Body>
+  Statistics ask(About about, bool squares, Body&& body) const {
+    Question question;
+    question.about = about;
+    question.held_out = held_out_;
+    question.squares = squares;
+    return asking_(question, [&](Archive& asked) {
+      bool has_scales = !scales_.empty();
+      Scales scales = scales_;
+      asked.number("has_scales", has_scales);
+      if (has_scales) asked.vector("scales", scales, dim());
+      body(asked);
+    });
+  }
+  [[nodiscard]] Statistics ask(About about, bool squares = false) const {
+    return ask(about, squares, [](Archive&) {});
+  }
+
+  Asking& asking_;
+  KalmanOptions shape_;
+  Scales scales_;
+  HeldOut held_out_;
+};
+
+class Learning {
+ public:
+  Learning(const std::string& model, const PartsOptions& options)
+      : options_(options), asking_(options), learned_(model), filter_(learned_.stream().filter()) {}
+
+  PartsSummary run() {
+    survey();
+    const bool refines = options_.solver != Solver::kalman;
+    if (options_.solver != Solver::newton)
+      pass(options_.share, refines ? HeldOut::is_left_out : HeldOut::counts);
+    if (refines) refine();
+    summary_.questions = asking_.count;
+    summary_.model = learned_.with(std::move(filter_), std::max(summary_.rows, learned_.rows()));
+    return std::move(summary_);
+  }
+
+ private:
+  [[nodiscard]] double in_units(double loss) {
+    return learned_.target().task == Task::regression ? std::sqrt(loss) : loss;
+  }
+  void report(const PartsStep& step) const {
+    if (options_.progress) options_.progress(step);
+  }
+
+  /// Features that the model has not met begin now, for all parts alike; a range that the rows leave is none.
+  void survey() {
+    const Statistics found = asking_(Question(), [](Archive&) {});
+    Archive answer(found.sums);
+    const Index dim = filter_.options().dim;
+    Vector<double> squares;
+    Vector<double> counts;
+    answer.matrix("squares", squares, dim, 1);
+    answer.matrix("counts", counts, dim, 1);
+    summary_.rows = found.rows();
+    const std::vector<double> scales = filter_.scales();
+    for (Index j = 0; j < dim; ++j)
+      if (!(scales[static_cast<std::size_t>(j)] > 0) && counts[j] > 0)
+        filter_.begin(j, std::sqrt(squares[j] / counts[j]));
+    Target& target = learned_.target();
+    if (target.task == Task::regression && !target.range_is_given &&
+        ((target.has_low() && found.least < target.low) || (target.has_high() && found.most > target.high))) {
+      asking_.has_range = false;
+      learned_.give_up_range();
+      constexpr double infinity = std::numeric_limits<double>::infinity();
+      filter_.set_range(-infinity, infinity);
+    }
+    if (target.task == Task::regression) {
+      target.see(found.least);
+      target.see(found.most);
+    }
+  }
+
+  Statistics ask_about_filter(Question question) {
+    return asking_(question, [&](Archive& asked) { asked.group("filter", [&] { filter_.archive(asked); }); });
+  }
+
+  /// The filter moves on together: what all parts have gained adds.
+  Losses merge(const Statistics& gained) {
+    Archive answer(gained.sums);
+    Naturals naturals;
+    double noise = 0;
+    naturals.archive(answer, filter_.naturals_count());
+    answer.number("noise", noise);
+    Naturals together = filter_.naturals();
+    together.add(1, naturals);
+    const auto rows = static_cast<double>(gained.rows());
+    if (rows > 0) filter_.merge(together, rows, noise / rows);
+    return Losses(answer);
+  }
+
+  /// Every round takes as many rows as all before it, so that nobody strays far from where all began.
+  void pass(double from, HeldOut held_out) {
+    auto learned = static_cast<double>(std::max<Index>(1, learned_.rows()));
+    for (double to = from; to < 1; from = to) {
+      to = std::min(1.0, from + learned / static_cast<double>(std::max<Index>(1, summary_.rows)));
+      Question question;
+      question.about = About::pass;
+      question.held_out = held_out;
+      question.from = from;
+      question.to = to;
+      const Statistics gained = ask_about_filter(question);
+      learned += std::max<double>(learned, static_cast<double>(gained.rows()));
+      if (gained.rows() == 0) continue;
+      report({"one pass", to, in_units(merge(gained).loss()), -1});
+    }
+    summary_.story = "from one pass over all parts";
+  }
+
+  void learn_held_out() {
+    Question question;
+    question.about = About::pass;
+    question.held_out = HeldOut::counts_alone;
+    const Statistics gained = ask_about_filter(question);
+    if (gained.rows() > 0) (void)merge(gained);
+  }
+
+  void refine() {
+    const KalmanOptions shape = filter_.options();
+    const std::vector<double> scales = filter_.scales();
+    const bool are_one = std::all_of(scales.begin(), scales.end(), [](double s) { return s == 1 || s == 0; });
+    const Scales asked_scales = are_one ? Scales() : scales;
+    const auto in_scale = [&](SignedFactors<double> parameters, bool back) {
+      std::vector<double> factors = scales;
+      if (back)
+        for (double& factor : factors) factor = factor > 0 ? 1 / factor : 0;
+      if (!are_one) parameters.scale_features(factors);
+      return parameters;
+    };
+    const auto looks = std::make_shared<LooksAtParts>(asking_, shape, asked_scales, HeldOut::is_left_out);
+    RefinerOptions options;
+    options.shape = shape;
+    options.most_looks = options_.most_looks;
+    options.patience = 1;  // a look takes a job
+    const SignedFactors<double> start = in_scale(filter_.parameters(), false);
+    const bool are_sparse = !filter_is_dense();
+    const Losses one_pass = looks->losses(start);
+    if (!(one_pass.sums.weight > 0)) return;
+    report({"one pass", 1, -1, in_units(one_pass.loss())});
+    constexpr std::size_t patience = 2;
+    LevelChoice choice(one_pass.loss(), patience, options_.solver == Solver::automatic);
+    const auto refiner = make_newton_refiner<double>(looks, are_sparse, options, {start, {}});
+    SignedFactors<double> best = start;
+    double off = one_pass.squares();
+    while (choice.goes_on() && refiner->advance({})) {
+      const Losses now = looks->losses(refiner->parameters());
+      report({refiner->level(), 1, -1, in_units(now.loss())});
+      if (!choice.add(now.loss())) continue;
+      best = refiner->parameters();
+      off = now.squares();
+    }
+    summary_.one_pass = in_units(choice.one_pass());
+    summary_.refined = in_units(choice.best_loss());
+    if (choice.best() == 0) return learn_held_out();
+    const auto all = std::make_shared<LooksAtParts>(asking_, shape, asked_scales, HeldOut::counts);
+    options.first_level = choice.best() - 1;
+    options.most_looks = std::max<Index>(options_.most_looks / 2, 10);
+    const auto last = make_newton_refiner<double>(all, are_sparse, options, {best, {}});
+    if (!last->advance({})) return learn_held_out();
+    settle(in_scale(last->parameters(), true), scales, last->result().noise_variance, off);
+    summary_.story = fmt::format("from Gauss-Newton on all parts, {}", last->level());
+  }
+
+  [[nodiscard]] bool filter_is_dense() const { return learned_.stream().options().moment.has_value(); }
+
+  /// A filter around a fit, with what the rows leave open. With few rows for each unknown, what held-out rows are off
+  /// by says more of the noise than the fit.
+  void settle(const SignedFactors<double>& fit, const std::vector<double>& scales, double noise, double off) {
+    constexpr double many = 10;
+    const auto rows = static_cast<double>(summary_.rows);
+    const KalmanOptions& shape = filter_.options();
+    const bool has_many = rows >= many * static_cast<double>(count_unknowns(shape));
+    const Rows<double> none = Rows<double>::dense({}, shape.dim, {});
+    filter_ = KalmanFilter<double>(shape, filter_.first_prior(), fit, scales, has_many ? noise : std::max(noise, off),
+                                   rows, none);
+    Question question;
+    question.about = About::precisions;
+    (void)merge(ask_about_filter(question));
+  }
+
+  const PartsOptions& options_;
+  Asking asking_;
+  Learned learned_;
+  KalmanFilter<double> filter_;
+  PartsSummary summary_;
+};
+
+}  // namespace
+
+std::string begin_parts(const std::string& model) {
+  Learned learned(model);
+  return learned.with(learned.stream().filter(), learned.rows());
+}
+
+PartsSummary learn_from_parts(const std::string& model, const PartsOptions& options) {
+  if (options.solver == Solver::moment || options.solver == Solver::variational)
+    throw std::invalid_argument("the solver of rows in parts must be automatic, kalman or newton");
+  if (!(options.share >= 0 && options.share <= 1)) throw std::invalid_argument("the share must lie in [0, 1]");
+  return Learning(model, options).run();
+}
+
+}  // namespace dyad
