@@ -16,17 +16,17 @@ demo: build
 	@scripts/demo $(abspath $(DYAD))
 
 test: configure
-	@scripts/install-dependencies python
+	@scripts/install-dependencies python spark
 	@scripts/python-environment build/venv
 	@cmake --preset release --log-level=WARNING $(with_python) >/dev/null
 	@cmake --build --preset release -- --quiet
 	@ctest --preset release -j 2
 
 # What `make test` does not: formatting, clang-tidy, the tests under the address and undefined-behaviour sanitizers, two minutes
-# of every fuzzer, training, prediction and streaming under the thread sanitizer, 300 faults, and the wheel in an environment
-# of its own.
+# of every fuzzer, training, prediction and streaming under the thread sanitizer, 300 faults, the wheel in an environment
+# of its own, and what a cluster of Spark's has to bear.
 check: configure
-	@scripts/install-dependencies lint fuzz python
+	@scripts/install-dependencies lint fuzz python spark
 	@scripts/lint
 	@cmake --preset asan-ubsan --log-level=WARNING >/dev/null
 	@cmake --build --preset asan-ubsan -- --quiet
@@ -38,6 +38,10 @@ check: configure
 	@cmake --build --preset release --target dyad_cli dyad_faults failing_calls -- --quiet
 	@$(call trial,faults) $(abspath build/release/tests/libfailing_calls.so) $(abspath build/trials) 300
 	@scripts/wheel
+	@scripts/python-environment build/venv
+	@cmake --preset release --log-level=WARNING $(with_python) >/dev/null
+	@cmake --build --preset release --target dyad_python -- --quiet
+	@PYTHONPATH=build/release/python build/venv/bin/python -m pytest -q -p no:cacheprovider -m long python/tests
 
 # What takes hours: an hour of every fuzzer, 100 million rows through a pipe in both precisions, all hostile rows.
 check-long: test
@@ -67,7 +71,7 @@ plots: build-bench
 	@scripts/plots build/bench
 
 build-bench:
-	@scripts/install-dependencies build bench python
+	@scripts/install-dependencies build bench python spark
 	@scripts/python-environment build/venv
 	@cmake --preset bench --log-level=WARNING $(with_python) >/dev/null
 	@cmake --build --preset bench -- --quiet

@@ -39,10 +39,10 @@ class Block:
     def as_sparse(self) -> Block:
         if self.is_sparse:
             return self
-        rows = len(self)
-        indices = np.tile(np.arange(self.width, dtype=np.int32), rows)
-        offsets = np.arange(0, rows * self.width + 1, self.width, dtype=np.int64)
-        return dataclasses.replace(self, values=self.values.reshape(-1), indices=indices, offsets=offsets)
+        rows, columns = np.nonzero(self.values)
+        offsets = np.searchsorted(rows, np.arange(len(self) + 1)).astype(np.int64)
+        indices = columns.astype(np.int32)
+        return dataclasses.replace(self, values=self.values[rows, columns], indices=indices, offsets=offsets)
 
     def as_dense(self) -> Block:
         if self.offsets is None or self.indices is None:
@@ -212,7 +212,8 @@ def learn(
 def _moment_rounds(parts: Parts, model: bytes, labels: list[str], report: Report) -> tuple[bytes, dict[str, Any]]:
     """Rounds of the paper's sums, as long as the steps make the model better."""
     most_rounds, patience, worth_it = 60, 6, 1e-4
-    best, since_best, summary = np.inf, 0, {}
+    best, since_best = np.inf, 0
+    summary: dict[str, Any] = {}
     for round_ in range(most_rounds):
         model, summary = _core.apply_statistics(model, parts.ask(Task(model, None, labels, parts.is_sparse)))
         report(f"round {round_ + 1}", 1.0, summary["rmse"], -1.0)

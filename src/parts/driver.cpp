@@ -319,12 +319,15 @@ class Learning {
     RefinerOptions options;
     options.shape = shape;
     options.most_looks = options_.most_looks;
-    options.patience = 1;  // a look takes a job
-    const SignedFactors<double> start = in_scale(filter_.parameters(), false);
     const bool are_sparse = !filter_is_dense();
+    options.patience = 1;  // a look takes a job
+    options.stride = are_sparse ? 1 : 3;
+    const SignedFactors<double> start = in_scale(filter_.parameters(), false);
     const Losses one_pass = looks->losses(start);
     if (!(one_pass.sums.weight > 0)) return;
     report({"one pass", 1, -1, in_units(one_pass.loss())});
+    constexpr double exact = 1e-16;  // of the targets' variance: nothing is left to find
+    if (options_.solver == Solver::automatic && one_pass.squares() < exact) return learn_held_out();
     constexpr std::size_t patience = 2;
     LevelChoice choice(one_pass.loss(), patience, options_.solver == Solver::automatic);
     const auto refiner = make_newton_refiner<double>(looks, are_sparse, options, {start, {}});

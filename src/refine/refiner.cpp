@@ -112,6 +112,7 @@ class NewtonRefiner : public Refiner<Scalar> {
     usual_moment_ = moments.template cast<double>().sum() / std::max(1.0, occurring);
     start_factors_ = start.means.A;
     level_ = options.first_level;
+    stride_ = options.stride;
     descent_.start(start.means);
   }
 
@@ -125,7 +126,7 @@ class NewtonRefiner : public Refiner<Scalar> {
 
   bool advance(const std::function<void()>& after_step) override {
     if (is_measurement_) return solve_measurements();
-    const Index place = level_ + (are_sparse_ ? 0 : first_dense);
+    const Index place = stride_ * level_ + (are_sparse_ ? 0 : first_dense);
     if (place >= static_cast<Index>(ridges.size()) || looks() >= options_.most_products || is_interrupted())
       return false;
     ridge_ = ridges[static_cast<std::size_t>(place)];
@@ -216,6 +217,7 @@ class NewtonRefiner : public Refiner<Scalar> {
   double ridge_ = 0;
   bool is_measurement_ = false;
   Index level_ = 0;
+  Index stride_ = 1;
 };
 
 }  // namespace

@@ -47,6 +47,7 @@ struct RefinerOptions {
   Solver solver = Solver::newton;                        ///< newton or variational
   bool exact_steps = false;                              ///< newton: as in NewtonOptions
   int patience = 3;                                      ///< newton: as in NewtonOptions
+  Index stride = 1;                                      ///< newton: ridges from one level to the next
   Index first_level = 0;                                 ///< newton: so many are behind it
   Index most_looks = std::numeric_limits<Index>::max();  ///< at all rows, in all
   std::function<bool()> interrupted;

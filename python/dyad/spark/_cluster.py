@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any, Optional
 
 from pyspark import StorageLevel
@@ -14,6 +15,7 @@ from .._parts import Block, Task, added, sample_of
 from ._columns import require_number, require_vector, vectors
 from ._workers import INFO, part_of, to_blocks, unpacked
 
+MOST_ANSWERS = 8  # that anybody adds up at once, the driver included
 INDEX_HINT = " StringIndexer makes numbers of them."
 
 def share(context: Any, model: bytes) -> Any:
@@ -64,6 +66,8 @@ class SparkParts:
         if narrowest != widest:
             raise ValueError(f"The column '{features}' has vectors of different sizes: {narrowest} and {widest}.")
         self.rows, self.width, self.is_sparse = int(rows), int(widest), bool(is_sparse)
+        parts = self._frame.rdd.getNumPartitions()
+        self._depth = max(2, math.ceil(math.log(max(parts, 1), MOST_ANSWERS)))
         self._blocks = self._frame.select("data").rdd.map(lambda row: bytes(row[0]))
 
     def sample(self, share: float) -> list[Block]:
@@ -78,15 +82,15 @@ class SparkParts:
         model = self._base[1]
         question = context.broadcast((task.question, task.labels, task.as_sparse))
 
-        def answer(blocks: Iterator[bytes]) -> Iterator[bytes]:
+        def answer(blocks: Iterable[bytes]) -> Iterable[bytes]:
             asked, labels, as_sparse = question.value
             own = Task(model.value[1], asked, labels, as_sparse)
             part = None if asked is None else part_of(model)
             said = own.answer(map(unpacked, blocks), part)
-            return iter(() if said is None else (said,))
+            return () if said is None else (said,)
 
         try:
-            return self._blocks.mapPartitions(answer).treeReduce(added)
+            return self._blocks.mapPartitions(answer).treeReduce(added, self._depth)
         finally:
             question.unpersist()
 

@@ -28,6 +28,8 @@ DIAGONALS = ("auto", "tied", "zero", "free")
 class FactorizationParams(HasFeaturesCol, HasLabelCol, HasWeightCol, HasPredictionCol, HasSeed):
     """Params of estimators and models."""
 
+    _input_kwargs: dict[str, Any]
+
     rank: Param[int] = Param(
         Params._dummy(), "rank", "the rank of M; more is hardly ever worse", typeConverter=TypeConverters.toInt
     )
@@ -162,7 +164,7 @@ class FactorizationModelMixin:
             return pa.StructArray.from_arrays([pa.array(values), std], names=["value", "std"])
 
         predict.__annotations__ = {"features": pa.Array, "return": pa.Array}
-        predicted = F.arrow_udf(predict, "value double, std double")
+        predicted = F.arrow_udf(predict, "value double, std double")  # type: ignore[attr-defined]
         return frame.withColumn(PREDICTED, predicted(vectors(column)))
 
 
@@ -179,7 +181,7 @@ class ModelWriter(MLWriter):
         jvm = spark.sparkContext._jvm
         assert jvm is not None
         place = jvm.org.apache.hadoop.fs.Path(path, MODEL_FILE)
-        system = place.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())  # type: ignore[attr-defined]
+        system = place.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
         out = system.create(place, True)
         try:
             out.write(bytearray(self._instance._model))

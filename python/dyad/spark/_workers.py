@@ -82,7 +82,8 @@ def _entries(features: Any, column: str) -> tuple[int, Any, Any, Any]:
     of_dense = np.repeat(is_dense, lengths)
     places = (np.arange(len(flat)) - np.repeat(offsets[:-1], lengths)).astype(np.int32)
     places[~of_dense] = indices.flatten().to_numpy(zero_copy_only=False)
-    return width, flat, places, offsets
+    there = flat != 0
+    return width, flat[there], places[there], np.concatenate([[0], np.cumsum(there)])[offsets]
 
 
 def packed(block: Block) -> bytes:

@@ -1,0 +1,87 @@
+"""dyad.spark on a small cluster: what every change must keep. The rest is in test_spark_long.py."""
+
+import os
+import subprocess
+
+import numpy as np
+import pytest
+import spark_cluster
+from spark_cluster import frame_of
+
+from dyad import FactorizationRegressor as Local
+from dyad import load
+from test_parts import dense_blocks, fitted, rows
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    session = spark_cluster.start(tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def data(spark):
+    X, y = rows(count=3000, d=6, noise=0.2)
+    frame = frame_of(spark, X, y).cache()
+    return X, y, frame
+
+
+def test_gauss_newton_gives_the_model_of_one_process(data):
+    from dyad.spark import FactorizationRegressor
+
+    X, y, frame = data
+    model = FactorizationRegressor(rank=3, solver="newton", sampleRows=1000).fit(frame)
+    one, _ = fitted(dense_blocks(X, y, 1), "newton")
+    np.testing.assert_allclose(model.toLocal().predict(X), one.predict(X), atol=1e-9)
+
+
+def test_one_pass_is_within_a_hundredth_and_saved_models_predict_everywhere(spark, data, tmp_path):
+    from pyspark.ml import Pipeline, PipelineModel
+
+    from dyad.spark import FactorizationRegressor
+
+    X, y, frame = data
+    estimator = FactorizationRegressor(rank=3, solver="kalman", sampleRows=1000, stdCol="std")
+    pipeline = Pipeline(stages=[estimator]).fit(frame)
+    model = pipeline.stages[0]
+    loss = np.sqrt(np.mean((model.toLocal().predict(X) - y) ** 2))
+    one = Local(rank=3, solver="kalman").fit(X, y)
+    assert loss < 1.01 * np.sqrt(np.mean((one.predict(X) - y) ** 2))
+
+    pipeline.write().save(str(tmp_path / "pipeline"))
+    loaded = PipelineModel.load(str(tmp_path / "pipeline"))
+    found = loaded.transform(frame).select("features", "prediction", "std").collect()
+    vectors = np.array([row[0].toArray() for row in found])
+    (file,) = (tmp_path / "pipeline" / "stages").glob("*/model.dyad")
+    there = load(file)
+    values, deviations = there.predict(vectors, return_std=True)
+    np.testing.assert_allclose([row[1] for row in found], values, rtol=1e-12)
+    np.testing.assert_allclose([row[2] for row in found], deviations, rtol=1e-12)
+    if "DYAD_COMMAND" in os.environ:
+        np.save(tmp_path / "x.npy", vectors)
+        said = subprocess.run(
+            [os.environ["DYAD_COMMAND"], "predict", "-m", file, tmp_path / "x.npy", "--quiet"],
+            check=True, capture_output=True, text=True,
+        )
+        np.testing.assert_allclose(np.array(said.stdout.split(), float), values, rtol=1e-12)
+
+
+def test_wrong_columns_are_named_before_any_job(spark, data):
+    from pyspark.sql import functions as F
+
+    from dyad.spark import FactorizationClassifier, FactorizationRegressor
+
+    *_, frame = data
+    for estimator, wrong, message in [
+        (FactorizationRegressor(labelCol="price"), frame, "no column 'price'"),
+        (FactorizationRegressor(featuresCol="x"), frame, "no column 'x'"),
+        (FactorizationRegressor(), frame.withColumn("label", F.lit("a")), "'label'.*must hold numbers.*StringIndexer"),
+        (FactorizationRegressor(featuresCol="label"), frame, "'label'.*must hold vectors.*VectorAssembler"),
+        (FactorizationRegressor(weightCol="w"), frame, "no column 'w'"),
+        (FactorizationRegressor(solver="magic"), frame, "solver must be one of"),
+        (FactorizationRegressor(rank=0), frame, "rank must be at least 1"),
+        (FactorizationClassifier(solver="moment"), frame, "'moment' is for numbers"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            estimator.fit(wrong)
