@@ -21,8 +21,8 @@ void add_rows(Part& part, const ArrayRows& rows, const Hashes& hashes) {
 nb::object hashes_of(const ArrayRows& rows) { return array_of(row_hashes(rows.rows())); }
 
 nb::tuple learn_parts(const nb::bytes& model, const std::string& solver, double share, Index most_looks,
-                const std::function<nb::bytes(nb::bytes)>& ask,
-                const std::function<void(std::string, double, double, double)>& progress) {
+                      const std::function<nb::bytes(nb::bytes)>& ask,
+                      const std::function<void(std::string, double, double, double)>& progress) {
   PartsOptions options;
   options.solver = *chosen<Solver>(
       solver, {{"auto", Solver::automatic}, {"kalman", Solver::kalman}, {"newton", Solver::newton}}, "solver");
@@ -56,14 +56,15 @@ nb::tuple learn_parts(const nb::bytes& model, const std::string& solver, double 
 void bind_parts(nb::module_& module) {
   nb::class_<Part>(module, "Part")
       .def(
-          "__init__",
-          [](Part* self, const nb::bytes& model, int threads) { new (self) Part(text_of(model), threads); }, "model"_a,
-          "threads"_a = 1)
-      .def("ask", [](Part& part, const nb::bytes& question) { part.ask(text_of(question)); }, "question"_a)
+          "__init__", [](Part* self, const nb::bytes& model, int threads) { new (self) Part(text_of(model), threads); },
+          "model"_a, "threads"_a = 1)
+      .def(
+          "ask", [](Part& part, const nb::bytes& question) { part.ask(text_of(question)); }, "question"_a)
       .def("add", &add_rows, "rows"_a, "hashes"_a)
       .def("answer", [](const Part& part) { return bytes_of(part.answer().to_bytes()); });
   module.def("row_hashes", &hashes_of, "rows"_a);
-  module.def("begin_parts", [](const nb::bytes& model) { return bytes_of(begin_parts(text_of(model))); }, "model"_a);
+  module.def(
+      "begin_parts", [](const nb::bytes& model) { return bytes_of(begin_parts(text_of(model))); }, "model"_a);
   module.def("learn_from_parts", &learn_parts, "model"_a, "solver"_a, "share"_a, "most_looks"_a, "ask"_a, "progress"_a);
 }
 

@@ -156,7 +156,8 @@ class LooksAtParts : public RowLooks<double> {
     Direction<double> along = t;
     Archive answer(ask(About::bends, false, [&](Archive& asked) {
                      put_parameters(asked, parameters);
-                     asked.group("along", [&] { archive_direction(asked, along, dim(), shape_.rank, shape_.diagonal); });
+                     asked.group("along",
+                                 [&] { archive_direction(asked, along, dim(), shape_.rank, shape_.diagonal); });
                    }).sums);
     return sums_in(answer);
   }
@@ -215,8 +216,7 @@ class Learning {
   PartsSummary run() {
     survey();
     const bool refines = options_.solver != Solver::kalman;
-    if (options_.solver != Solver::newton)
-      pass(options_.share, refines ? HeldOut::is_left_out : HeldOut::counts);
+    if (options_.solver != Solver::newton) pass(options_.share, refines ? HeldOut::is_left_out : HeldOut::counts);
     if (refines) refine();
     summary_.questions = asking_.count;
     summary_.model = learned_.with(std::move(filter_), std::max(summary_.rows, learned_.rows()));

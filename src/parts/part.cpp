@@ -168,8 +168,8 @@ class Part::State {
     if (scales_.empty()) return;
     const auto by = [&](std::size_t j) { return scales_[j] > 0 ? 1 / scales_[j] : 0; };
     for (std::size_t e = 0; e < block.values.size(); ++e)
-      block.values[e] *= by(block.dense ? e % static_cast<std::size_t>(block.dim)
-                                        : static_cast<std::size_t>(block.columns[e]));
+      block.values[e] *=
+          by(block.dense ? e % static_cast<std::size_t>(block.dim) : static_cast<std::size_t>(block.columns[e]));
   }
 
   void survey(const Rows<double>& rows) {
@@ -211,7 +211,8 @@ class Part::State {
       if (marks_[i] != mark) continue;
       const double weight = rows.weight(static_cast<Index>(i));
       const double y = rows.targets()[i];
-      held_out_.add({weight, weight * loss(y, predictions_[i]), weight * (y - predictions_[i]) * (y - predictions_[i])});
+      held_out_.add(
+          {weight, weight * loss(y, predictions_[i]), weight * (y - predictions_[i]) * (y - predictions_[i])});
     }
   }
 

@@ -15,7 +15,8 @@
 namespace dyad {
 namespace {
 
-/// Rows in compressed form, cut into parts in any way; the first `sample` of them by hash are what a driver begins with.
+/// Rows in compressed form, cut into parts in any way; the first `sample` of them by hash are what a driver begins
+/// with.
 class Scattered {
  public:
   Scattered(Index count, Index dim, Index entries, bool classes, double noise) : dim_(dim), classes_(classes) {
@@ -30,7 +31,8 @@ class Scattered {
       double own = 0;
       const Index field = dim / entries;
       for (Index e = 0; e < entries; ++e) {
-        const auto j = static_cast<std::size_t>(e * field + static_cast<Index>(random.uniform() * static_cast<double>(field)));
+        const auto j =
+            static_cast<std::size_t>(e * field + static_cast<Index>(random.uniform() * static_cast<double>(field)));
         const double x = random.normal();
         columns_.push_back(static_cast<std::int32_t>(j));
         values_.push_back(x);
@@ -40,7 +42,8 @@ class Scattered {
       }
       offsets_.push_back(static_cast<std::int64_t>(columns_.size()));
       const double f = 1 + linear - (p * p - own);
-      targets_.push_back(classes ? (random.uniform() < 1 / (1 + std::exp(-f)) ? 1.0 : 0.0) : f + noise * random.normal());
+      targets_.push_back(classes ? (random.uniform() < 1 / (1 + std::exp(-f)) ? 1.0 : 0.0)
+                                 : f + noise * random.normal());
       weights_.push_back(1 + static_cast<double>(i % 3));
     }
   }
@@ -206,7 +209,8 @@ TEST(Parts, HashesAreOfTheContentAlone) {
 TEST(Parts, HashesSpreadEvenly) {
   const Scattered data(20'000, 40, 5, false, 0.3);
   const std::vector<std::uint64_t> hashes = row_hashes(data.rows(0, 20'000));
-  const auto low = std::count_if(hashes.begin(), hashes.end(), [](auto hash) { return hash < (std::uint64_t{1} << 62); });
+  const auto low =
+      std::count_if(hashes.begin(), hashes.end(), [](auto hash) { return hash < (std::uint64_t{1} << 62); });
   const auto tenth = std::count_if(hashes.begin(), hashes.end(), [](auto hash) { return hash % 10 == 0; });
   EXPECT_NEAR(static_cast<double>(low), 5000, 300);
   EXPECT_NEAR(static_cast<double>(tenth), 2000, 200);
