@@ -193,6 +193,12 @@ class Part::State {
     return residual * residual;
   }
 
+  /// What has run away is bad, but still a number to add.
+  [[nodiscard]] static double bounded(double loss) {
+    constexpr double most = 1e100;
+    return loss < most ? loss : most;
+  }
+
   void learn(const Rows<double>& rows, const Rows<double>& counting) {
     predictions_.resize(static_cast<std::size_t>(rows.count()));
     filter_->learn(counting, predictions_);
@@ -211,8 +217,8 @@ class Part::State {
       if (marks_[i] != mark) continue;
       const double weight = rows.weight(static_cast<Index>(i));
       const double y = rows.targets()[i];
-      held_out_.add(
-          {weight, weight * loss(y, predictions_[i]), weight * (y - predictions_[i]) * (y - predictions_[i])});
+      const double f = predictions_[i];
+      held_out_.add({weight, weight * bounded(loss(y, f)), weight * bounded((y - f) * (y - f))});
     }
   }
 
@@ -225,10 +231,12 @@ class Part::State {
         break;
       case About::pass:
       case About::precisions: {
-        Naturals gained = filter_->naturals();
+        // A filter that has run away has gained nothing; the losses tell.
+        const bool is_finite = filter_->is_finite();
+        Naturals gained = is_finite ? filter_->naturals() : before_;
         gained.add(-1, before_);
         gained.archive(archive, filter_->naturals_count());
-        double noise = rows_ * filter_->noise_variance();
+        double noise = rows_ * (is_finite ? filter_->noise_variance() : base_.noise_variance());
         archive.number("noise", noise);
         break;
       }

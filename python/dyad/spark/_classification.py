@@ -49,7 +49,7 @@ class FactorizationClassifier(
         diagonal: str = "auto",
         stdCol: Optional[str] = None,
         sampleRows: int = 16384,
-        maxLooks: int = 100,
+        maxLooks: int = 200,
         seed: int = 1,
     ) -> None:
         super().__init__()

@@ -33,7 +33,7 @@ class FactorizationRegressor(
         A column for the standard deviation of each prediction, noise included.
     sampleRows : int, default=16384
         About so many rows are learned on the driver to begin with; a frame that has no more is learned there.
-    maxLooks : int, default=100
+    maxLooks : int, default=200
         Passes that Gauss-Newton may make.
     seed : int, default=1
         The same rows, however they are partitioned, and the same seed give the same sample and held-out rows.
@@ -52,7 +52,7 @@ class FactorizationRegressor(
         diagonal: str = "auto",
         stdCol: Optional[str] = None,
         sampleRows: int = 16384,
-        maxLooks: int = 100,
+        maxLooks: int = 200,
         seed: int = 1,
     ) -> None:
         super().__init__()

@@ -56,7 +56,7 @@ class FactorizationParams(HasFeaturesCol, HasLabelCol, HasWeightCol, HasPredicti
     )
 
     def _set_defaults(self) -> None:
-        self._setDefault(rank=8, solver="auto", diagonal="auto", sampleRows=16384, maxLooks=100, seed=1)
+        self._setDefault(rank=8, solver="auto", diagonal="auto", sampleRows=16384, maxLooks=200, seed=1)
 
     def getRank(self) -> int:
         """Return the rank."""
