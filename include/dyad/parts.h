@@ -54,10 +54,9 @@ struct PartsStep {
 struct PartsOptions {
   Solver solver = Solver::automatic;  ///< kalman: one pass; newton: Gauss-Newton; automatic: one, then the other
   double share = 0;                   ///< of the rows, those with the smallest hashes, that the model has learned from
-  Index most_looks = 200;             ///< at all rows, by Gauss-Newton; half as many for the last fit
+  Index most_looks = 100;             ///< at all rows, by Gauss-Newton; half as many for the last fit
   std::function<Statistics(const std::string& question)> ask;  ///< the sum of all parts' answers
   std::function<void(const PartsStep&)> progress;
-  std::function<bool()> interrupted;
 };
 
 struct PartsSummary {

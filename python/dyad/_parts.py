@@ -51,6 +51,9 @@ class Block:
         values[np.repeat(np.arange(len(self)), np.diff(self.offsets)), self.indices] = self.values
         return dataclasses.replace(self, values=values, indices=None, offsets=None)
 
+    def laid_out(self, is_sparse: bool) -> Block:
+        return self.as_sparse() if is_sparse else self.as_dense()
+
     def rows(self, labels: list[str]) -> _core.Rows:
         """As the library sees them; with labels, targets are the classes 0 and 1."""
         if self.offsets is None or self.indices is None:
@@ -98,14 +101,14 @@ def joined(blocks: list[Block]) -> Block:
     return whole.only(np.argsort(whole.hashes, kind="stable"))
 
 
-def sample_of(blocks: Iterable[Block], share: float, as_sparse: bool) -> list[Block]:
+def sample_of(blocks: Iterable[Block], share: float, is_sparse: bool) -> list[Block]:
     """The rows with the smallest hashes, about this share of all."""
     found = []
     for block in blocks:
         assert block.hashes is not None
         chosen = np.flatnonzero(block.hashes < share * ALL_HASHES) if share < 1 else np.arange(len(block))
         if len(chosen):
-            found.append((block.as_sparse() if as_sparse else block).only(chosen))
+            found.append(block.laid_out(is_sparse).only(chosen))
     return found
 
 
@@ -116,7 +119,7 @@ class Task:
     model: bytes
     question: Optional[bytes]  # none: the sums of the moment solver
     labels: list[str]
-    as_sparse: bool
+    is_sparse: bool  # the model's rows
     threads: int = 1
 
     def answer(self, blocks: Iterable[Block], part: Optional[_core.Part] = None) -> Optional[bytes]:
@@ -135,7 +138,7 @@ class Task:
         return part.answer()
 
     def _rows(self, block: Block) -> _core.Rows:
-        return (block.as_sparse() if self.as_sparse else block).rows(self.labels)
+        return block.laid_out(self.is_sparse).rows(self.labels)
 
 
 def added(one: bytes, other: bytes) -> bytes:
@@ -147,6 +150,7 @@ class Parts(Protocol):
     """Rows in many parts, wherever these are."""
 
     rows: int
+    width: int
     is_sparse: bool  # any of them
 
     def sample(self, share: float) -> list[Block]: ...
@@ -163,6 +167,7 @@ class LocalParts:
         self._parts = [[block.with_hashes() for block in part] for part in parts]
         blocks = [block for part in self._parts for block in part]
         self.rows = sum(len(block) for block in blocks)
+        self.width = blocks[0].width
         self.is_sparse = any(block.is_sparse for block in blocks)
 
     def sample(self, share: float) -> list[Block]:
@@ -189,33 +194,49 @@ def learn(
     """Learn from all parts; from the model that is known, or from a sample of the rows."""
     start = time.perf_counter()
     share = 0.0
+    is_sparse = parts.is_sparse
     solver = settings.solver or "auto"
     summary: dict[str, Any] = {}
-    if known is None:
-        share = min(1.0, sample_rows / parts.rows)
+    if known is not None:
+        is_sparse = _require_alike(known, parts)
+    else:
+        share = sample_rows / parts.rows if parts.rows > 2 * sample_rows else 1.0
+        while not (sample := parts.sample(share)):  # rows that are all alike have one hash
+            share = min(1.0, 2 * share)
         settings.passes = None if share == 1 else 1 if solver != "moment" else None
         settings.solver = {"newton": None, "auto": None}.get(solver, solver) if share < 1 else settings.solver
-        known, summary = _core.fit(joined(parts.sample(share)).rows(labels), settings, None, None)
+        known, summary = _core.fit(joined(sample).rows(labels), settings, None, None)
     if solver == "moment":
-        known, summary = _moment_rounds(parts, known, labels, report)
+        known, summary = _moment_rounds(parts, known, labels, is_sparse, report)
     elif share < 1:
         base = _core.begin_parts(known)
 
         def ask(question: bytes) -> bytes:
-            return parts.ask(Task(base, question, labels, parts.is_sparse))
+            return parts.ask(Task(base, question, labels, is_sparse))
 
         known, summary = _core.learn_from_parts(base, solver, share, most_looks, ask, report)
     summary.update(rows=parts.rows, seconds=time.perf_counter() - start, solver=solver)
     return known, summary
 
 
-def _moment_rounds(parts: Parts, model: bytes, labels: list[str], report: Report) -> tuple[bytes, dict[str, Any]]:
+def _require_alike(known: bytes, parts: Parts) -> bool:
+    """Whether the model's rows are sparse; refuses vectors of another size."""
+    predictor = _core.Predictor.from_bytes(known)
+    width = len(predictor.column_names())
+    if parts.width != width:
+        raise ValueError(f"The vectors have {parts.width} features; the model that is to go on has {width}.")
+    return predictor.layout() == "sparse"
+
+
+def _moment_rounds(
+    parts: Parts, model: bytes, labels: list[str], is_sparse: bool, report: Report
+) -> tuple[bytes, dict[str, Any]]:
     """Rounds of the paper's sums, as long as the steps make the model better."""
     most_rounds, patience, worth_it = 60, 6, 1e-4
     best, since_best = np.inf, 0
     summary: dict[str, Any] = {}
     for round_ in range(most_rounds):
-        model, summary = _core.apply_statistics(model, parts.ask(Task(model, None, labels, parts.is_sparse)))
+        model, summary = _core.apply_statistics(model, parts.ask(Task(model, None, labels, is_sparse)))
         report(f"round {round_ + 1}", 1.0, summary["rmse"], -1.0)
         since_best = 0 if summary["rmse"] < (1 - worth_it) * best else since_best + 1
         best = min(best, summary["rmse"])

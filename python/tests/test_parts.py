@@ -91,10 +91,25 @@ def test_sample_is_the_same_whatever_the_parts():
     X, y = rows(count=300, noise=0.2)
     whole = [block.with_hashes() for part in dense_blocks(X, y, 1) for block in part]
     cut = [block.with_hashes() for part in dense_blocks(X, y, 7) for block in part]
-    one, other = joined(sample_of(whole, 0.3, True)), joined(sample_of(cut, 0.3, True))
+    one, other = joined(sample_of(whole, 0.3, is_sparse=True)), joined(sample_of(cut, 0.3, is_sparse=True))
     assert 60 < len(one) < 120
     for name in ("values", "targets", "indices", "offsets", "hashes"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_rows_that_are_all_alike_are_learned():
+    X = np.tile([[1.0, 2.0, 3.0], [3.0, 1.0, 0.0]], (3000, 1))
+    y = np.tile([1.0, 5.0], 3000)
+    model, _ = fitted(dense_blocks(X, y, 3), "kalman", sample_rows=1)
+    np.testing.assert_allclose(model.predict(X[:2]), y[:2], atol=0.1)
+
+
+def test_a_wild_row_does_not_undo_the_others():
+    X, y = rows(count=6000, noise=0.2)
+    y[5500], X[5600] = 1e12, 1e9
+    model, _ = fitted(dense_blocks(X, y, 2), "auto")
+    there = np.setdiff1d(np.arange(6000), [5500, 5600])
+    assert np.sqrt(np.mean((model.predict(X[there]) - y[there]) ** 2)) < 0.5
 
 
 def test_blocks_change_their_layout_and_back():

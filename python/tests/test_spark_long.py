@@ -120,7 +120,7 @@ def test_classes_in_a_cross_validation(spark):
     assert (deviations > 0).all()
 
 
-def test_wrong_found_rowsare_answered_with_the_column(spark, data):
+def test_wrong_rows_are_answered_with_the_column(spark, data):
     from pyspark.ml.linalg import DenseVector, VectorUDT
     from pyspark.sql import functions as F
     from pyspark.sql.types import DoubleType, StructField, StructType
@@ -194,5 +194,12 @@ def test_a_stream_goes_on_after_a_restart_without_learning_twice(spark, tmp_path
     model = StreamLearner(estimator, models).model()
     assert np.sqrt(np.mean((model.toLocal().predict(X) - y) ** 2)) < 0.25
     assert len(list(models.iterdir())) == StreamLearner.kept
+    with pytest.raises(ValueError, match="Batch 1 comes behind batch 5.*new folder"):
+        StreamLearner(estimator, models)(frame_of(spark, X[:9], y[:9]), 1)
+    with pytest.raises(ValueError, match="have 3 features; the model that is to go on has 6"):
+        StreamLearner(estimator, models)(frame_of(spark, X[:9, :3], y[:9]), 6)
+    StreamLearner(estimator, models)(frame_of(spark, X[:9], y[:9]).where("label > 1e9"), 6)
+    assert StreamLearner(estimator, models).model().toBytes() == model.toBytes()
+    StreamLearner(estimator, models)(frame_of(spark, sparse.csr_matrix(X[:900]), y[:900]), 7)  # another layout
     with pytest.raises(ValueError, match="solver must be"):
         StreamLearner(FactorizationRegressor(solver="newton"), models)

@@ -15,7 +15,6 @@
 #include <dyad/predict.h>
 
 #include "base/logistic.h"
-#include "base/median.h"
 #include "base/output_file.h"
 #include "base/private_file.h"
 #include "base/workers.h"
@@ -23,6 +22,7 @@
 #include "fit/peak_memory.h"
 #include "fit/progress_lines.h"
 #include "fit/second_look.h"
+#include "fit/tame.h"
 #include "fit/train_settings.h"
 #include "fit/train_solver.h"
 #include "model/model_file.h"
@@ -133,45 +133,6 @@ class Training {
     hooks_.start(start);
   }
 
-  /// Squared lengths of the rows.
-  [[nodiscard]] static std::vector<double> lengths_of(const RowBlock<Scalar>& block) {
-    const Rows<Scalar> rows = block.view();
-    std::vector<double> lengths(static_cast<std::size_t>(rows.count()));
-    for (Index i = 0; i < rows.count(); ++i)
-      rows.for_each_entry(i, [&](Index, Scalar x) {
-        lengths[static_cast<std::size_t>(i)] += static_cast<double>(x) * static_cast<double>(x);
-      });
-    return lengths;
-  }
-
-  [[nodiscard]] static double median_length(const RowBlock<Scalar>& block) {
-    std::vector<double> lengths = lengths_of(block);
-    return median(lengths);
-  }
-
-  /// One broken row must not undo what all others have taught: a row a thousand times as long as usual is predicted but
-  /// does not count, and a wild target counts as the end of what is usual. Where many are wild, that is what is usual.
-  void tame(RowBlock<Scalar>& block) {
-    constexpr double wild = 1e6;  // of squared lengths
-    const auto are_many = [&](std::ptrdiff_t count) { return count > 3 && 100 * count > block.count(); };
-    const std::vector<double> lengths = lengths_of(block);
-    const auto is_long = [&](double length) { return usual_length_ > 0 && length > wild * usual_length_; };
-    if (are_many(std::count_if(lengths.begin(), lengths.end(), is_long))) usual_length_ = median_length(block);
-    for (std::size_t i = 0; i < lengths.size(); ++i) {
-      if (!is_long(lengths[i])) continue;
-      block.weights.resize(lengths.size(), Scalar(1));
-      block.weights[i] = 0;
-      ++wild_rows_;
-    }
-
-    Target& target = file_.features.target;
-    if (target.task == Task::classification) return;
-    const auto is_far = [&](Scalar y) { return std::abs(static_cast<double>(y)) > target.reach; };
-    if (are_many(std::count_if(block.targets.begin(), block.targets.end(), is_far))) target.reach = Target().reach;
-    for (Scalar& y : block.targets)
-      if (is_far(y)) y = static_cast<Scalar>(std::copysign(target.reach, static_cast<double>(y)));
-  }
-
   /// A range that the first rows seemed to have, but that is none.
   void check_range(const std::vector<Scalar>& targets) {
     Target& target = file_.features.target;
@@ -194,11 +155,11 @@ class Training {
     const std::vector<Scalar> targets = block.targets;
     const std::vector<Scalar> weights = block.weights;
     if (!solver_) usual_length_ = median_length(block);
-    tame(block);
+    Target& target = file_.features.target;
+    wild_rows_ += tame(block, target.task, usual_length_, target.reach);
     if (!lines_) begin(block);
     solver_->grow(block.dim, block.left_dim);
     check_range(targets);
-    Target& target = file_.features.target;
     // Measurements mean what they say, however far out.
     if (target.task == Task::regression && !file_.features.is_measurement())
       for (const Scalar y : block.targets) target.see(target.in_units(static_cast<double>(y)));

@@ -57,7 +57,7 @@ void TargetSums::archive(Archive& archive) {
 
 template <typename Scalar>
 void RowSums<Scalar>::set_zero(Index dim, Index width, bool untied) {
-  *this = RowSums();
+  intercept = loss = curvature = 0;
   features.setZero(dim, width);
   squares.setZero(untied ? dim : 0);
   for (auto& products : products_of_sides) products.setZero(width - 1, width - 1);
@@ -160,9 +160,10 @@ bool LooksInMemory<Scalar>::curvature_varies() const {
 /// Waking the other workers costs more than little work.
 template <typename Scalar>
 RowSums<Scalar> LooksInMemory<Scalar>::sum_over_blocks(const Visit& visit) const {
-  std::vector<RowSums<Scalar>> sums(static_cast<std::size_t>(workers_.count()));
+  RowSums<Scalar> first;
+  others_sums_.resize(static_cast<std::size_t>(workers_.count()));
   const auto visit_share = [&](int worker, Share share) {
-    RowSums<Scalar>& own = sums[static_cast<std::size_t>(worker)];
+    RowSums<Scalar>& own = worker == 0 ? first : others_sums_[static_cast<std::size_t>(worker)];
     own.set_zero(dim(), width(), untied());
     const Index most = std::min<Index>(cached_rows(rows_), 256);
     for (Index done = 0; done < share.count; done += most)
@@ -171,12 +172,11 @@ RowSums<Scalar> LooksInMemory<Scalar>::sum_over_blocks(const Visit& visit) const
   constexpr double little = 1e5;
   if (entries_ * static_cast<double>(width()) < little) {
     visit_share(0, {0, rows_.count()});
-    return std::move(sums.front());
+    return first;
   }
   workers_.split(rows_.count(), visit_share);
-  for (std::size_t worker = 1; worker < sums.size(); ++worker)
-    if (sums[worker].features.size() > 0) sums.front().add(sums[worker]);
-  return std::move(sums.front());
+  for (std::size_t worker = 1; worker < others_sums_.size(); ++worker) first.add(others_sums_[worker]);
+  return first;
 }
 
 /// The loss of row i; -d loss/d prediction is the result, and its second derivative the curvature.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <functional>
+#include <vector>
 
 #include <dyad/rows.h>
 
@@ -68,7 +69,7 @@ class RowLooks {
   [[nodiscard]] virtual RowSums<Scalar> bends(const SignedFactors<Scalar>& at, const Direction<Scalar>& t) const = 0;
 };
 
-/// At rows in memory: nothing of the size of J is ever formed, and nothing is kept per row.
+/// At rows in memory: nothing of the size of J is ever formed, and nothing is kept per row. For one caller at a time.
 template <typename Scalar>
 class LooksInMemory : public RowLooks<Scalar> {
  public:
@@ -103,7 +104,8 @@ class LooksInMemory : public RowLooks<Scalar> {
   NewtonOptions options_;
   Workers& workers_;
   Sides sides_;
-  double entries_ = 0;  ///< of all rows
+  double entries_ = 0;                                ///< of all rows
+  mutable std::vector<RowSums<Scalar>> others_sums_;  ///< room that stays from look to look
 };
 
 }  // namespace dyad

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -32,9 +33,11 @@ class Learned {
   explicit Learned(const std::string& model)
       : file_(ModelFile::from_bytes(model, name_of_model)), settings_(TrainSettings::saved(file_, name_of_model)) {
     if (settings_.solver == Solver::moment || settings_.precision == Precision::single_precision ||
-        file_.features.is_bilinear())
+        file_.features.is_bilinear() || file_.features.is_measurement() || settings_.half_life > 0)
       throw std::invalid_argument(
-          "rows in parts are for models of one side, in double precision, that a Kalman filter has begun");
+          "rows in parts are for models of one side, in double precision, without a half-life, that a Kalman filter "
+          "has "
+          "begun");
     TrainOptions options;
     options.threads = 1;
     solver_ = make_train_solver<double>(options, settings_, file_.features, nullptr, {});
@@ -48,6 +51,7 @@ class Learned {
 
   [[nodiscard]] const StreamLearner<double>& stream() const { return *solver_->stream(); }
   [[nodiscard]] Target& target() { return file_.features.target; }
+  [[nodiscard]] bool is_dense() const { return file_.features.is_dense(); }
   void give_up_range() {
     target().low = Target().low;
     target().high = Target().high;
@@ -90,7 +94,6 @@ class Asking {
   /// `body` adds what the question is about.
   template <typename Body>
   Statistics operator()(Question question, Body&& body) {
-    if (options_.interrupted && options_.interrupted()) throw std::runtime_error("learning was interrupted");
     question.has_range = has_range;
     question.held_from = options_.share;
     Archive asked;
@@ -173,9 +176,13 @@ class LooksAtParts : public RowLooks<double> {
   }
 
   [[nodiscard]] std::pair<RowSums<double>, Losses> slopes_and_losses(const SignedFactors<double>& at) const {
+    if (last_ && at.intercept == last_->at.intercept && at.weights == last_->at.weights && at.A == last_->at.A &&
+        at.squares == last_->at.squares)
+      return last_->found;
     SignedFactors<double> parameters = at;
     Archive answer(ask(About::slopes, false, [&](Archive& asked) { put_parameters(asked, parameters); }).sums);
-    return {sums_in(answer), Losses(answer)};
+    last_ = Last{at, {sums_in(answer), Losses(answer)}};
+    return last_->found;
   }
 
   [[nodiscard]] RowSums<double> sums_in(Archive& answer) const {
@@ -202,10 +209,17 @@ class LooksAtParts : public RowLooks<double> {
     return ask(about, squares, [](Archive&) {});
   }
 
+  /// The last answer: the same place is often asked about again.
+  struct Last {
+    SignedFactors<double> at;
+    std::pair<RowSums<double>, Losses> found;
+  };
+
   Asking& asking_;
   KalmanOptions shape_;
   Scales scales_;
   HeldOut held_out_;
+  mutable std::optional<Last> last_;
 };
 
 class Learning {
@@ -216,13 +230,12 @@ class Learning {
   PartsSummary run() {
     survey();
     // Flags alone, as in ratings and clicks, are learned best in one pass: no ridge made held-out rows better.
-    const bool refines =
-        options_.solver == Solver::newton || (options_.solver == Solver::automatic && !are_flags_);
-    if (options_.solver != Solver::newton)
-      pass(options_.share, static_cast<double>(learned_.rows()), refines ? HeldOut::is_left_out : HeldOut::counts);
+    const bool refines = options_.solver == Solver::newton || (options_.solver == Solver::automatic && !are_flags_);
+    if (options_.solver != Solver::newton) pass(options_.share, refines ? HeldOut::is_left_out : HeldOut::counts);
     if (refines) refine();
     summary_.questions = asking_.count;
-    summary_.model = learned_.with(std::move(filter_), std::max(summary_.rows, learned_.rows()));
+    const Index before = options_.share > 0 ? 0 : learned_.rows();  // of other rows
+    summary_.model = learned_.with(std::move(filter_), before + summary_.rows);
     return std::move(summary_);
   }
 
@@ -247,11 +260,12 @@ class Learning {
     are_flags_ = squares == counts;
     const std::vector<double> scales = filter_.scales();
     for (Index j = 0; j < dim; ++j)
-      if (!(scales[static_cast<std::size_t>(j)] > 0) && counts[j] > 0)
-        filter_.begin(j, std::sqrt(squares[j] / counts[j]));
+      if (!(scales[static_cast<std::size_t>(j)] > 0) && counts[j] > 0) begin(j, std::sqrt(squares[j] / counts[j]));
     Target& target = learned_.target();
+    const double rounding = 1e-9 * target.scaling.scale;  // of targets that were scaled and scaled back
     if (target.task == Task::regression && !target.range_is_given &&
-        ((target.has_low() && found.least < target.low) || (target.has_high() && found.most > target.high))) {
+        ((target.has_low() && found.least < target.low - rounding) ||
+         (target.has_high() && found.most > target.high + rounding))) {
       asking_.has_range = false;
       learned_.give_up_range();
       constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -261,6 +275,12 @@ class Learning {
       target.see(found.least);
       target.see(found.most);
     }
+  }
+
+  /// A scale whose fourth power, or that of its inverse, is no number is left out.
+  void begin(Index j, double scale) {
+    constexpr double most = 1e60;
+    if (scale > 1 / most && scale < most) filter_.begin(j, scale);
   }
 
   Statistics ask_about_filter(Question question) {
@@ -275,6 +295,9 @@ class Learning {
     naturals.archive(answer, filter_.naturals_count());
     answer.number("noise", noise);
     Naturals together = filter_.naturals();
+    // A part that had to begin again, for its rows were not what it expected, would take away what others have gained.
+    for (std::size_t i = 0; i < naturals.precisions.size(); ++i)
+      if (2 * naturals.precisions[i] < -together.precisions[i]) naturals.precisions[i] = naturals.moments[i] = 0;
     together.add(1, naturals);
     const auto rows = static_cast<double>(gained.rows());
     if (rows > 0) filter_.merge(together, rows, noise / rows);
@@ -282,8 +305,8 @@ class Learning {
   }
 
   /// Every round takes as many rows as all before it, so that nobody strays far from where all began.
-  void pass(double from, double learned, HeldOut held_out) {
-    learned = std::max(1.0, learned);
+  void pass(double from, HeldOut held_out) {
+    auto learned = static_cast<double>(std::max<Index>(1, learned_.rows()));
     for (double to = from; to < 1; from = to) {
       to = std::min(1.0, from + learned / static_cast<double>(std::max<Index>(1, summary_.rows)));
       Question question;
@@ -299,7 +322,9 @@ class Learning {
     summary_.story = "from one pass over all parts";
   }
 
-  void learn_held_out() {
+  /// One pass it is: what it has not seen so far is learned now.
+  void without_refining() {
+    if (options_.solver == Solver::newton) return pass(options_.share, HeldOut::counts);
     Question question;
     question.about = About::pass;
     question.held_out = HeldOut::counts_alone;
@@ -323,16 +348,16 @@ class Learning {
     RefinerOptions options;
     options.shape = shape;
     options.most_looks = options_.most_looks;
-    const bool are_sparse = !filter_is_dense();
+    const bool are_sparse = !learned_.is_dense();
     options.patience = 1;  // a look takes a job
     options.stride = are_sparse ? 1 : 3;
     options.first_level = are_sparse ? 2 : 0;  // a pass has led near enough to do without the strongest
     const SignedFactors<double> start = in_scale(filter_.parameters(), false);
     const Losses one_pass = looks->losses(start);
-    if (!(one_pass.sums.weight > 0)) return;
+    if (!(one_pass.sums.weight > 0)) return without_refining();
     report({"one pass", 1, -1, in_units(one_pass.loss())});
     constexpr double exact = 1e-16;  // of the targets' variance: nothing is left to find
-    if (options_.solver == Solver::automatic && one_pass.squares() < exact) return learn_held_out();
+    if (options_.solver == Solver::automatic && one_pass.squares() < exact) return without_refining();
     constexpr std::size_t patience = 2;
     LevelChoice choice(one_pass.loss(), patience, options_.solver == Solver::automatic);
     const auto refiner = make_newton_refiner<double>(looks, are_sparse, options, {start, {}});
@@ -347,17 +372,15 @@ class Learning {
     }
     summary_.one_pass = in_units(choice.one_pass());
     summary_.refined = in_units(choice.best_loss());
-    if (choice.best() == 0) return learn_held_out();
+    if (choice.best() == 0) return without_refining();
     const auto all = std::make_shared<LooksAtParts>(asking_, shape, asked_scales, HeldOut::counts);
     options.first_level += choice.best() - 1;
     options.most_looks = std::max<Index>(options_.most_looks / 2, 10);
     const auto last = make_newton_refiner<double>(all, are_sparse, options, {best, {}});
-    if (!last->advance({})) return learn_held_out();
+    if (!last->advance({})) return without_refining();
     settle(in_scale(last->parameters(), true), scales, last->result().noise_variance, off);
     summary_.story = fmt::format("from Gauss-Newton on all parts, {}", last->level());
   }
-
-  [[nodiscard]] bool filter_is_dense() const { return learned_.stream().options().moment.has_value(); }
 
   /// A filter around a fit, with what the rows leave open. With few rows for each unknown, what held-out rows are off
   /// by says more of the noise than the fit.

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include <dyad/data_error.h>
 #include <dyad/parts.h>
@@ -10,11 +12,13 @@
 #include "base/logistic.h"
 #include "feed/row_reader.h"
 #include "fit/metrics.h"
+#include "fit/tame.h"
 #include "fit/train_settings.h"
 #include "fit/train_solver.h"
 #include "model/model_file.h"
 #include "parts/message.h"
 #include "parts/question.h"
+#include "rows/kept_rows.h"
 #include "stream/kept_start.h"
 
 namespace dyad {
@@ -29,13 +33,15 @@ using About = Question::About;
 class Part::State {
  public:
   State(const std::string& model, int threads)
-      : file_(ModelFile::from_bytes(model, "the model")), workers_(threads), base_(posterior_of(file_, "the model")) {}
+      : file_(ModelFile::from_bytes(model, "the model")), workers_(threads), base_(posterior_of(file_, "the model")) {
+    if (const auto found = file_.state.find("usual_length"); found != file_.state.end() && found->second.size() == 1)
+      usual_length_ = found->second.front();
+  }
 
   void ask(const std::string& bytes) {
     Message message = Message::from_bytes(bytes, "question", question_name);
     about_ = fingerprint(bytes);
     question_ = Question();
-    answer_ = {};
     rows_ = 0;
     least_ = Target().least_seen;
     most_ = Target().most_seen;
@@ -52,33 +58,40 @@ class Part::State {
   void add(const MemoryRows& rows, std::span<const std::uint64_t> all_hashes) {
     if (static_cast<Index>(all_hashes.size()) != rows.count)
       throw std::invalid_argument("there must be one hash for each row");
-    // Rows without weight are not read.
-    std::vector<std::uint64_t> hashes;
-    for (std::size_t i = 0; i < all_hashes.size(); ++i)
-      if (rows.weights.empty() || rows.weights[i] > 0) hashes.push_back(all_hashes[i]);
+    // Rows that nobody asks for have no weight, and rows without weight are not read.
+    std::vector<double> weights(all_hashes.size());
+    std::vector<Mark> marks;
+    for (std::size_t i = 0; i < all_hashes.size(); ++i) {
+      const Mark mark = mark_of(all_hashes[i]);
+      weights[i] = mark == idle ? 0 : rows.weights.empty() ? 1 : rows.weights[i];
+      if (weights[i] > 0) marks.push_back(mark);
+    }
+    if (marks.empty()) return;
+    MemoryRows asked = rows;
+    asked.weights = weights;
     DataOptions data;
-    data.memory = &rows;
+    data.memory = &asked;
     RowReader<double> reader(file_.features,
                              {.data = data, .columns = {}, .unknown = TableEncoder::Unknown::is_left_out});
     RowBlock<double> block;
     std::size_t first = 0;
     while (reader.next(block) == RowReader<double>::Next::block) {
-      marks_.clear();
-      for (Index i = 0; i < block.count(); ++i) {
-        const std::uint64_t hash = hashes[first++];
-        marks_.push_back(question_.counts(hash) ? counts : question_.is_held_out(hash) ? judges : idle);
-      }
+      marks_.assign(marks.begin() + static_cast<std::ptrdiff_t>(first),
+                    marks.begin() + static_cast<std::ptrdiff_t>(first) + block.count());
+      first += marks_.size();
+      double length = usual_length_;
+      double reach = target_.reach;
+      (void)tame(block, target_.task, length, reach);
       look_at(block);
     }
   }
 
-  [[nodiscard]] Statistics answer() const {
+  Statistics answer() {
+    look_at_waiting();
     Statistics result;
     Archive archive;
-    State& self = const_cast<State&>(*this);  // an archive that saves changes nothing
-    self.archive_answer(archive);
-    double rows = rows_;
-    archive.number("rows", rows);
+    archive_answer(archive);
+    archive.number("rows", rows_);
     result.model = about_;
     result.sums = archive.take();
     result.least = least_;
@@ -88,6 +101,11 @@ class Part::State {
 
  private:
   enum Mark : std::uint8_t { idle, counts, judges };
+
+  [[nodiscard]] Mark mark_of(std::uint64_t hash) const {
+    if (question_.counts(hash)) return counts;
+    return question_.about == About::slopes && question_.is_held_out(hash) ? judges : idle;
+  }
 
   [[nodiscard]] const KalmanOptions& shape() const { return base_.options(); }
   [[nodiscard]] Index width() const { return shape().rank + 1; }
@@ -104,6 +122,7 @@ class Part::State {
       asked.group("filter", [&] { filter_->archive(asked); });
       if (!question_.has_range) filter_->set_range(-infinity, infinity);
       before_ = filter_->naturals();
+      noise_before_ = filter_->noise_variance();
       return;
     }
     if (question_.about == About::survey) return;
@@ -119,49 +138,51 @@ class Part::State {
   void begin() {
     const Index dim = shape().dim;
     newton_ = newton_options(shape());
-    if (!question_.has_range) newton_.low = -(newton_.high = infinity);
+    target_ = file_.features.target;
+    if (!question_.has_range) {
+      newton_.low = -(newton_.high = infinity);
+      target_.low = Target().low;
+      target_.high = Target().high;
+      target_.least_seen = Target().least_seen;
+      target_.most_seen = Target().most_seen;
+    }
+    waiting_ = {};
+    waiting_judges_ = {};
     squares_.setZero(dim);
     counts_.setZero(dim);
     targets_ = {};
     sums_.set_zero(dim, width(), untied());
-    held_out_ = {};
+    losses_ = {};
     products_.setZero(question_.about == About::products ? product_size() : 0,
                       question_.about == About::products ? product_size() : 0);
     diagonal_.setZero(question_.about == About::diagonal ? product_size() : 0);
   }
 
+  /// A look takes as long as the model is large, whatever the rows: rows wait until they are worth it.
   void look_at(RowBlock<double>& block) {
     scale(block);
     const Rows<double> rows = block.view();
-    const Rows<double> counting = rows.only(marks_, counts);
     rows_ += static_cast<double>(std::count(marks_.begin(), marks_.end(), counts));
-    switch (question_.about) {
-      case About::survey:
-        survey(rows);
-        break;
-      case About::pass:
-        learn(rows, counting);
-        break;
-      case About::precisions:
-        filter_->narrow(counting);
-        break;
-      case About::targets:
-        targets_.add(LooksInMemory<double>(counting, newton_, workers_).targets());
-        break;
-      case About::products:
-        products_ += LooksInMemory<double>(counting, newton_, workers_).products(question_.squares);
-        break;
-      case About::diagonal:
-        diagonal_ += LooksInMemory<double>(counting, newton_, workers_).product_diagonal(question_.squares);
-        break;
-      case About::slopes:
-        sums_.add(LooksInMemory<double>(counting, newton_, workers_).slopes(parameters_));
-        judge(rows);
-        break;
-      case About::bends:
-        sums_.add(LooksInMemory<double>(counting, newton_, workers_).bends(parameters_, along_));
-        break;
-    }
+    if (question_.about == About::survey) return survey(rows);
+    if (question_.about == About::pass) return learn(rows);
+    waiting_.append(rows.only(marks_, counts));
+    waiting_judges_.append(rows.only(marks_, judges));
+    if (waiting_.entries() > static_cast<double>(shape().dim * width())) look_at_waiting();
+  }
+
+  void look_at_waiting() {
+    KeptRows<double> counting = std::exchange(waiting_, {});
+    KeptRows<double> judging = std::exchange(waiting_judges_, {});
+    if (judging.count() > 0) judge(judging.view(shape().dim));
+    if (counting.count() == 0) return;
+    const Rows<double> rows = counting.view(shape().dim);
+    if (question_.about == About::precisions) return filter_->narrow(rows);
+    const LooksInMemory<double> looks(rows, newton_, workers_);
+    if (question_.about == About::targets) targets_.add(looks.targets());
+    if (question_.about == About::products) products_ += looks.products(question_.squares);
+    if (question_.about == About::diagonal) diagonal_ += looks.product_diagonal(question_.squares);
+    if (question_.about == About::slopes) sums_.add(looks.slopes(parameters_));
+    if (question_.about == About::bends) sums_.add(looks.bends(parameters_, along_));
   }
 
   void scale(RowBlock<double>& block) const {
@@ -185,40 +206,32 @@ class Part::State {
     }
   }
 
-  /// The loss of a prediction, in the target's units.
+  /// The loss of a prediction, in the target's units; what has run away is bad, but still a number to add.
   [[nodiscard]] double loss(double y, double f) const {
-    const Target& target = file_.features.target;
-    if (target.task == Task::classification) return log_loss(y > 0 ? 1 : 0, logistic(f));
-    const double residual = target.in_units(y) - target.prediction_in_units(f);
-    return residual * residual;
+    if (target_.task == Task::classification) return bounded(log_loss(y > 0 ? 1 : 0, logistic(f)));
+    const double residual = target_.in_units(y) - target_.prediction_in_units(f);
+    return bounded(residual * residual);
   }
+  [[nodiscard]] static double bounded(double loss) { return loss < huge ? loss : huge; }
 
-  /// What has run away is bad, but still a number to add.
-  [[nodiscard]] static double bounded(double loss) {
-    constexpr double most = 1e100;
-    return loss < most ? loss : most;
-  }
-
-  void learn(const Rows<double>& rows, const Rows<double>& counting) {
+  void learn(const Rows<double>& rows) {
     predictions_.resize(static_cast<std::size_t>(rows.count()));
-    filter_->learn(counting, predictions_);
-    add_losses(rows, counts);
+    filter_->learn(rows, predictions_);
+    add_losses(rows);
   }
 
   void judge(const Rows<double>& rows) {
-    if (std::count(marks_.begin(), marks_.end(), judges) == 0) return;
     predictions_.resize(static_cast<std::size_t>(rows.count()));
     parameters_.predict(rows, predictions_);
-    add_losses(rows, judges);
+    add_losses(rows);
   }
 
-  void add_losses(const Rows<double>& rows, Mark mark) {
-    for (std::size_t i = 0; i < marks_.size(); ++i) {
-      if (marks_[i] != mark) continue;
+  void add_losses(const Rows<double>& rows) {
+    for (std::size_t i = 0; i < predictions_.size(); ++i) {
       const double weight = rows.weight(static_cast<Index>(i));
       const double y = rows.targets()[i];
       const double f = predictions_[i];
-      held_out_.add({weight, weight * bounded(loss(y, f)), weight * bounded((y - f) * (y - f))});
+      if (weight > 0) losses_.add({weight, weight * loss(y, f), weight * bounded((y - f) * (y - f))});
     }
   }
 
@@ -236,7 +249,7 @@ class Part::State {
         Naturals gained = is_finite ? filter_->naturals() : before_;
         gained.add(-1, before_);
         gained.archive(archive, filter_->naturals_count());
-        double noise = rows_ * (is_finite ? filter_->noise_variance() : base_.noise_variance());
+        double noise = rows_ * (is_finite ? filter_->noise_variance() : noise_before_);
         archive.number("noise", noise);
         break;
       }
@@ -251,15 +264,22 @@ class Part::State {
         break;
       case About::slopes:
       case About::bends:
+        // A step that leads nowhere must be seen to do so.
+        if (!std::isfinite(sums_.loss + sums_.features.sum() + sums_.squares.sum())) {
+          sums_.set_zero(dim, width(), untied());
+          sums_.loss = huge;
+        }
         sums_.archive(archive, dim, width(), untied());
         break;
     }
-    archive.group("losses", [&] { held_out_.archive(archive); });
+    archive.group("losses", [&] { losses_.archive(archive); });
   }
 
   static constexpr double infinity = std::numeric_limits<double>::infinity();
+  static constexpr double huge = 1e100;
 
   ModelFile file_;
+  double usual_length_ = 0;
   Workers workers_;
   KalmanFilter<double> base_;
   std::string about_;
@@ -269,19 +289,22 @@ class Part::State {
 
   std::optional<KalmanFilter<double>> filter_;
   Naturals before_;
+  double noise_before_ = 0;
+  Target target_;
+  KeptRows<double> waiting_;
+  KeptRows<double> waiting_judges_;
   NewtonOptions newton_;
   Scales scales_;
   SignedFactors<double> parameters_;
   Direction<double> along_;
 
-  Statistics answer_;
   double rows_ = 0;
   double least_ = 0;
   double most_ = 0;
   Vector<double> squares_;
   Vector<double> counts_;
   TargetSums targets_;
-  TargetSums held_out_;  ///< weight, losses and squared residuals, of rows as they are learned, or held out
+  TargetSums losses_;  ///< weight, losses and squared residuals, of rows as they are learned, or held out
   RowSums<double> sums_;
   Small<double> products_;
   Vector<double> diagonal_;

@@ -1,6 +1,5 @@
 #include <bit>
 #include <stdexcept>
-#include <type_traits>
 
 #include <dyad/parts.h>
 

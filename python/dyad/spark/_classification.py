@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from pyspark import keyword_only
-from pyspark.ml import Estimator, Model
+from pyspark.ml import Estimator
 from pyspark.ml.functions import array_to_vector
 from pyspark.ml.param.shared import HasProbabilityCol, HasRawPredictionCol
-from pyspark.ml.util import DefaultParamsReadable, DefaultParamsWritable, MLReadable, MLWritable
+from pyspark.ml.util import DefaultParamsReadable, DefaultParamsWritable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ._shared import PREDICTED, FactorizationModelMixin, FactorizationParams, ModelReader, ModelWriter, learn
+from ._shared import PREDICTED, FactorizationModel, FactorizationParams, learn
 
 LABELS = ["0", "1"]
 
@@ -49,7 +49,7 @@ class FactorizationClassifier(
         diagonal: str = "auto",
         stdCol: Optional[str] = None,
         sampleRows: int = 16384,
-        maxLooks: int = 200,
+        maxLooks: int = 100,
         seed: int = 1,
     ) -> None:
         super().__init__()
@@ -68,14 +68,8 @@ class FactorizationClassifier(
         return self._copyValues(FactorizationClassificationModel(model, summary))
 
 
-class FactorizationClassificationModel(Model, FactorizationModelMixin, _ClassifierParams, MLReadable[Any], MLWritable):
+class FactorizationClassificationModel(FactorizationModel, _ClassifierParams):
     """What `FactorizationClassifier` learns; ``summary`` says how."""
-
-    def __init__(self, model: bytes = b"", summary: Optional[dict[str, Any]] = None) -> None:
-        super().__init__()
-        self._set_defaults()
-        self._model = model
-        self.summary = summary or {}
 
     @property
     def numClasses(self) -> int:
@@ -91,15 +85,4 @@ class FactorizationClassificationModel(Model, FactorizationModelMixin, _Classifi
             self.getProbabilityCol(): array_to_vector(F.array(1 - p, p)),
             self.getPredictionCol(): F.when(p > 0.5, 1.0).otherwise(0.0),
         }
-        if self.isDefined("stdCol"):
-            columns[self.getOrDefault("stdCol")] = F.col(PREDICTED + ".std")
-        return self._predicted(dataset).withColumns(columns).drop(PREDICTED)
-
-    def write(self) -> ModelWriter:
-        """Return a writer; what it saves has the model's file in it."""
-        return ModelWriter(self)
-
-    @classmethod
-    def read(cls) -> ModelReader:
-        """Return a reader of what `write` has saved."""
-        return ModelReader(cls)
+        return self._with_columns(dataset, columns)

@@ -23,6 +23,10 @@ def share(context: Any, model: bytes) -> Any:
     return context.broadcast((uuid.uuid4().hex, model))
 
 
+class NoRowsError(ValueError):
+    """There is nothing to learn from."""
+
+
 class SparkParts:
     """Rows of a DataFrame that Spark keeps as Arrow batches, in its own storage, until `close`."""
 
@@ -54,15 +58,13 @@ class SparkParts:
             F.min("width"),
             F.max("width"),
             F.max("is_sparse"),
-            F.min("least"),
-            F.max("most"),
         ).first()
         assert found is not None
-        problem, rows, narrowest, widest, is_sparse, self.least, self.most = found
+        problem, rows, narrowest, widest, is_sparse = found
         if problem is not None:
             raise ValueError(problem)
         if not rows:
-            raise ValueError("There is no row to learn from; those without weight do not count.")
+            raise NoRowsError("There is no row to learn from; those without weight do not count.")
         if narrowest != widest:
             raise ValueError(f"The column '{features}' has vectors of different sizes: {narrowest} and {widest}.")
         self.rows, self.width, self.is_sparse = int(rows), int(widest), bool(is_sparse)
@@ -71,8 +73,8 @@ class SparkParts:
         self._blocks = self._frame.select("data").rdd.map(lambda row: bytes(row[0]))
 
     def sample(self, share: float) -> list[Block]:
-        as_sparse = self.is_sparse
-        return self._blocks.flatMap(lambda data: sample_of([unpacked(data)], share, as_sparse)).collect()
+        is_sparse = self.is_sparse
+        return self._blocks.flatMap(lambda data: sample_of([unpacked(data)], share, is_sparse)).collect()
 
     def ask(self, task: Task) -> bytes:
         context = self._spark.sparkContext
@@ -80,11 +82,11 @@ class SparkParts:
             self._let_go_of_base()
             self._base = (task.model, share(context, task.model))
         model = self._base[1]
-        question = context.broadcast((task.question, task.labels, task.as_sparse))
+        question = context.broadcast((task.question, task.labels, task.is_sparse))
 
         def answer(blocks: Iterable[bytes]) -> Iterable[bytes]:
-            asked, labels, as_sparse = question.value
-            own = Task(model.value[1], asked, labels, as_sparse)
+            asked, labels, is_sparse = question.value
+            own = Task(model.value[1], asked, labels, is_sparse)
             part = None if asked is None else part_of(model)
             said = own.answer(map(unpacked, blocks), part)
             return () if said is None else (said,)
@@ -92,11 +94,11 @@ class SparkParts:
         try:
             return self._blocks.mapPartitions(answer).treeReduce(added, self._depth)
         finally:
-            question.unpersist()
+            question.destroy()
 
     def _let_go_of_base(self) -> None:
         if self._base is not None:
-            self._base[1].unpersist()
+            self._base[1].destroy()
             self._base = None
 
     def close(self) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from pyspark import keyword_only
-from pyspark.ml import Estimator, Model
-from pyspark.ml.util import DefaultParamsReadable, DefaultParamsWritable, MLReadable, MLWritable
+from pyspark.ml import Estimator
+from pyspark.ml.util import DefaultParamsReadable, DefaultParamsWritable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ._shared import PREDICTED, FactorizationModelMixin, FactorizationParams, ModelReader, ModelWriter, learn
+from ._shared import PREDICTED, FactorizationModel, FactorizationParams, learn
 
 
 class FactorizationRegressor(
@@ -33,10 +33,11 @@ class FactorizationRegressor(
         A column for the standard deviation of each prediction, noise included.
     sampleRows : int, default=16384
         About so many rows are learned on the driver to begin with; a frame that has no more is learned there.
-    maxLooks : int, default=200
+    maxLooks : int, default=100
         Passes that Gauss-Newton may make.
     seed : int, default=1
-        The same rows, however they are partitioned, and the same seed give the same sample and held-out rows.
+        Of the first factors. Which rows are in the sample or held out is decided by their content alone, however they are
+        partitioned.
     """
 
     @keyword_only
@@ -52,7 +53,7 @@ class FactorizationRegressor(
         diagonal: str = "auto",
         stdCol: Optional[str] = None,
         sampleRows: int = 16384,
-        maxLooks: int = 200,
+        maxLooks: int = 100,
         seed: int = 1,
     ) -> None:
         super().__init__()
@@ -71,28 +72,8 @@ class FactorizationRegressor(
         return self._copyValues(FactorizationRegressionModel(model, summary))
 
 
-class FactorizationRegressionModel(
-    Model, FactorizationModelMixin, FactorizationParams, MLReadable[Any], MLWritable
-):
+class FactorizationRegressionModel(FactorizationModel):
     """What `FactorizationRegressor` learns; ``summary`` says how."""
 
-    def __init__(self, model: bytes = b"", summary: Optional[dict[str, Any]] = None) -> None:
-        super().__init__()
-        self._set_defaults()
-        self._model = model
-        self.summary = summary or {}
-
     def _transform(self, dataset: DataFrame) -> DataFrame:
-        columns = {self.getPredictionCol(): F.col(PREDICTED + ".value")}
-        if self.isDefined("stdCol"):
-            columns[self.getOrDefault("stdCol")] = F.col(PREDICTED + ".std")
-        return self._predicted(dataset).withColumns(columns).drop(PREDICTED)
-
-    def write(self) -> ModelWriter:
-        """Return a writer; what it saves has the model's file in it."""
-        return ModelWriter(self)
-
-    @classmethod
-    def read(cls) -> ModelReader:
-        """Return a reader of what `write` has saved."""
-        return ModelReader(cls)
+        return self._with_columns(dataset, {self.getPredictionCol(): F.col(PREDICTED + ".value")})

@@ -7,13 +7,15 @@ from typing import Any, Optional
 
 import numpy as np
 import pyarrow as pa
+from pyspark.ml import Model
 from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.param.shared import HasFeaturesCol, HasLabelCol, HasPredictionCol, HasSeed, HasWeightCol
-from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReader, MLWriter
+from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from .. import _core, _parts
+from .._parts import Block
 from .._estimators import from_bytes, logger
 from ._cluster import SparkParts, share
 from ._columns import require_vector, vectors
@@ -56,7 +58,7 @@ class FactorizationParams(HasFeaturesCol, HasLabelCol, HasWeightCol, HasPredicti
     )
 
     def _set_defaults(self) -> None:
-        self._setDefault(rank=8, solver="auto", diagonal="auto", sampleRows=16384, maxLooks=200, seed=1)
+        self._setDefault(rank=8, solver="auto", diagonal="auto", sampleRows=16384, maxLooks=100, seed=1)
 
     def getRank(self) -> int:
         """Return the rank."""
@@ -112,11 +114,24 @@ def learn(
     return model, {**summary, "trace": trace}
 
 
-class FactorizationModelMixin:
-    """A model's file, what is in it, and predictions by Arrow batches."""
+class FactorizationModel(Model, FactorizationParams, MLReadable[Any], MLWritable):
+    """A model's file, what is in it, and predictions by Arrow batches; ``summary`` says how it was learned."""
 
-    _model: bytes
-    summary: dict[str, Any]
+    def __init__(self, model: bytes = b"", summary: Optional[dict[str, Any]] = None) -> None:
+        super().__init__()
+        self._set_defaults()
+        self._model = model
+        self._broadcast: Optional[tuple[Any, Any]] = None
+        self.summary = summary or {}
+
+    def write(self) -> ModelWriter:
+        """Return a writer; what it saves has the model's file in it."""
+        return ModelWriter(self)
+
+    @classmethod
+    def read(cls) -> ModelReader:
+        """Return a reader of what `write` has saved."""
+        return ModelReader(cls)
 
     @property
     def numFeatures(self) -> int:
@@ -131,6 +146,12 @@ class FactorizationModelMixin:
         """Return the same model as an estimator of scikit-learn's kind, with `interactions`, `parameters` and plots."""
         return from_bytes(self._model)
 
+    def _shared(self, context: Any) -> Any:
+        """The model's broadcast, one for all predictions in a session."""
+        if self._broadcast is None or self._broadcast[0] is not context:
+            self._broadcast = (context, share(context, self._model))
+        return self._broadcast[1]
+
     def _require_deviations(self) -> None:
         predictor = _core.Predictor.from_bytes(self._model)
         try:
@@ -138,25 +159,23 @@ class FactorizationModelMixin:
         except ValueError as error:
             raise ValueError("stdCol: models of solver 'moment' have no error bars; those of 'auto' do.") from error
 
-    def _predicted(self, frame: DataFrame) -> DataFrame:
-        """The frame with a column of structs: value and std."""
-        column = self.getFeaturesCol()  # type: ignore[attr-defined]
+    def _with_columns(self, frame: DataFrame, columns: dict[str, Any]) -> DataFrame:
+        """The frame with columns made of the struct `PREDICTED`: value and std."""
+        column = self.getFeaturesCol()
         require_vector(frame, column)
-        with_std = self.isDefined("stdCol")  # type: ignore[attr-defined]
+        with_std = self.isDefined("stdCol")
         if with_std:
             self._require_deviations()
-        model = share(frame.sparkSession.sparkContext, self._model)
+        model = self._shared(frame.sparkSession.sparkContext)
         names = (column, "", "")
 
         def predict(features: pa.Array) -> pa.Array:
             predictor = predictor_of(model)
-            block = block_of(features, None, None, names)
-            if predictor.layout() == "sparse":
-                block = block.as_sparse()
-            elif block.is_sparse:
-                block = block.as_dense()
+            block = block_of(features, None, None, names).laid_out(predictor.layout() == "sparse")
             width = len(predictor.column_names())
-            if len(block) and block.width != width:
+            if len(block) == 0:
+                block = Block(width, np.zeros((0, width)), np.zeros(0)).laid_out(block.is_sparse)
+            if block.width != width:
                 raise RowError(f"The column '{column}' has vectors of size {block.width}; the model is for {width}.")
             predicted = predictor.predict(block.rows([]), with_std, 1)
             values, deviations = predicted if with_std else (predicted, None)
@@ -165,7 +184,9 @@ class FactorizationModelMixin:
 
         predict.__annotations__ = {"features": pa.Array, "return": pa.Array}
         predicted = F.arrow_udf(predict, "value double, std double")  # type: ignore[attr-defined]
-        return frame.withColumn(PREDICTED, predicted(vectors(column)))
+        if with_std:
+            columns = {**columns, self.getOrDefault("stdCol"): F.col(PREDICTED + ".std")}
+        return frame.withColumn(PREDICTED, predicted(vectors(column))).withColumns(columns).drop(PREDICTED)
 
 
 class ModelWriter(MLWriter):

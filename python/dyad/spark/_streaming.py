@@ -10,6 +10,7 @@ from typing import Any, Optional
 from pyspark.sql import DataFrame
 
 from ._classification import LABELS, FactorizationClassifier
+from ._cluster import NoRowsError
 from ._regression import FactorizationRegressor
 from ._shared import learn
 
@@ -24,7 +25,8 @@ class StreamLearner:
     Parameters
     ----------
     estimator : FactorizationRegressor or FactorizationClassifier
-        Of ``dyad.spark``, with solver 'auto' or 'kalman', which are one pass here.
+        Of ``dyad.spark``, with solver 'auto' or 'kalman', which are one pass here. The first batch decides about scales
+        and the range of the labels, so let it have some thousand rows.
     folder : str or path-like
         For the models, on a disk of the driver's, or one that outlives it. One folder for one query, beside its
         checkpoint.
@@ -53,14 +55,20 @@ class StreamLearner:
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Learn a batch, unless it has been learned."""
         last = self.last_batch
-        if last is not None and batch <= last:
+        if last is not None and batch < last:
+            raise ValueError(
+                f"Batch {batch} comes behind batch {last}, whose model is in {self._folder}: the query's checkpoint is "
+                "another one. Give a new query a new folder."
+            )
+        if batch == last:
             return
         known = None if last is None else self._file(last).read_bytes()
-        if frame.isEmpty():
-            if known is not None:
-                self._save(known, batch)
-            return
-        model, _ = learn(self._estimator, frame, self._labels, known)
+        try:
+            model, _ = learn(self._estimator, frame, self._labels, known)
+        except NoRowsError:
+            if known is None:
+                return
+            model = known
         self._save(model, batch)
 
     @property

@@ -114,7 +114,7 @@ def unpacked(data: bytes) -> Block:
     return Block(width, **columns)
 
 
-INFO = "data binary, rows long, width int, is_sparse boolean, least double, most double, problem string"
+INFO = "data binary, rows long, width int, is_sparse boolean, problem string"
 
 
 def to_blocks(names: tuple[str, str, str], has_weights: bool, are_classes: bool) -> Any:
@@ -122,9 +122,7 @@ def to_blocks(names: tuple[str, str, str], has_weights: bool, are_classes: bool)
 
     def blocks(batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
-            info: dict[str, Any] = dict.fromkeys(
-                ("data", "rows", "width", "is_sparse", "least", "most", "problem"), None
-            )
+            info: dict[str, Any] = dict.fromkeys(("data", "rows", "width", "is_sparse", "problem"), None)
             try:
                 block = block_of(batch.column(0), batch.column(1), batch.column(2) if has_weights else None, names)
                 if are_classes and not np.isin(block.targets, (0, 1)).all():
@@ -134,8 +132,8 @@ def to_blocks(names: tuple[str, str, str], has_weights: bool, are_classes: bool)
                     )
                 if len(block) == 0:
                     continue
-                info.update(rows=len(block), width=block.width, is_sparse=block.is_sparse)
-                info.update(least=block.targets.min(), most=block.targets.max(), data=packed(block.with_hashes()))
+                data = packed(block.with_hashes())
+                info.update(rows=len(block), width=block.width, is_sparse=block.is_sparse, data=data)
             except RowError as error:
                 info["problem"] = str(error)
             except ValueError as error:
@@ -146,11 +144,9 @@ def to_blocks(names: tuple[str, str, str], has_weights: bool, are_classes: bool)
                     pa.array([info["rows"]], pa.int64()),
                     pa.array([info["width"]], pa.int32()),
                     pa.array([info["is_sparse"]], pa.bool_()),
-                    pa.array([info["least"]], pa.float64()),
-                    pa.array([info["most"]], pa.float64()),
                     pa.array([info["problem"]], pa.string()),
                 ],
-                names=["data", "rows", "width", "is_sparse", "least", "most", "problem"],
+                names=list(info),
             )
 
     return blocks
