@@ -1,9 +1,8 @@
 """dyad.spark beside Spark ML's own factorization machine on the same cluster and rows: spark_fm.py BUILD.
 
-Two workers of one core each on this machine. Prints a table, and leaves it in BUILD/spark.md for docs/spark.md.
+Two workers of one core each on this machine. Prints the tables of docs/spark.md, and leaves them in BUILD/spark.md.
 """
 
-import os
 import pathlib
 import sys
 import tempfile

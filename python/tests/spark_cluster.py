@@ -56,3 +56,10 @@ def frame_of(spark, X, y, partitions=2, **more):
         schema = StructType([StructField("features", VectorUDT()), StructField("label", DoubleType())])
         frame = spark.createDataFrame(rows, schema)
     return frame.repartition(partitions)
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    session = start(tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()

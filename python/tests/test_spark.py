@@ -5,19 +5,11 @@ import subprocess
 
 import numpy as np
 import pytest
-import spark_cluster
-from spark_cluster import frame_of
+from spark_cluster import frame_of, spark  # noqa: F401
 
 from dyad import FactorizationRegressor as Local
 from dyad import load
 from test_parts import dense_blocks, fitted, rows
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    session = spark_cluster.start(tmp_path_factory.mktemp("spark"))
-    yield session
-    session.stop()
 
 
 @pytest.fixture(scope="module")

@@ -8,20 +8,12 @@ import time
 
 import numpy as np
 import pytest
-import spark_cluster
 from scipy import sparse
-from spark_cluster import frame_of
+from spark_cluster import frame_of, spark  # noqa: F401
 
 from test_parts import dense_blocks, fitted, rows
 
 pytestmark = pytest.mark.long
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    session = spark_cluster.start(tmp_path_factory.mktemp("spark"))
-    yield session
-    session.stop()
 
 
 @pytest.fixture(scope="module")
