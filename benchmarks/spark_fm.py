@@ -76,7 +76,9 @@ def compare(spark, data):
     seconds, loss, model = timed(FactorizationRegressor(), train, test)
     row("dyad", f"default ({model.summary['story']}, {model.summary['questions']} jobs)", loss, seconds)
     reached = one_pass if loss_of_pass <= best else seconds
-    verdict = f"Spark ML's best loss is reached in {reached:.1f} s, {its_seconds / reached:.1f} times its speed; the default's loss "
+    behind = " (**behind**)" if reached > its_seconds else ""
+    verdict = f"Spark ML's best loss is reached in {reached:.1f} s, {its_seconds / reached:.1f} times its speed{behind}; "
+    verdict += "the default's loss "
     verdict += f"is {100 * (1 - loss / best):.1f}% less." if loss <= best else f"is {100 * (loss / best - 1):.1f}% more: **behind**."
     lines += ["", verdict, ""]
     print(verdict, flush=True)
