@@ -47,7 +47,7 @@ inline void fetch(const void* place) {
 
 template <typename Number>
 void fetch_numbers(const Number* numbers, Index count) {
-  constexpr Index line = static_cast<Index>(64 / sizeof(Number));
+  constexpr auto line = static_cast<Index>(64 / sizeof(Number));
   for (Index i = 0; i < count; i += line) fetch(numbers + i);
 }
 

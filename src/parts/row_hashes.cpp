@@ -41,7 +41,7 @@ void add_entries(const MemoryMatrix& matrix, Index i, RowHash& hash) {
 void add_entries(const MemorySparse& sparse, Index i, RowHash& hash) {
   std::visit(
       [&](const auto* offsets, const auto* indices, const auto* values) {
-        for (Index e = static_cast<Index>(offsets[i]); e < static_cast<Index>(offsets[i + 1]); ++e)
+        for (auto e = static_cast<Index>(offsets[i]); e < static_cast<Index>(offsets[i + 1]); ++e)
           hash.add(static_cast<std::uint64_t>(indices[e]), static_cast<double>(values[e]));
       },
       sparse.offsets, sparse.indices, sparse.values);
