@@ -85,17 +85,16 @@ def joined(blocks: list[Block]) -> Block:
     """All rows of blocks that are alike, sorted by their hashes: the same whatever the parts."""
     has_weights = any(block.weights is not None for block in blocks)
     weights = [np.ones(len(block)) if block.weights is None else block.weights for block in blocks]
-    all_of = functools.partial(np.concatenate)
     whole = Block(
         blocks[0].width,
-        all_of([block.values for block in blocks]),
-        all_of([block.targets for block in blocks]),
-        all_of(weights) if has_weights else None,
-        hashes=all_of([block.hashes for block in blocks if block.hashes is not None]),
+        np.concatenate([block.values for block in blocks]),
+        np.concatenate([block.targets for block in blocks]),
+        np.concatenate(weights) if has_weights else None,
+        hashes=np.concatenate([block.hashes for block in blocks if block.hashes is not None]),
     )
     if blocks[0].is_sparse:
-        whole.indices = all_of([block.indices for block in blocks if block.indices is not None])
-        counts = all_of([np.diff(block.offsets) for block in blocks if block.offsets is not None])
+        whole.indices = np.concatenate([block.indices for block in blocks if block.indices is not None])
+        counts = np.concatenate([np.diff(block.offsets) for block in blocks if block.offsets is not None])
         whole.offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     assert whole.hashes is not None
     return whole.only(np.argsort(whole.hashes, kind="stable"))
@@ -203,8 +202,9 @@ def learn(
         share = sample_rows / parts.rows if parts.rows > 2 * sample_rows else 1.0
         while not (sample := parts.sample(share)):  # rows that are all alike have one hash
             share = min(1.0, 2 * share)
-        settings.passes = None if share == 1 else 1 if solver != "moment" else None
-        settings.solver = {"newton": None, "auto": None}.get(solver, solver) if share < 1 else settings.solver
+        if share < 1 and solver != "moment":
+            settings.passes = 1
+            settings.solver = "kalman" if solver == "kalman" else None
         known, summary = _core.fit(joined(sample).rows(labels), settings, None, None)
     if solver == "moment":
         known, summary = _moment_rounds(parts, known, labels, is_sparse, report)

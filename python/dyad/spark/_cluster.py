@@ -18,6 +18,7 @@ from ._workers import INFO, part_of, to_blocks, unpacked
 MOST_ANSWERS = 8  # that anybody adds up at once, the driver included
 INDEX_HINT = " StringIndexer makes numbers of them."
 
+
 def share(context: Any, model: bytes) -> Any:
     """A model for all workers, with a key of its own."""
     return context.broadcast((uuid.uuid4().hex, model))
@@ -111,4 +112,3 @@ class SparkParts:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-

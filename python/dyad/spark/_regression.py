@@ -32,7 +32,7 @@ class FactorizationRegressor(
     stdCol : str, optional
         A column for the standard deviation of each prediction, noise included.
     sampleRows : int, default=16384
-        About so many rows are learned on the driver to begin with; a frame that has no more is learned there.
+        About so many rows are learned on the driver to begin with; a frame of at most twice as many is learned there.
     maxLooks : int, default=100
         Passes that Gauss-Newton may make.
     seed : int, default=1

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from .. import _core, _parts
-from .._parts import Block
 from .._estimators import from_bytes, logger
+from .._parts import Block
 from ._cluster import SparkParts, share
 from ._columns import require_vector, vectors
 from ._workers import RowError, block_of, predictor_of

@@ -115,6 +115,9 @@ def unpacked(data: bytes) -> Block:
 
 
 INFO = "data binary, rows long, width int, is_sparse boolean, problem string"
+INFO_SCHEMA = pa.schema(
+    {"data": pa.binary(), "rows": pa.int64(), "width": pa.int32(), "is_sparse": pa.bool_(), "problem": pa.string()}
+)
 
 
 def to_blocks(names: tuple[str, str, str], has_weights: bool, are_classes: bool) -> Any:
@@ -122,7 +125,7 @@ def to_blocks(names: tuple[str, str, str], has_weights: bool, are_classes: bool)
 
     def blocks(batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
-            info: dict[str, Any] = dict.fromkeys(("data", "rows", "width", "is_sparse", "problem"), None)
+            info: dict[str, Any] = {}
             try:
                 block = block_of(batch.column(0), batch.column(1), batch.column(2) if has_weights else None, names)
                 if are_classes and not np.isin(block.targets, (0, 1)).all():
@@ -138,15 +141,6 @@ def to_blocks(names: tuple[str, str, str], has_weights: bool, are_classes: bool)
                 info["problem"] = str(error)
             except ValueError as error:
                 info["problem"] = f"The column '{names[0]}' cannot be learned from: {error}"
-            yield pa.record_batch(
-                [
-                    pa.array([info["data"]], pa.binary()),
-                    pa.array([info["rows"]], pa.int64()),
-                    pa.array([info["width"]], pa.int32()),
-                    pa.array([info["is_sparse"]], pa.bool_()),
-                    pa.array([info["problem"]], pa.string()),
-                ],
-                names=list(info),
-            )
+            yield pa.RecordBatch.from_pylist([info], INFO_SCHEMA)
 
     return blocks
