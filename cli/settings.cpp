@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <stdexcept>
 #include <vector>
@@ -66,10 +67,14 @@ void check_names(const CLI::App& app, const std::vector<ConfigEntry>& entries) {
   }
 }
 
+std::optional<std::string> config_path(const CLI::App& verb) {
+  const CLI::Option* given = verb.get_option("--config");
+  return given->count() > 0 ? given->as<std::string>() : environment("DYAD_CONFIG");
+}
+
 /// What the config file says to this verb; its own section goes before what is said to all.
 std::map<std::string, Setting> read_config(const CLI::App& app, const CLI::App& verb) {
-  const CLI::Option* given = verb.get_option("--config");
-  const std::optional<std::string> path = given->count() > 0 ? given->as<std::string>() : environment("DYAD_CONFIG");
+  const std::optional<std::string> path = config_path(verb);
   std::map<std::string, Setting> settings;
   if (!path) return settings;
   const std::vector<ConfigEntry> entries = read_config_file(*path);
@@ -79,6 +84,25 @@ std::map<std::string, Setting> read_config(const CLI::App& app, const CLI::App& 
     settings[entry.name] = {entry.value, entry.place + ": " + entry.name, "config " + entry.place};
   }
   return settings;
+}
+
+/// Options that name a file to write.
+bool names_output(const CLI::App& verb, const CLI::Option& option) {
+  const std::string name = name_of(option);
+  return name == "output" || name == "truth" || name == "export" || (name == "model" && verb.get_name() == "train") ||
+         (name == "target-file" && verb.get_name() == "simulate");
+}
+
+void require_config_not_overwritten(const CLI::App& verb) {
+  const std::optional<std::string> config = config_path(verb);
+  if (!config) return;
+  for (const CLI::Option* option : verb.get_options()) {
+    std::error_code not_there;
+    if (names_output(verb, *option) && option->count() > 0 &&
+        std::filesystem::equivalent(*config, option->as<std::string>(), not_there))
+      throw std::invalid_argument(
+          fmt::format("--{} would be written over the config file {}; give another file", name_of(*option), *config));
+  }
 }
 
 /// Writes true or false for the words for them; an error otherwise.
@@ -154,6 +178,7 @@ Origins apply_settings(const CLI::App& app, CLI::App& verb) {
       origins[option] = in_config->second.origin;
     }
   }
+  require_config_not_overwritten(verb);
   return origins;
 }
 

@@ -1,107 +1,153 @@
 #include "base/output_file.h"
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <poll.h>
 #include <unistd.h>
+
+#include "base/file_paths.h"
 
 namespace dyad {
 namespace {
 
-std::string folder_of(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path();
-  return folder.empty() ? "." : folder;
+/// Writes all bytes. False on failure, with errno set.
+bool write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written > 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    } else if (written < 0 && errno == EAGAIN) {
+      pollfd ready{descriptor, POLLOUT, 0};
+      poll(&ready, 1, -1);
+    } else if (written == 0 || errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
 }
+
+constexpr mode_t private_mode = 0600;  ///< of a temporary file, until it gets that of the file it replaces
+
+std::string unnamed_path(const FileDescriptor& file) { return "/proc/self/fd/" + std::to_string(file.number()); }
 
 }  // namespace
 
 OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
-  if (path_ == "-") {
-    file_ = stdout;
-    return;
-  }
-  target_ = path_;
-  if (char* resolved = realpath(path_.c_str(), nullptr)) {
-    target_ = resolved;
-    std::free(resolved);
-  }
+  const ResolvedPath resolved = path_ == "-" ? ResolvedPath{path_, STDOUT_FILENO} : resolve_links(path_);
+  target_ = resolved.path;
   struct stat status {};
-  const bool exists = stat(target_.c_str(), &status) == 0;
-  if (exists && !S_ISREG(status.st_mode)) {
-    file_ = std::fopen(target_.c_str(), "wb");
-    if (file_ == nullptr) fail("cannot be opened");
+  if (!resolved.descriptor && stat(target_.c_str(), &status) == 0) existing_ = status;
+  is_direct_ = resolved.descriptor || (existing_ && !S_ISREG(existing_->st_mode));
+  if (!is_direct_) {
+    open_temporary();
     return;
   }
-  const int descriptor = open_temporary();
-  const mode_t mask = umask(0);
-  umask(mask);
-  fchmod(descriptor, exists ? status.st_mode & 07777 : 0666 & ~mask);
-  file_ = fdopen(descriptor, "wb");
-}
-
-int OutputFile::open_temporary() {
-  const int nameless = open(folder_of(target_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-  has_no_name_ = nameless >= 0;
-  if (has_no_name_) return nameless;
-  std::string name = target_ + ".XXXXXX";
-  const int descriptor = mkostemp(name.data(), O_CLOEXEC);
-  if (descriptor < 0) fail("cannot be created");
-  temporary_ = name;
-  return descriptor;
-}
-
-/// For the instant before it takes the place of the target.
-void OutputFile::give_name() {
-  const std::string own = "/proc/self/fd/" + std::to_string(fileno(file_));
-  for (int i = 0;; ++i) {
-    const std::string name = target_ + "." + std::to_string(getpid()) + "." + std::to_string(i);
-    if (linkat(AT_FDCWD, own.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
-      temporary_ = name;
-      return;
-    }
-    if (errno != EEXIST) fail("cannot be created");
-  }
+  file_ = FileDescriptor(resolved.descriptor ? fcntl(*resolved.descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
+                                             : open(target_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  if (!file_.is_open()) fail("cannot be opened");
 }
 
 OutputFile::~OutputFile() {
-  if (file_ != nullptr && file_ != stdout) std::fclose(file_);
-  if (!temporary_.empty()) std::remove(temporary_.c_str());
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+void OutputFile::open_temporary() {
+  const std::string folder = folder_of(target_);
+  file_ = FileDescriptor(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, existing_ ? private_mode : 0666));
+  // Linking an unnamed file to a name needs /proc.
+  if (file_.is_open() && access(unnamed_path(file_).c_str(), F_OK) != 0) file_ = FileDescriptor();
+  if (!file_.is_open()) file_ = open_named();
+  set_owner_and_mode(file_);
+}
+
+template <typename Create>
+bool OutputFile::create_named(Create&& create) {
+  for (int attempt = 0;; ++attempt) {
+    std::string name = target_ + "." + std::to_string(getpid()) + "." + std::to_string(attempt);
+    if (create(name.c_str())) {
+      temporary_ = std::move(name);
+      return true;
+    }
+    if (errno != EEXIST) return false;
+  }
+}
+
+FileDescriptor OutputFile::open_named() {
+  FileDescriptor file;
+  const auto create = [&](const char* name) {
+    file = FileDescriptor(open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, existing_ ? private_mode : 0666));
+    return file.is_open();
+  };
+  if (!create_named(create)) fail("cannot be created");
+  return file;
+}
+
+/// A changed owner resets mode bits, so the owner is set first. Only root may change the owner; the mode is the
+/// caller's.
+void OutputFile::set_owner_and_mode(const FileDescriptor& file) const {
+  if (!existing_) return;
+  if (existing_->st_uid != geteuid() || existing_->st_gid != getegid())
+    (void)!fchown(file.number(), existing_->st_uid, existing_->st_gid);
+  fchmod(file.number(), existing_->st_mode & 07777);
+}
+
+bool OutputFile::link_to_name() {
+  const std::string unnamed = unnamed_path(file_);
+  return create_named(
+      [&](const char* name) { return linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0; });
+}
+
+/// For file systems that have unnamed files but refuse to link them.
+void OutputFile::copy_to_named() {
+  FileDescriptor named = open_named();
+  set_owner_and_mode(named);
+  std::vector<char> buffer(std::size_t{1} << 20);
+  off_t done = 0;
+  while (true) {
+    const ssize_t got = pread(file_.number(), buffer.data(), buffer.size(), done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 || !write_all(named.number(), {buffer.data(), static_cast<std::size_t>(got)}))
+      fail("cannot be written");
+    if (got == 0) break;
+    done += got;
+  }
+  if (fsync(named.number()) != 0) fail("cannot be written");
+  file_ = std::move(named);
 }
 
 void OutputFile::write(std::string_view bytes) {
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) fail("cannot be written");
+  if (!write_all(file_.number(), bytes)) fail("cannot be written");
+}
+
+void OutputFile::prepare() {
+  if (is_direct_ || is_prepared_) return;
+  if (fsync(file_.number()) != 0) fail("cannot be written");
+  if (temporary_.empty() && !link_to_name()) copy_to_named();
+  is_prepared_ = true;
 }
 
 void OutputFile::commit() {
-  if (std::fflush(file_) != 0) fail("cannot be written");
-  if (temporary_.empty() && !has_no_name_) return;
-  const bool safe = fsync(fileno(file_)) == 0;
-  if (safe && has_no_name_) give_name();
-  const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
-  if (!safe || !closed) fail("cannot be written");
+  prepare();
+  if (!file_.close()) fail("cannot be written");
+  if (is_direct_) return;
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be renamed into place");
   temporary_.clear();
-  // The new name, too, is to survive a power cut; where a folder cannot be synced, it is as safe as it gets.
-  if (const int folder = open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); folder >= 0) {
-    fsync(folder);
-    close(folder);
-  }
+  // The rename survives a power failure once the folder is synced; file systems that cannot sync a folder report an
+  // error.
+  if (const FileDescriptor folder(open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      folder.is_open())
+    fsync(folder.number());
 }
 
 void OutputFile::fail(const char* what) const {
   const std::string reason = std::strerror(errno);
   throw std::runtime_error((path_ == "-" ? "standard output" : path_) + " " + what + ": " + reason);
-}
-
-bool is_same_file(const std::string& a, const std::string& b) {
-  std::error_code not_there;
-  return a == b || std::filesystem::equivalent(a, b, not_there);
 }
 
 }  // namespace dyad

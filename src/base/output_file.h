@@ -1,15 +1,20 @@
 #pragma once
 
-#include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include <sys/stat.h>
+
+#include "base/file_descriptor.h"
+
 namespace dyad {
 
-/// A file that appears under its name only when it is complete and on the disk: it is written without a name where the
-/// file system can do that, so that a killed process leaves nothing behind, and else beside it; then it is renamed. A
-/// link stays a link, and a file keeps its permissions. "-" is standard output; that, pipes and devices are written
-/// directly. Every failure throws std::runtime_error with the name and the reason.
+/// Writes a file atomically. A regular file is written to an unnamed temporary file (O_TMPFILE) or, where the file
+/// system has none, to a temporary file beside the target, synced to disk and renamed over the target. Symbolic links
+/// are followed; an existing file keeps its mode and, where permitted, its owner; a new one gets the mode 0666 less the
+/// umask. Everything else ("-" for standard output, pipes, devices, /dev/stdout, /dev/fd/N) is written to directly and
+/// never replaced. Every failure throws std::runtime_error with the path and the reason. Not thread-safe.
 class OutputFile {
  public:
   explicit OutputFile(std::string path);
@@ -19,22 +24,35 @@ class OutputFile {
 
   void write(std::string_view bytes);
 
-  /// Without it nothing is left behind, and what was there before stays.
+  /// Syncs what was written and gives it a temporary name. Optional before commit().
+  void prepare();
+
+  /// Renames the file over the target. Without it the target stays unchanged.
   void commit();
 
+  /// True if the target is written directly, without a temporary file.
+  [[nodiscard]] bool is_direct() const { return is_direct_; }
+  /// The file that commit() renames; valid between prepare() and commit().
+  [[nodiscard]] int descriptor() const { return file_.number(); }
+
  private:
-  int open_temporary();
-  void give_name();
+  void open_temporary();
+  /// Calls create(name) with temporary names until one is free. False on failure, with errno set.
+  template <typename Create>
+  bool create_named(Create&& create);
+  [[nodiscard]] FileDescriptor open_named();
+  void set_owner_and_mode(const FileDescriptor& file) const;
+  [[nodiscard]] bool link_to_name();
+  void copy_to_named();
   [[noreturn]] void fail(const char* what) const;
 
-  std::string path_;       ///< as given
-  std::string target_;     ///< what it stands for, links followed
-  std::string temporary_;  ///< empty while the file has no name, and where the target is written directly
-  bool has_no_name_ = false;
-  std::FILE* file_ = nullptr;
+  std::string path_;                     ///< as given
+  std::string target_;                   ///< with symbolic links followed
+  std::string temporary_;                ///< name of the temporary file; empty while it has none
+  std::optional<struct stat> existing_;  ///< status of the file that commit() replaces
+  FileDescriptor file_;
+  bool is_direct_ = false;
+  bool is_prepared_ = false;
 };
-
-/// Whether two names lead to one file.
-bool is_same_file(const std::string& a, const std::string& b);
 
 }  // namespace dyad

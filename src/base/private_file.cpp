@@ -20,19 +20,18 @@ constexpr double left_free = 0.05;
 
 PrivateFile::PrivateFile(const std::string& folder) : folder_(folder) {
   std::string name = folder + "/dyad-cache.XXXXXX";
-  descriptor_ = mkostemp(name.data(), O_CLOEXEC);
-  if (descriptor_ < 0) fail("cannot be created");
+  file_ = FileDescriptor(mkostemp(name.data(), O_CLOEXEC));
+  if (!file_.is_open()) fail("cannot be created");
   unlink(name.c_str());
 }
 
 PrivateFile::~PrivateFile() {
   if (mapped_ != nullptr) munmap(mapped_, size_);
-  close(descriptor_);
 }
 
 void PrivateFile::append(const void* bytes, std::size_t count) {
   struct statvfs disk {};
-  if (fstatvfs(descriptor_, &disk) == 0) {
+  if (fstatvfs(file_.number(), &disk) == 0) {
     const auto block = static_cast<double>(disk.f_frsize);
     const double after = static_cast<double>(disk.f_bavail) * block - static_cast<double>(count);
     if (after < left_free * static_cast<double>(disk.f_blocks) * block) {
@@ -42,7 +41,7 @@ void PrivateFile::append(const void* bytes, std::size_t count) {
   }
   const auto* next = static_cast<const char*>(bytes);
   for (std::size_t rest = count; rest > 0;) {
-    const ssize_t written = write(descriptor_, next, rest);
+    const ssize_t written = write(file_.number(), next, rest);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) fail("cannot be written");
     next += written;
@@ -53,7 +52,7 @@ void PrivateFile::append(const void* bytes, std::size_t count) {
 
 void* PrivateFile::map() {
   if (mapped_ != nullptr || size_ == 0) return mapped_;
-  void* place = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+  void* place = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.number(), 0);
   if (place == MAP_FAILED) fail("cannot be read back");
   mapped_ = place;
   return mapped_;

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/file_descriptor.h"
+
 namespace dyad {
 
 /// What PrivateFile throws.
@@ -30,7 +32,7 @@ class PrivateFile {
   [[noreturn]] void fail(const char* what) const;
 
   std::string folder_;
-  int descriptor_ = -1;
+  FileDescriptor file_;
   std::size_t size_ = 0;
   void* mapped_ = nullptr;
 };

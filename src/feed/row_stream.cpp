@@ -120,6 +120,13 @@ Format DataOptions::format_of_all() const {
   return *common;
 }
 
+std::vector<NamedFile> input_files(const DataOptions& data) {
+  std::vector<NamedFile> files;
+  for (const std::string& path : data.paths) files.push_back({path, "the data"});
+  for (const std::string& path : data.target_paths) files.push_back({path, "the targets"});
+  return files;
+}
+
 std::unique_ptr<RowStream> open_rows(FeatureMap& map, const RowStreamOptions& options) {
   const Format format = options.data.format_of_all();
   const Format family = format == Format::tsv ? Format::csv : format;

@@ -2,9 +2,11 @@
 
 #include <atomic>
 #include <memory>
+#include <vector>
 
 #include <dyad/data.h>
 
+#include "base/file_paths.h"
 #include "features/feature_map.h"
 #include "features/table.h"
 #include "rows/block.h"
@@ -30,6 +32,9 @@ struct RowStreamOptions {
   Index room = 1;  ///< features that a side is given at least, where the first rows are few and more may come
   const std::atomic<bool>* stop = nullptr;
 };
+
+/// All files that reading `data` opens, the files of targets included.
+std::vector<NamedFile> input_files(const DataOptions& data);
 
 std::unique_ptr<RowStream> open_rows(FeatureMap& map, const RowStreamOptions& options);
 

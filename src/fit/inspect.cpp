@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/file_paths.h"
 #include "base/output_file.h"
 #include "fit/strongest_pairs.h"
 #include "model/low_rank.h"
@@ -70,6 +71,8 @@ Inspection inspect(const ModelFile& file, Index top) {
   result.features = map.seen();
   result.rank = model.rank();
   result.training = file.training;
+  result.checksum = file.checksum;
+  if (!file.warning.empty()) result.warnings.push_back(file.warning);
   result.intercept = offset + unit * (model.intercept - w.dot(shift) + slope.dot(shift) / 2);
   for (const double lambda : model.spectrum) result.spectrum.push_back(unit * lambda);
 
@@ -94,18 +97,18 @@ Inspection inspect(const ModelFile& file, Index top) {
 }
 
 void export_terms(const Inspection& inspection, const std::string& path) {
-  if (is_same_file(path, inspection.model_path))
-    throw std::invalid_argument("the export would be written over the model in " + path);
+  require_distinct_files({{path, "the export"}}, {{inspection.model_path, "the model"}});
   OutputFile file(path);
-  file.write("term,left,right,coefficient,effect\n");
+  std::string text = "term,left,right,coefficient,effect\n";
   const auto write = [&](const char* term, const Term& of) {
-    file.write(fmt::format("{},{},{},{},{}\n", term, csv_cell(of.left), csv_cell(of.right), of.coefficient, of.effect));
+    text += fmt::format("{},{},{},{},{}\n", term, csv_cell(of.left), csv_cell(of.right), of.coefficient, of.effect);
   };
   write("intercept", {"", "", inspection.intercept, inspection.intercept});
   for (const double value : inspection.spectrum) write("spectrum", {"", "", value, value});
   for (const Term& weight : inspection.weights) write("weight", weight);
   for (const Term& pair : inspection.pairs) write(pair.left == pair.right ? "square" : "pair", pair);
   for (const Term& entry : inspection.signal) write("signal", entry);
+  file.write(text);
   file.commit();
 }
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
-#include <set>
 #include <stdexcept>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/file_paths.h"
 #include "base/output_file.h"
 #include "base/workers.h"
 #include "fit/peak_memory.h"
@@ -100,11 +100,7 @@ void SimulateOptions::validate() const {
   if (path.empty()) throw std::invalid_argument("an output file is needed, or - for standard output");
   if ((format == Format::npy) == target_path.empty())
     throw std::invalid_argument("a file for the targets goes with npy, which needs one, and with no other format");
-  std::set<std::string> paths;
-  for (const std::string& given : {path, target_path, truth_path})
-    if (!given.empty() && !paths.insert(given).second)
-      throw std::invalid_argument(
-          "the rows, the targets and the planted model must go to different files, not all to " + given);
+  require_distinct_files({{path, "the rows"}, {target_path, "the targets"}, {truth_path, "the planted model"}});
   Workers::require_possible(threads);
 }
 

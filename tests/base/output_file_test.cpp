@@ -4,7 +4,10 @@
 #include <fstream>
 #include <stdexcept>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace dyad {
 namespace {
@@ -59,6 +62,45 @@ TEST_F(OutputFileIn, LeavesWhatWasThereUntilThen) {
   file.write("new");
   file.commit();
   EXPECT_EQ(content(), "new");
+}
+
+TEST_F(OutputFileIn, FollowsALinkToAFileThatDoesNotExist) {
+  std::filesystem::create_symlink("new", path);
+  OutputFile file(path);
+  file.write("content");
+  file.commit();
+  EXPECT_TRUE(std::filesystem::is_symlink(path));
+  EXPECT_FALSE(std::filesystem::is_symlink(folder + "/new"));
+  EXPECT_EQ(content(), "content");
+}
+
+TEST_F(OutputFileIn, WritesToAnOpenDescriptorInPlace) {
+  std::ofstream(path) << "old ";
+  const int descriptor = open(path.c_str(), O_WRONLY | O_APPEND);
+  struct stat before {};
+  ASSERT_EQ(fstat(descriptor, &before), 0);
+  OutputFile file("/dev/fd/" + std::to_string(descriptor));
+  EXPECT_TRUE(file.is_direct());
+  file.write("new");
+  file.commit();
+  close(descriptor);
+  struct stat after {};
+  ASSERT_EQ(stat(path.c_str(), &after), 0);
+  EXPECT_EQ(after.st_ino, before.st_ino);
+  EXPECT_EQ(content(), "old new");
+}
+
+TEST_F(OutputFileIn, KeepsTheModeOfTheFileThatItReplaces) {
+  std::ofstream(path) << "old";
+  for (const mode_t mode : {0604U, 0640U, 0755U}) {
+    ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    OutputFile file(path);
+    file.write("new");
+    file.commit();
+    struct stat status {};
+    ASSERT_EQ(stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, mode);
+  }
 }
 
 TEST_F(OutputFileIn, SaysWhatCannotBeWritten) {

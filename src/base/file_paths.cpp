@@ -1,0 +1,88 @@
+#include "base/file_paths.h"
+
+#include <charconv>
+#include <filesystem>
+#include <stdexcept>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace dyad {
+namespace {
+
+/// Equal for two paths exactly if they lead to one file. `name` is set for files that do not exist yet; device and
+/// inode are then those of the folder.
+struct FileIdentity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  std::string name{};
+
+  bool operator==(const FileIdentity&) const = default;
+};
+
+/// Nothing for pipes, devices and paths that cannot be resolved.
+std::optional<FileIdentity> identify(const std::string& path, int standard_descriptor) {
+  struct stat status {};
+  const int failed = path == "-" ? fstat(standard_descriptor, &status) : stat(path.c_str(), &status);
+  if (failed == 0) {
+    if (!S_ISREG(status.st_mode)) return std::nullopt;
+    return FileIdentity{status.st_dev, status.st_ino};
+  }
+  if (path == "-") return std::nullopt;
+  const std::string target = resolve_links(path).path;
+  if (stat(folder_of(target).c_str(), &status) != 0) return std::nullopt;
+  return FileIdentity{status.st_dev, status.st_ino, std::filesystem::path(target).filename()};
+}
+
+/// The number N of /proc/PID/fd/N, where PID is this process.
+std::optional<int> own_descriptor(const std::string& path) {
+  std::error_code failure;
+  const std::string folder = std::filesystem::canonical(folder_of(path), failure);
+  const std::string own = "/proc/" + std::to_string(getpid());
+  if (failure || !(folder == own + "/fd" || (folder.starts_with(own + "/task/") && folder.ends_with("/fd"))))
+    return std::nullopt;
+  const std::string name = std::filesystem::path(path).filename();
+  int number = -1;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  return error == std::errc() && end == name.data() + name.size() ? std::optional(number) : std::nullopt;
+}
+
+std::string name_of(const NamedFile& file, const char* standard_name) {
+  return file.path == "-" ? standard_name : file.path;
+}
+
+}  // namespace
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path();
+  return folder.empty() ? "." : folder;
+}
+
+ResolvedPath resolve_links(std::string path) {
+  constexpr int max_links = 40;  // the limit of Linux's path resolution
+  for (int links = 0; links < max_links; ++links) {
+    if (const std::optional<int> descriptor = own_descriptor(path)) return {path, descriptor};
+    std::error_code no_link;
+    const std::filesystem::path next = std::filesystem::read_symlink(path, no_link);
+    if (no_link) return {path, std::nullopt};
+    path = next.is_absolute() ? next.string() : (std::filesystem::path(folder_of(path)) / next).string();
+  }
+  throw std::runtime_error(path + " cannot be opened: too many levels of symbolic links");
+}
+
+void require_distinct_files(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].path.empty()) continue;
+    const auto written = identify(outputs[i].path, STDOUT_FILENO);
+    const auto refuse_if_same = [&](const NamedFile& other, int descriptor, const char* standard_name) {
+      const bool both_standard = descriptor == STDOUT_FILENO && other.path == "-" && outputs[i].path == "-";
+      if (!both_standard && (other.path.empty() || !written || identify(other.path, descriptor) != written)) return;
+      throw std::invalid_argument(outputs[i].content + " would be written over " + other.content + " in " +
+                                  name_of(other, standard_name) + "; give another file");
+    };
+    for (const NamedFile& input : inputs) refuse_if_same(input, STDIN_FILENO, "standard input");
+    for (std::size_t j = 0; j < i; ++j) refuse_if_same(outputs[j], STDOUT_FILENO, "standard output");
+  }
+}
+
+}  // namespace dyad
