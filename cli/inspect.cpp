@@ -17,6 +17,7 @@ struct Inspect {
   std::string model;
   Index top = 20;
   std::string export_path;
+  bool verify = false;
   Output output;
 
   void add_to(CLI::App& verb) {
@@ -24,17 +25,31 @@ struct Inspect {
     add_number(verb, "--top", top, "N", "How many of the strongest weights and pairs; default 20");
     verb.add_option("--export", export_path, "Write them to this file: term,left,right,coefficient,effect")
         ->type_name("FILE.csv");
+    verb.add_flag("--verify", verify, "Only check that the file is a complete model and that its checksum matches");
     output.add_to(verb);
   }
 
   [[nodiscard]] int run() const {
-    const Inspection inspection = inspect(model, top);
+    const Inspection inspection = inspect(model, verify ? 0 : top);
+    if (!output.quiet)
+      for (const std::string& warning : inspection.warnings) print_marked(Style::yellow, "warning:", warning);
+    if (verify) return print_verification(inspection);
     if (!export_path.empty()) export_terms(inspection, export_path);
     print_result(output.json ? json(inspection).dump() : text(inspection));
     return done;
   }
 
  private:
+  /// Loading has verified the checksum. A model without one is intact as far as its structure goes, but not verified.
+  [[nodiscard]] int print_verification(const Inspection& inspection) const {
+    const bool is_verified = !inspection.checksum.empty();
+    if (output.json)
+      print_result(nlohmann::ordered_json{{"verified", is_verified}, {"checksum", inspection.checksum}}.dump());
+    else if (is_verified)
+      print_result(fmt::format("{}: the checksum {} matches", printable(model), inspection.checksum));
+    return is_verified ? done : bad_data;
+  }
+
   [[nodiscard]] static std::string exactness(const Inspection& inspection) {
     if (inspection.pairs_are_exact) return "these are the strongest of all";
     return fmt::format("found among the longest factors; a pair left out has an effect of at most {:.4g}",
@@ -109,6 +124,7 @@ struct Inspect {
     fields["pair_bound"] = inspection.pair_bound;
     if (inspection.kind == Kind::phase) fields["signal"] = list(inspection.signal);
     fields["training"] = inspection.training;
+    fields["checksum"] = inspection.checksum;
     return fields;
   }
 };

@@ -34,6 +34,7 @@ struct Predict {
     if (summary.unknown_cells > 0)
       print_message("{} cells held a category or index that training had not shown; they count as nothing\n",
                     summary.unknown_cells);
+    for (const std::string& warning : summary.warnings) print_marked(Style::yellow, "warning:", warning);
   }
 
   [[nodiscard]] int run_predict() const {

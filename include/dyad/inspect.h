@@ -33,6 +33,8 @@ struct Inspection {
   bool pairs_are_exact = true;   ///< the listed pairs are the strongest there are
   std::vector<Term> signal;      ///< phase: a, up to its sign, the strongest first
   std::map<std::string, std::string> training;
+  std::string checksum;                ///< of the model file, verified; empty: it has none (version 1)
+  std::vector<std::string> warnings{};
 };
 
 /// The `top` strongest terms of each sort. Pairs are found by bounds on what is left, never by forming all of them.

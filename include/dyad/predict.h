@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <dyad/data.h>
 #include <dyad/metrics.h>
@@ -29,6 +30,7 @@ struct PredictSummary {
   std::int64_t peak_rss_bytes = 0;
   Task task = Task::regression;
   std::string positive;  ///< classes: whose probability was written
+  std::vector<std::string> warnings;
 };
 
 struct EvaluateSummary : PredictSummary {

@@ -39,6 +39,8 @@ class Predictor {
   /// Names of the columns that rows must have; sparse rows: as many as there are features.
   [[nodiscard]] std::vector<std::string> column_names() const;
   [[nodiscard]] Task task() const;
+  /// What a user should know about the model file, such as that it has no checksum; empty: nothing.
+  [[nodiscard]] std::string warning() const;
   [[nodiscard]] std::vector<std::string> labels() const;  ///< classes: the negative one, the positive one
 
  private:

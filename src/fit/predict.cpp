@@ -6,36 +6,27 @@
 
 #include <dyad/data_error.h>
 
+#include "base/file_paths.h"
 #include "base/output_file.h"
 #include "fit/metrics.h"
 #include "fit/prediction.h"
 
 namespace dyad {
-namespace {
-
-/// What lies outside of the range is measured like everything else.
-ModelFile loaded(const std::string& path) {
-  ModelFile file = ModelFile::load(path);
-  file.features.target.range_is_given = false;
-  return file;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void PredictOptions::validate() const {
   (void)data.format_of_all();
   if (model_path.empty()) throw std::invalid_argument("a model is needed: -m MODEL");
-  for (const std::string& path : data.paths)
-    if (path != "-" && is_same_file(path, output_path))
-      throw std::invalid_argument("the predictions would be written over the data in " + path);
-  if (is_same_file(output_path, model_path))
-    throw std::invalid_argument("the predictions would be written over the model");
+  std::vector<NamedFile> inputs = input_files(data);
+  inputs.push_back({model_path, "the model"});
+  require_distinct_files({{output_path, "the predictions"}}, inputs);
   Workers::require_possible(threads);
 }
 
 PredictSummary predict(const PredictOptions& options, const PredictHooks& hooks) {
   options.validate();
-  ModelFile file = loaded(options.model_path);
+  ModelFile file = ModelFile::load(options.model_path);
+  file.features.target.range_is_given = false;
   Prediction prediction(file, options, hooks, TableEncoder::Targets::none);
   const Target& target = prediction.target();
   if (options.labels && target.task == Task::regression)
@@ -63,7 +54,11 @@ PredictSummary predict(const PredictOptions& options, const PredictHooks& hooks)
 
 EvaluateSummary evaluate(const PredictOptions& options, const PredictHooks& hooks) {
   options.validate();
-  ModelFile file = loaded(options.model_path);
+  return evaluate(ModelFile::load(options.model_path), options, hooks);
+}
+
+EvaluateSummary evaluate(ModelFile file, const PredictOptions& options, const PredictHooks& hooks) {
+  file.features.target.range_is_given = false;
   Prediction prediction(file, options, hooks, TableEncoder::Targets::needed);
   const Target& target = prediction.target();
   EvaluateSummary summary;

@@ -51,6 +51,7 @@ void Prediction::finish(PredictSummary& summary) const {
   summary.peak_rss_bytes = peak_rss_bytes();
   summary.task = target().task;
   summary.positive = target().positive;
+  if (!file_.warning.empty()) summary.warnings.push_back(file_.warning);
 }
 
 void Prediction::require_finite(const std::vector<double>& numbers) const {

@@ -47,4 +47,7 @@ class Prediction {
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+/// Measures a model that is not in a file. Targets outside the range of training are measured like all others.
+EvaluateSummary evaluate(ModelFile file, const PredictOptions& options, const PredictHooks& hooks);
+
 }  // namespace dyad

@@ -84,6 +84,8 @@ std::vector<std::string> Predictor::column_names() const {
 
 Task Predictor::task() const { return own_->file.features.target.task; }
 
+std::string Predictor::warning() const { return own_->file.warning; }
+
 std::vector<std::string> Predictor::labels() const {
   const Target& target = own_->file.features.target;
   if (target.task == Task::regression) return {};

@@ -12,14 +12,15 @@
 #include <unistd.h>
 
 #include <dyad/data_error.h>
-#include <dyad/predict.h>
 
+#include "base/locked_file.h"
 #include "base/logistic.h"
 #include "base/output_file.h"
 #include "base/private_file.h"
 #include "base/workers.h"
 #include "feed/row_reader.h"
 #include "fit/peak_memory.h"
+#include "fit/prediction.h"
 #include "fit/progress_lines.h"
 #include "fit/second_look.h"
 #include "fit/tame.h"
@@ -50,13 +51,16 @@ std::string model_name(const TrainOptions& options) {
 template <typename Scalar>
 class Training {
  public:
-  Training(const TrainOptions& options, const TrainHooks& hooks, ModelFile& file, TrainSettings& settings)
+  Training(const TrainOptions& options, const TrainHooks& hooks, ModelFile& file, TrainSettings& settings,
+           LockedFile& output)
       : options_(options),
         hooks_(hooks),
         file_(file),
         settings_(settings),
+        output_(output),
         threads_(Workers::count_for(options.threads)) {
     if (settings.rows > 0) restore();
+    if (!file.warning.empty()) summary_.warnings.push_back(file.warning);
   }
 
   TrainSummary run() {
@@ -193,7 +197,7 @@ class Training {
       return;
     }
     write_down();
-    file_.save(options_.model_path);
+    output_.replace(file_.to_bytes());
     file_.model = Model<double>(0, 0);
     file_.state = {};
   }
@@ -240,23 +244,32 @@ class Training {
       if (summary_.outcome != Outcome::interrupted) look_again();
     }
     summary_.features = file_.features.seen();
-    if (!options_.validation_path.empty() && lines_ && summary_.outcome != Outcome::interrupted) {
-      PredictOptions check;
-      check.data = options_.validation_data();
-      check.model_path = options_.model_path;
-      check.threads = options_.threads;
-      const EvaluateSummary evaluated = evaluate(check, {hooks_.interrupted});
-      if (evaluated.outcome == Outcome::interrupted)
-        summary_.outcome = Outcome::interrupted;
-      else
-        summary_.validation = evaluated.metrics;
-    }
     if (options_.model_path.empty() && lines_) {
       write_down();
       summary_.model_bytes = file_.to_bytes();
     }
+    if (!options_.validation_path.empty() && lines_ && summary_.outcome != Outcome::interrupted) validate();
     summary_.seconds = elapsed();
     summary_.peak_rss_bytes = peak_rss_bytes();
+  }
+
+  /// Measures the model, which is complete by now, on the validation file. A model that is only in memory survives rows
+  /// that cannot be read.
+  void validate() {
+    PredictOptions check;
+    check.data = options_.validation_data();
+    check.threads = options_.threads;
+    write_down();
+    try {
+      const EvaluateSummary evaluated = evaluate(std::move(file_), check, {hooks_.interrupted});
+      if (evaluated.outcome == Outcome::interrupted)
+        summary_.outcome = Outcome::interrupted;
+      else
+        summary_.validation = evaluated.metrics;
+    } catch (const std::exception& error) {
+      if (!options_.model_path.empty()) throw;
+      summary_.warnings.push_back(fmt::format("the model could not be measured: {}", error.what()));
+    }
   }
 
   /// The rows that were kept, again and again. What one pass has learned is saved by now, and stays where nothing is
@@ -352,6 +365,7 @@ class Training {
   const TrainHooks& hooks_;
   ModelFile& file_;
   TrainSettings& settings_;
+  LockedFile& output_;  ///< at options_.model_path; unused if that is empty
   int threads_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::unique_ptr<TrainSolver<Scalar>> solver_;
@@ -369,6 +383,7 @@ class Training {
 
 TrainSummary train(const TrainOptions& options, const TrainHooks& hooks) {
   options.validate();
+  LockedFile output(options.model_path);
   ModelFile file;
   if (options.resume)
     file = options.model_path.empty() ? ModelFile::from_bytes(options.model_bytes, model_name(options))
@@ -376,8 +391,9 @@ TrainSummary train(const TrainOptions& options, const TrainHooks& hooks) {
   TrainSettings settings = options.resume ? TrainSettings::resumed(options, file) : TrainSettings::fresh(options, file);
   // What cannot be written is known before the work is done.
   if (!options.model_path.empty()) const OutputFile writable(options.model_path);
-  if (settings.precision == Precision::single_precision) return Training<float>(options, hooks, file, settings).run();
-  return Training<double>(options, hooks, file, settings).run();
+  if (settings.precision == Precision::single_precision)
+    return Training<float>(options, hooks, file, settings, output).run();
+  return Training<double>(options, hooks, file, settings, output).run();
 }
 
 }  // namespace dyad

@@ -11,9 +11,10 @@
 
 #include <dyad/data_error.h>
 
-#include "base/output_file.h"
+#include "base/file_paths.h"
 #include "base/workers.h"
 #include "features/table.h"
+#include "feed/row_stream.h"
 #include "source/byte_stream.h"
 
 namespace dyad {
@@ -206,11 +207,9 @@ void TrainOptions::validate() const {
   }
   if ((model_path.empty() && data.memory == nullptr) || model_path == "-")
     throw std::invalid_argument("a model needs a file: -m MODEL");
-  for (const std::string& path : data.paths)
-    if (is_same_file(path, model_path))
-      throw std::invalid_argument("the model would be written over the data in " + path);
-  if (!validation_path.empty() && is_same_file(validation_path, model_path))
-    throw std::invalid_argument("the model would be written over the validation rows in " + validation_path);
+  std::vector<NamedFile> inputs = input_files(data);
+  inputs.push_back({validation_path, "the validation rows"});
+  require_distinct_files({{model_path, "the model"}}, inputs);
   if (rank && (*rank < 1 || *rank > 10000))
     throw std::invalid_argument(fmt::format("rank must lie in [1, 10000], got {}", *rank));
   const Kind of_kind = kind.value_or(Kind::gfm);

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <set>
 #include <stdexcept>
@@ -15,11 +14,15 @@
 
 #include <dyad/data_error.h>
 #include <dyad/version.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_descriptor.h"
 #include "base/output_file.h"
 #include "model/bounded_json.h"
+#include "model/checksum.h"
 #include "model/safetensors.h"
 #include "model/sides.h"
 
@@ -28,7 +31,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int format_version = 1;
+constexpr int format_version = 2;
+constexpr int first_version_with_checksum = 2;
 constexpr const char* state_prefix = "state.";
 constexpr const char* training_prefix = "training.";
 
@@ -274,6 +278,7 @@ std::string ModelFile::to_bytes() const {
   Safetensors parts;
   parts.metadata["format"] = "dyad";
   parts.metadata["format_version"] = std::to_string(format_version);
+  parts.metadata[checksum_key] = checksum_placeholder;
   parts.metadata["written_by"] = std::string("dyad ") + DYAD_VERSION;
   parts.metadata["features"] = described(features).dump(-1, ' ', false, json::error_handler_t::replace);
   for (const auto& [name, value] : training) parts.metadata[training_prefix + name] = value;
@@ -296,7 +301,9 @@ std::string ModelFile::to_bytes() const {
       make_tensor(categories.columns, {static_cast<Index>(categories.columns.size())});
   for (const auto& [name, numbers] : state)
     parts.tensors[state_prefix + name] = make_tensor(numbers, {static_cast<Index>(numbers.size())});
-  return parts.to_bytes();
+  std::string bytes = parts.to_bytes();
+  write_checksum(bytes);
+  return bytes;
 }
 
 ModelFile ModelFile::from_bytes(const std::string& bytes, const std::string& file) {
@@ -316,6 +323,15 @@ ModelFile ModelFile::from_bytes(const std::string& bytes, const std::string& fil
                     number, parts.metadata.contains("written_by") ? parts.metadata.at("written_by") : "somebody",
                     DYAD_VERSION, format_version));
   ModelFile result;
+  if (parts.metadata.contains(checksum_key)) {
+    reader.require(has_valid_checksum(bytes), "its checksum does not match its content; use a copy, or train again");
+    result.checksum = parts.metadata.at(checksum_key);
+  } else {
+    reader.require(number < first_version_with_checksum, "it has no checksum; use a copy, or train again");
+    result.warning = file +
+                     ": the model has format version 1, which has no checksum, so that damage to the file may go "
+                     "unnoticed; train again, or go on with --resume, to write one that has";
+  }
   read_features(reader, result.features);
   read_model(reader, result.features, result.model);
   result.precision =
@@ -342,14 +358,20 @@ ModelFile ModelFile::load(const std::string& path) {
   if (kind == std::filesystem::file_type::directory) refuse("cannot be opened: this is a folder");
   // A pipe would let us wait for ever.
   if (kind != std::filesystem::file_type::regular) refuse("cannot be opened: this is no file");
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) refuse(fmt::format("cannot be opened: {}", std::strerror(errno)));
-  const auto size = static_cast<std::streamoff>(file.tellg());
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (!file.is_open() || fstat(file.number(), &status) != 0)
+    refuse(fmt::format("cannot be opened: {}", std::strerror(errno)));
+  const auto size = static_cast<std::size_t>(status.st_size);
   const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (static_cast<double>(size) > memory) refuse("is larger than the memory of this machine");
-  std::string bytes(static_cast<std::size_t>(size), '\0');
-  file.seekg(0);
-  if (!file.read(bytes.data(), size)) refuse("cannot be read to its end");
+  std::string bytes(size, '\0');
+  for (std::size_t done = 0; done < size;) {
+    const ssize_t got = read(file.number(), bytes.data() + done, size - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) refuse("cannot be read to its end");
+    done += static_cast<std::size_t>(got);
+  }
   return from_bytes(bytes, path);
 }
 

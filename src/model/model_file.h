@@ -18,10 +18,13 @@ struct ModelFile {
   Precision precision = Precision::double_precision;  ///< of the model's arrays
   std::map<std::string, std::string> training;        ///< options, rows seen: text for the solver and for people
   std::map<std::string, std::vector<double>> state;   ///< what training needs to go on; empty: it cannot
+  std::string checksum;                               ///< of the file that was read; empty: it has none (version 1)
+  std::string warning;                                ///< of reading, for the user; empty: none
 
   [[nodiscard]] std::string to_bytes() const;
 
-  /// Throws DataError, naming `file`, for what is no model, is damaged, or comes from a newer version.
+  /// Verifies the checksum. Throws DataError, naming `file`, for what is no model, is damaged, or comes from a newer
+  /// version.
   static ModelFile from_bytes(const std::string& bytes, const std::string& file);
 
   /// The old file, if any, stays as it is unless the new one is complete.

@@ -106,18 +106,23 @@ std::string Safetensors::to_bytes() const {
   return bytes;
 }
 
+std::string_view Safetensors::header_of(std::string_view bytes) {
+  if (bytes.size() < length_bytes) return {};
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), length_bytes);
+  return length > bytes.size() - length_bytes ? std::string_view() : bytes.substr(length_bytes, length);
+}
+
 Safetensors Safetensors::from_bytes(const std::string& bytes, const std::string& file) {
   const Checker sizes(file, {});
   sizes.require(bytes.size() >= length_bytes, "it is too short");
-  std::uint64_t length = 0;
-  std::memcpy(&length, bytes.data(), length_bytes);
-  sizes.require(length <= bytes.size() - length_bytes, "its header is cut off, or it is something else");
-  const std::string_view text = std::string_view(bytes).substr(length_bytes, length);
+  const std::string_view text = header_of(bytes);
+  sizes.require(!text.empty(), "its header is cut off, or it is something else");
   const json header = bounded_json(text);
   sizes.require(header.is_object(), "its header is not JSON, or not that of a model");
 
   Safetensors result;
-  Checker checker(file, std::string_view(bytes).substr(length_bytes + length));
+  Checker checker(file, std::string_view(bytes).substr(length_bytes + text.size()));
   for (const auto& [name, entry] : header.items()) {
     if (name != metadata_key) {
       result.tensors.emplace(name, checker.tensor(name, entry));

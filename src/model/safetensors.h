@@ -3,6 +3,7 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct Safetensors {
   /// Throws DataError, naming `file`, for bytes that are cut off, damaged or something else. Trusts nothing that it has
   /// not checked, and allocates no more than a small multiple of what there is.
   static Safetensors from_bytes(const std::string& bytes, const std::string& file);
+
+  /// The JSON text of the header; empty if `bytes` are too short for the length they state.
+  static std::string_view header_of(std::string_view bytes);
 };
 
 template <typename Number>

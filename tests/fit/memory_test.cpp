@@ -54,6 +54,8 @@ struct MadeRows {
   }
 };
 
+class MemoryValidation : public test::InFolder {};
+
 TrainSummary fit(const MemoryRows& rows, std::optional<Solver> solver = {}) {
   TrainOptions options;
   options.data.memory = &rows;
@@ -315,6 +317,43 @@ TEST(MemoryRows, SparseRowsAreTheSameWhereTheyLieAndCopied) {
     EXPECT_EQ(summary.solver, Solver::variational);
     EXPECT_EQ(summary.model_bytes, fit(lent).model_bytes) << "the rows have been changed";
   }
+}
+
+/// The model has no file, so that the validation rows are predicted by the model in memory.
+TEST_F(MemoryValidation, NeedsNoModelPath) {
+  std::vector<std::int32_t> columns;
+  std::vector<std::int32_t> offsets{0};
+  std::vector<double> targets;
+  std::string text;
+  for (std::int32_t i = 0; i < 400; ++i) {
+    columns.insert(columns.end(), {i % 7, 7 + i % 5});
+    offsets.push_back(static_cast<std::int32_t>(columns.size()));
+    targets.push_back(i % 7 + i % 5 + 0.1 * (i % 3));
+    text += std::to_string(targets.back()) + " " + std::to_string(i % 7) + ":1 " + std::to_string(7 + i % 5) + ":1\n";
+  }
+  const std::vector<double> ones(columns.size(), 1);
+  MemoryRows rows;
+  rows.count = static_cast<Index>(targets.size());
+  rows.features = MemorySparse{12, offsets.data(), columns.data(), ones.data()};
+  rows.targets = targets;
+  TrainOptions options;
+  options.data.memory = &rows;
+  options.validation_path = write("validation.svm", text);
+  const TrainSummary summary = train(options);
+  ASSERT_TRUE(summary.validation);
+  EXPECT_GT(summary.validation->r2, 0.9);
+  std::vector<double> values(targets.size());
+  (void)Predictor::from_bytes(summary.model_bytes).predict(rows, values);
+  double squares = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) squares += (values[i] - targets[i]) * (values[i] - targets[i]);
+  EXPECT_NEAR(std::sqrt(squares / static_cast<double>(values.size())), summary.validation->rmse, 1e-5);
+
+  // Rows that turn out to be bad once training has ended do not cost the model.
+  options.validation_path = write("validation.svm", text + "1 2:x\n");
+  const TrainSummary unmeasured = train(options);
+  EXPECT_FALSE(unmeasured.validation);
+  EXPECT_FALSE(unmeasured.warnings.empty());
+  EXPECT_NO_THROW((void)Predictor::from_bytes(unmeasured.model_bytes));
 }
 
 }  // namespace

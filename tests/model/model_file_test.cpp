@@ -10,6 +10,7 @@
 #include <dyad/data_error.h>
 
 #include "base/random.h"
+#include "model/checksum.h"
 #include "model/safetensors.h"
 #include "support.h"
 
@@ -62,6 +63,7 @@ std::string with(const std::string& from, const std::string& to) {
   std::memcpy(&length, bytes.data(), sizeof length);
   length += to.size() - from.size();
   std::memcpy(bytes.data(), &length, sizeof length);
+  write_checksum(bytes);
   return bytes;
 }
 
@@ -109,8 +111,8 @@ TEST(ModelFile, CutOffAnywhereIsRefused) {
 }
 
 TEST(ModelFile, FromANewerVersionSaysSo) {
-  const std::string message = error_of(with("\"format_version\":\"1\"", "\"format_version\":\"2\""));
-  EXPECT_NE(message.find("format version 2"), std::string::npos) << message;
+  const std::string message = error_of(with("\"format_version\":\"2\"", "\"format_version\":\"3\""));
+  EXPECT_NE(message.find("format version 3"), std::string::npos) << message;
   EXPECT_NE(message.find("newer"), std::string::npos);
 }
 
@@ -157,6 +159,7 @@ TEST(ModelFile, MoreFeaturesThanNamesAreRefused) {
   const std::string count = "\\\"left_count\\\":6";
   ASSERT_NE(bytes.find(count), std::string::npos);
   bytes.replace(bytes.find(count), count.size(), "\\\"left_count\\\":9");
+  write_checksum(bytes);
   EXPECT_NE(error_of(bytes), "");
 }
 
@@ -168,6 +171,7 @@ TEST(ModelFile, NoChangedByteCrashesTheReader) {
     for (int i = 0; i < 1 + trial % 3; ++i)
       changed[static_cast<std::size_t>(random.uniform() * static_cast<double>(bytes.size()))] =
           static_cast<char>(static_cast<int>(random.uniform() * 256));
+    write_checksum(changed);
     try {
       const ModelFile file = ModelFile::from_bytes(changed, "m.dyad");
       EXPECT_EQ(file.model.dim(), file.features.dim());

@@ -1,0 +1,72 @@
+#include "base/locked_file.h"
+
+#include <cerrno>
+#include <fstream>
+#include <stdexcept>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/output_file.h"
+
+namespace dyad {
+namespace {
+
+/// "process 1234" if /proc/locks lists the holder of the flock on this inode, "another process" otherwise. A line reads
+/// `1: FLOCK ADVISORY WRITE 1234 08:01:5678 0 EOF`, with the inode behind the last colon of the sixth field.
+std::string holder_of(ino_t inode) {
+  std::ifstream locks("/proc/locks");
+  std::string number;
+  std::string kind;
+  std::string mandatory;
+  std::string access;
+  std::string process;
+  std::string file;
+  std::string rest;
+  while (locks >> number >> kind >> mandatory >> access >> process >> file && std::getline(locks, rest))
+    if (kind == "FLOCK" && file.substr(file.rfind(':') + 1) == std::to_string(inode) && process != "0")
+      return "process " + process;
+  return "another process";
+}
+
+}  // namespace
+
+LockedFile::LockedFile(std::string path) : path_(std::move(path)) {
+  while (true) {
+    FileDescriptor file(open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    // Local file systems lock a file that is open for reading, too.
+    if (!file.is_open()) file = FileDescriptor(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    struct stat opened {};
+    if (!file.is_open() || fstat(file.number(), &opened) != 0 || !S_ISREG(opened.st_mode)) return;
+    if (flock(file.number(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK)
+        throw std::runtime_error(path_ + " is in use by " + holder_of(opened.st_ino) +
+                                 ", which is training this model; wait until it ends, or stop it");
+      return;  // the file system has no locks
+    }
+    struct stat named {};
+    if (stat(path_.c_str(), &named) == 0 && named.st_dev == opened.st_dev && named.st_ino == opened.st_ino) {
+      lock_ = std::move(file);
+      return;
+    }
+    // The file was replaced between open() and flock().
+  }
+}
+
+void LockedFile::replace(std::string_view bytes) {
+  OutputFile file(path_);
+  file.write(bytes);
+  file.prepare();
+  FileDescriptor next;
+  if (!file.is_direct()) {
+    next = FileDescriptor(fcntl(file.descriptor(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    if (next.is_open()) flock(next.number(), LOCK_EX | LOCK_NB);
+  }
+  file.commit();
+  lock_ = std::move(next);
+}
+
+}  // namespace dyad
