@@ -35,8 +35,9 @@ check: configure
 	@cmake --preset tsan --log-level=WARNING >/dev/null
 	@cmake --build --preset tsan --target dyad_cli_tests -- --quiet
 	@ctest --preset tsan -j 2 -L threads
-	@cmake --build --preset release --target dyad_cli dyad_faults failing_calls -- --quiet
+	@cmake --build --preset release --target dyad_cli dyad_faults dyad_call_failures failing_calls -- --quiet
 	@$(call trial,faults) $(abspath build/release/tests/libfailing_calls.so) $(abspath build/trials) 300
+	@$(call trial,call_failures) $(abspath build/release/tests/libfailing_calls.so) $(abspath build/trials) 100
 	@scripts/wheel
 	@scripts/python-environment build/venv
 	@cmake --preset release --log-level=WARNING $(with_python) >/dev/null

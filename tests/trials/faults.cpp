@@ -296,7 +296,7 @@ class Harness {
     check_and_go_on();
   }
   void fill_disk() {
-    const std::pair<const char*, int> calls_to_save[] = {{"fwrite", 1}, {"fsync", 2}, {"rename", 1}};
+    const std::pair<const char*, int> calls_to_save[] = {{"write", 1}, {"fsync", 2}, {"rename", 1}};
     const auto& [call, count] = calls_to_save[whole(0, 2)];
     const int times_saved = all_rows / way_->stretch + 1;
     fail_call(call, ENOSPC, count * times_saved);
