@@ -141,7 +141,7 @@ void SecondLook<Scalar>::check_validation(FeatureMap& map) const {
   bool has_rows = false;
   read_validation(map, {}, [&](const RowBlock<Scalar>&) {
     has_rows = true;
-    return false;
+    return true;
   });
   if (!has_rows)
     throw DataError(options_.validation_path, 0, 0, "there is no row in it, expected rows to measure the model on");

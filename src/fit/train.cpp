@@ -253,23 +253,17 @@ class Training {
     summary_.peak_rss_bytes = peak_rss_bytes();
   }
 
-  /// Measures the model, which is complete by now, on the validation file. A model that is only in memory survives rows
-  /// that cannot be read.
+  /// Measures the model, which is complete by now, on the validation file.
   void validate() {
     PredictOptions check;
     check.data = options_.validation_data();
     check.threads = options_.threads;
     write_down();
-    try {
-      const EvaluateSummary evaluated = evaluate(std::move(file_), check, {hooks_.interrupted});
-      if (evaluated.outcome == Outcome::interrupted)
-        summary_.outcome = Outcome::interrupted;
-      else
-        summary_.validation = evaluated.metrics;
-    } catch (const std::exception& error) {
-      if (!options_.model_path.empty()) throw;
-      summary_.warnings.push_back(fmt::format("the model could not be measured: {}", error.what()));
-    }
+    const EvaluateSummary evaluated = evaluate(std::move(file_), check, {hooks_.interrupted});
+    if (evaluated.outcome == Outcome::interrupted)
+      summary_.outcome = Outcome::interrupted;
+    else
+      summary_.validation = evaluated.metrics;
   }
 
   /// The rows that were kept, again and again. What one pass has learned is saved by now, and stays where nothing is

@@ -77,9 +77,9 @@ TEST_F(Files, OneTrainingAtATimeResumesAModel) {
   const std::string resume = std::string(DYAD_COMMAND) + " train --quiet --resume -m " + model;
   // The first process waits for rows; the second starts meanwhile; then the first gets its rows.
   const Result result =
-      run_shell(resume + " " + path("pipe.csv") + " & first=$!; exec 3>" + path("pipe.csv") + "; head -n 1 " + rows +
-                " >&3; sleep 0.3; " + resume + " " + rows + "; echo second $?; tail -n +2 " + rows +
-                " >&3; exec 3>&-; wait $first; echo first $? $first");
+      run_shell("(" + resume + " " + path("pipe.csv") + " & first=$!; exec 3>" + path("pipe.csv") + "; head -n 1 " +
+                rows + " >&3; sleep 0.3; " + resume + " " + rows + "; echo second $?; tail -n +2 " + rows +
+                " >&3; exec 3>&-; wait $first; echo first $? $first)");
   EXPECT_NE(result.out.find("second 1\n"), std::string::npos) << result.out << result.err;
   EXPECT_NE(result.out.find("first 0 "), std::string::npos) << result.out << result.err;
   const std::string first = result.out.substr(result.out.rfind(' ') + 1);
@@ -129,7 +129,8 @@ TEST_F(Files, VerifyTellsDamageFromAnIntactModel) {
   EXPECT_TRUE(run_json("inspect --verify " + model).at("verified").get<bool>());
   std::string damaged = bytes;
   damaged[damaged.size() - 3] = static_cast<char>(damaged[damaged.size() - 3] ^ 4);
-  for (const std::string& verb : {"inspect --verify ", "inspect ", "predict " + rows + " -m "})
+  for (const std::string& verb :
+       {std::string("inspect --verify "), std::string("inspect "), "predict " + rows + " -m "})
     EXPECT_EQ(run_dyad(verb + write("damaged.dyad", damaged)).exit_code, 3) << verb;
 }
 

@@ -7,6 +7,7 @@
 #include <iomanip>
 #include <numeric>
 
+#include <dyad/data_error.h>
 #include <dyad/predictor.h>
 #include <dyad/train.h>
 
@@ -348,12 +349,15 @@ TEST_F(MemoryValidation, NeedsNoModelPath) {
   for (std::size_t i = 0; i < values.size(); ++i) squares += (values[i] - targets[i]) * (values[i] - targets[i]);
   EXPECT_NEAR(std::sqrt(squares / static_cast<double>(values.size())), summary.validation->rmse, 1e-5);
 
-  // Rows that turn out to be bad once training has ended do not cost the model.
-  options.validation_path = write("validation.svm", text + "1 2:x\n");
-  const TrainSummary unmeasured = train(options);
-  EXPECT_FALSE(unmeasured.validation);
-  EXPECT_FALSE(unmeasured.warnings.empty());
-  EXPECT_NO_THROW((void)Predictor::from_bytes(unmeasured.model_bytes));
+  // Bad rows are reported before training, wherever they are in the file.
+  std::string long_text;
+  while (long_text.size() < 1'000'000) long_text += text;
+  options.validation_path = write("validation.svm", long_text + "1 2:x\n");
+  bool has_started = false;
+  TrainHooks hooks;
+  hooks.start = [&](const TrainStart&) { has_started = true; };
+  EXPECT_THROW((void)train(options, hooks), DataError);
+  EXPECT_FALSE(has_started);
 }
 
 }  // namespace
