@@ -1,8 +1,14 @@
 #include "rows/products.h"
 
-#include <atomic>
-#include <limits>
+#include <ctime>
 
+#include <atomic>
+#include <chrono>
+#include <limits>
+#include <thread>
+#include <tuple>
+
+#include <cblas.h>
 #include <gtest/gtest.h>
 
 #include "base/workers.h"
@@ -69,6 +75,52 @@ TYPED_TEST(Products, OfNoRowsChangeNothing) {
     add_back_projection<TypeParam>(view, nullptr, 2, sum.data());
   }
   EXPECT_EQ(sum, B);
+}
+
+TYPED_TEST(Products, OfAnySizeAreMatrixProducts) {
+  for (const auto& [count, dim, width] : {std::tuple<Index, Index, Index>{700, 90, 17}, {33, 2000, 9}, {70, 80, 130}}) {
+    const auto rows = test::random_rows<TypeParam>(count, dim, 1);
+    Random random(2, 0);
+    const auto B = random_normal<TypeParam>(random, dim, width);
+    Tall<TypeParam> projected = Tall<TypeParam>::Constant(count, width, 99);
+    project(rows.dense(), B.data(), width, projected.data());
+    const Tall<TypeParam> expected = rows.X * B;
+    EXPECT_LT((projected - expected).norm(), this->tolerance * expected.norm());
+    Tall<TypeParam> sum = B;
+    add_back_projection(rows.dense(), projected.data(), width, sum.data());
+    const Tall<TypeParam> expected_sum = B + rows.X.transpose() * projected;
+    EXPECT_LT((sum - expected_sum).norm(), this->tolerance * expected_sum.norm());
+  }
+}
+
+double seconds_of(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// The number of OpenBLAS's threads belongs to the host process; products use none of them. With 3 threads, all the
+/// time of a product that is run by OpenBLAS's threads is about 3 times that of the calling thread.
+TYPED_TEST(Products, LeaveTheThreadsOfOpenBlasAlone) {
+  const int before = openblas_get_num_threads();
+  openblas_set_num_threads(3);
+  const auto rows = test::random_rows<TypeParam>(400, 300, 1);
+  Random random(2, 0);
+  const auto B = random_normal<TypeParam>(random, 300, 17);
+  Tall<TypeParam> projected(400, 17);
+  Tall<TypeParam> sum = B;
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until threads that have just started are idle
+  const double process = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+  const double thread = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+  for (int repetition = 0; repetition < 50; ++repetition) {
+    project(rows.dense(), B.data(), 17, projected.data());
+    add_back_projection(rows.dense(), projected.data(), 17, sum.data());
+  }
+  const double of_process = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - process;
+  const double of_thread = seconds_of(CLOCK_THREAD_CPUTIME_ID) - thread;
+  EXPECT_LT(of_process, 1.2 * of_thread);
+  EXPECT_EQ(openblas_get_num_threads(), 3);
+  openblas_set_num_threads(before);
 }
 
 }  // namespace
