@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/file_descriptor.h"
+#include "base/memory_limit.h"
 #include "base/output_file.h"
 #include "model/bounded_json.h"
 #include "model/checksum.h"
@@ -363,8 +364,7 @@ ModelFile ModelFile::load(const std::string& path) {
   if (!file.is_open() || fstat(file.number(), &status) != 0)
     refuse(fmt::format("cannot be opened: {}", std::strerror(errno)));
   const auto size = static_cast<std::size_t>(status.st_size);
-  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  if (static_cast<double>(size) > memory) refuse("is larger than the memory of this machine");
+  if (static_cast<double>(size) > usable_memory_bytes()) refuse("is larger than the memory that this process may use");
   std::string bytes(size, '\0');
   for (std::size_t done = 0; done < size;) {
     const ssize_t got = read(file.number(), bytes.data() + done, size - done);
