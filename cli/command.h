@@ -12,6 +12,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <dyad/text.h>
+
 #include "suggestion.h"
 #include "terminal.h"
 
@@ -90,7 +92,7 @@ CLI::Option* add_number(CLI::App& verb, const std::string& name, Target& target,
 
 template <typename... Values>
 void print_message(fmt::format_string<Values...> format, Values&&... values) {
-  write_message(printable(fmt::format(format, std::forward<Values>(values)...), "\n"));
+  write_message(escape_unprintable(fmt::format(format, std::forward<Values>(values)...), "\n"));
 }
 
 /// A message behind a coloured mark: "dyad: ..."
@@ -102,7 +104,7 @@ inline void print_marked(Style style, std::string_view mark, const std::string& 
 /// The heading of a table.
 template <typename... Values>
 void print_heading(fmt::format_string<Values...> format, Values&&... values) {
-  write_message(styled(Style::bold, printable(fmt::format(format, std::forward<Values>(values)...), "\n")));
+  write_message(styled(Style::bold, escape_unprintable(fmt::format(format, std::forward<Values>(values)...), "\n")));
 }
 
 /// Writes a line of data to standard output, or throws.

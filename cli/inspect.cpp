@@ -1,4 +1,5 @@
 #include <dyad/inspect.h>
+#include <dyad/text.h>
 
 #include <algorithm>
 #include <cmath>
@@ -68,13 +69,13 @@ struct Inspect {
     const auto add = [&]<typename... Values>(fmt::format_string<Values...> format, Values&&... values) {
       lines += fmt::format(format, std::forward<Values>(values)...) + "\n";
     };
-    const std::string target = inspection.target.empty() ? "the target" : printable(inspection.target);
+    const std::string target = inspection.target.empty() ? "the target" : escape_unprintable(inspection.target);
     add("{} of {}, {} features, rank {}, trained on {} rows", word_for(kinds, inspection.kind),
         inspection.task == Task::regression
             ? target
-            : fmt::format("the log-odds that {} is '{}'", target, printable(inspection.positive)),
+            : fmt::format("the log-odds that {} is '{}'", target, escape_unprintable(inspection.positive)),
         inspection.features, inspection.rank,
-        inspection.training.contains("rows") ? printable(inspection.training.at("rows")) : "?");
+        inspection.training.contains("rows") ? escape_unprintable(inspection.training.at("rows")) : "?");
     add("intercept {:.6g}", inspection.intercept);
     add("\nspectrum of M, for numbers scaled to standard deviation 1 and categories as 1 or 0");
     double largest = 0;
@@ -86,9 +87,9 @@ struct Inspect {
       add("  {:>14} {:>14}", "coefficient", "effect");
       for (const Term& term : terms)
         add("  {:>14.6g} {:>14.6g}  {}", term.coefficient, term.effect,
-            printable(term.right.empty()        ? term.left
-                      : term.right == term.left ? term.left + "^2"
-                                                : term.left + " x " + term.right));
+            escape_unprintable(term.right.empty()        ? term.left
+                               : term.right == term.left ? term.left + "^2"
+                                                         : term.left + " x " + term.right));
     };
     table("strongest weights", inspection.weights);
     table("strongest pairs (" + exactness(inspection) + ")", inspection.pairs);

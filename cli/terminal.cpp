@@ -25,12 +25,6 @@ std::string_view environment(const char* name) {
   return value == nullptr ? std::string_view() : value;
 }
 
-/// Below blank, DEL, and U+0080 to U+009F, which in UTF-8 are two bytes, 0xC2 and their own.
-bool is_control(char letter, char before) {
-  const auto code = static_cast<unsigned char>(letter);
-  return code < 32 || code == 127 || (static_cast<unsigned char>(before) == 0xC2 && code < 0xA0);
-}
-
 void erase_status() {
   if (std::exchange(status_is_shown, false)) std::fputs(erase_line, stderr);
 }
@@ -45,17 +39,6 @@ bool has_status_line() {
 std::string styled(Style style, std::string_view text) {
   static const bool has_colour = has_status_line() && environment("NO_COLOR").empty();
   return has_colour ? fmt::format("\x1b[{}m{}\x1b[0m", static_cast<int>(style), text) : std::string(text);
-}
-
-std::string printable(std::string_view text, std::string_view kept) {
-  std::string safe;
-  char before = ' ';
-  for (const char letter : text) {
-    const bool is_harmless = !is_control(letter, before) || kept.find(letter) != std::string_view::npos;
-    safe += is_harmless ? letter : '?';
-    before = letter;
-  }
-  return safe;
 }
 
 void show_status(const std::string& text) {

@@ -16,10 +16,6 @@ bool has_status_line();
 /// A last line on the terminal that the next one, or the next text, replaces.
 void show_status(const std::string& text);
 
-/// The text with a question mark for each control character but the `kept` ones: what others wrote, such as the names
-/// in a model, must not steer a terminal.
-std::string printable(std::string_view text, std::string_view kept = "");
-
 /// Writes to standard error, as well as that goes: a message that cannot be written stops nothing.
 void write_message(const std::string& text);
 
