@@ -3,8 +3,11 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -92,19 +95,30 @@ class ValueReader {
   const std::string& place_;
 };
 
+/// At most 1 MiB: all options of all verbs together take a few kB, and a device such as /dev/zero never ends.
+std::string content_of(const std::string& path) {
+  constexpr std::size_t max_bytes = std::size_t{1} << 20;
+  const auto refuse = [&](const std::string& why) {
+    throw std::invalid_argument(fmt::format("the config file {} {}", path, why));
+  };
+  std::ifstream file(path);
+  std::string content(max_bytes + 1, '\0');
+  if (file.is_open()) file.read(content.data(), static_cast<std::streamsize>(content.size()));
+  if (!file.is_open() || file.bad()) refuse(fmt::format("cannot be read: {}", std::strerror(errno)));
+  content.resize(static_cast<std::size_t>(file.gcount()));
+  if (content.size() > max_bytes) refuse("has more than 1 MiB; expected lines NAME = VALUE");
+  return content;
+}
+
 }  // namespace
 
 std::vector<ConfigEntry> read_config_file(const std::string& path) {
-  std::ifstream file(path);
-  const auto require = [&](bool can_be_read) {
-    if (!can_be_read)
-      throw std::invalid_argument(fmt::format("the config file {} cannot be read: {}", path, std::strerror(errno)));
-  };
-  require(file.is_open());
+  std::istringstream lines(content_of(path));
   std::vector<ConfigEntry> entries;
+  std::set<std::pair<std::string, std::string>> seen;
   std::string section;
   std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
+  for (int number = 1; std::getline(lines, line); ++number) {
     if (number == 1 && line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
     const std::string text = trimmed(line);
     const std::string place = fmt::format("{}, line {}", path, number);
@@ -121,12 +135,10 @@ std::vector<ConfigEntry> read_config_file(const std::string& path) {
     const std::string name = trimmed(text.substr(0, equals));
     if (equals == std::string::npos || name.empty())
       throw std::invalid_argument(fmt::format("{}: expected NAME = VALUE, got '{}'", place, text));
-    for (const ConfigEntry& entry : entries)
-      if (entry.section == section && entry.name == name)
-        throw std::invalid_argument(fmt::format("{}: '{}' is there twice", place, name));
+    if (!seen.emplace(section, name).second)
+      throw std::invalid_argument(fmt::format("{}: '{}' is there twice", place, name));
     entries.push_back({section, name, ValueReader(std::string_view(text).substr(equals + 1), place).read(), place});
   }
-  require(!file.bad());
   return entries;
 }
 
