@@ -16,6 +16,10 @@ void add_data(CLI::App& verb, DataOptions& data, const std::string& description)
       ->type_name("FILE")
       ->delimiter(',')
       ->allow_extra_args(false);
+  add_number(verb, "--max-line-bytes", data.limits.max_line_bytes, "N",
+             "Text: refuse a longer row; default 67108864 (64 for each of the default --max-columns)");
+  add_number(verb, "--max-columns", data.limits.max_columns, "N",
+             "csv, tsv, npy: refuse more columns; default 1048576 (training takes about 1.6 kB a column at rank 8)");
 }
 
 void add_columns(CLI::App& verb, const std::string& name, std::vector<std::string>& columns,

@@ -40,7 +40,9 @@ inline std::string text_of(const std::uint8_t* data, std::size_t size) {
 
 /// Whether it says that it is gzip or zstd, which readers unpack.
 inline bool is_packed(std::string_view bytes) {
-  return bytes.starts_with("\x1f\x8b") || bytes.starts_with("\x28\xb5\x2f\xfd");
+  const bool is_skippable_frame =
+      bytes.size() >= 4 && (bytes[0] & 0xf0) == 0x50 && bytes.substr(1, 3) == "\x2a\x4d\x18";
+  return bytes.starts_with("\x1f\x8b") || bytes.starts_with("\x28\xb5\x2f\xfd") || is_skippable_frame;
 }
 
 /// A file in memory, with a name to open it by.

@@ -14,19 +14,26 @@ namespace {
 
 RawReader open_files(const std::vector<std::string>& paths, const std::optional<std::string>& format,
                      const std::vector<std::string>& target_paths, const std::vector<std::string>& categorical,
-                     Index rows) {
+                     Index rows, const std::optional<Index>& max_line_bytes, const std::optional<Index>& max_columns) {
   const auto chosen_format = chosen<Format>(
       format, {{"csv", Format::csv}, {"tsv", Format::tsv}, {"libsvm", Format::libsvm}, {"npy", Format::npy}}, "format");
-  return {DataOptions{.paths = paths, .format = chosen_format, .target_paths = target_paths}, categorical, rows};
+  DataOptions data{.paths = paths, .format = chosen_format, .target_paths = target_paths};
+  data.limits.max_line_bytes = max_line_bytes.value_or(data.limits.max_line_bytes);
+  data.limits.max_columns = max_columns.value_or(data.limits.max_columns);
+  return {data, categorical, rows};
 }
 
 /// The arrays of a block by name; None at the end.
 nb::object next_block(RawReader& reader) {
   RawRows rows;
   bool is_there = false;
-  {
+  Interruption interruption;
+  try {
     const nb::gil_scoped_release release;
-    is_there = reader.next(rows);
+    is_there = reader.next(rows, [&] { return interruption(); });
+  } catch (...) {
+    interruption.finish();
+    throw;
   }
   if (!is_there) return nb::none();
   nb::dict fields;
@@ -77,7 +84,8 @@ nb::tuple apply(const nb::bytes& model, const nb::bytes& statistics) {
 
 void bind_streams(nb::module_& module) {
   nb::class_<RawReader>(module, "RawReader").def("next", &next_block);
-  module.def("open_files", &open_files, "paths"_a, "format"_a.none(), "target_paths"_a, "categorical"_a, "rows"_a);
+  module.def("open_files", &open_files, "paths"_a, "format"_a.none(), "target_paths"_a, "categorical"_a, "rows"_a,
+             "max_line_bytes"_a = nb::none(), "max_columns"_a = nb::none());
   module.def("gather_statistics", &gather, "model"_a, "rows"_a, "threads"_a = 0);
   module.def("add_statistics", &add, "a"_a, "b"_a);
   module.def("apply_statistics", &apply, "model"_a, "statistics"_a);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,8 +41,9 @@ class RawReader {
   RawReader(RawReader&&) noexcept;
   RawReader& operator=(RawReader&&) noexcept;
 
-  /// False at the end.
-  bool next(RawRows& rows);
+  /// False at the end. `interrupted` is polled while reading and waiting; once it returns true, next() throws
+  /// std::runtime_error, and the reader cannot be used any more.
+  bool next(RawRows& rows, const std::function<bool()>& interrupted = {});
 
   struct Source;
 

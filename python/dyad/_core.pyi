@@ -76,7 +76,13 @@ class RawReader:
     def next(self) -> Optional[dict[str, Any]]: ...
 
 def open_files(
-    paths: list[str], format: Optional[str], target_paths: list[str], categorical: list[str], rows: int
+    paths: list[str],
+    format: Optional[str],
+    target_paths: list[str],
+    categorical: list[str],
+    rows: int,
+    max_line_bytes: Optional[int] = None,
+    max_columns: Optional[int] = None,
 ) -> RawReader: ...
 def gather_statistics(model: bytes, rows: Rows, threads: int = 0) -> bytes: ...
 def add_statistics(a: bytes, b: bytes) -> bytes: ...

@@ -37,6 +37,8 @@ def stream(
     ignore: Sequence[str] = (),
     n_features: Optional[int] = None,
     rows: int = 50_000,
+    max_line_bytes: Optional[int] = None,
+    max_columns: Optional[int] = None,
 ) -> Stream:
     """Read files a block at a time, as the ``dyad`` command reads them, in memory that does not grow with them.
 
@@ -59,6 +61,10 @@ def stream(
         libsvm: how many columns blocks have; as many as the first one needs unless given.
     rows : int, default=50_000
         Of a block.
+    max_line_bytes : int, optional
+        csv, tsv, libsvm: a longer line is an error; 64 MiB unless given.
+    max_columns : int, optional
+        csv, tsv, npy: more columns are an error; 2**20 unless given.
 
     Returns
     -------
@@ -77,6 +83,8 @@ def stream(
     """
     _require_whole("rows", rows, 1)
     _require_whole("n_features", n_features, 1, optional=True)
+    _require_whole("max_line_bytes", max_line_bytes, 1, optional=True)
+    _require_whole("max_columns", max_columns, 1, optional=True)
     if isinstance(ignore, str) or isinstance(categorical, str):
         raise ValueError("categorical and ignore must be lists of names.")
     if not _is_paths(files):
@@ -85,9 +93,9 @@ def stream(
     if format == "parquet" or (format is None and paths and all(path.endswith(".parquet") for path in paths)):
         _require_target_name(target)
         return Stream(lambda: _arrow_blocks(_parquet_batches(paths, rows), str(target), list(ignore)))
-    choice = (format, _paths(target_files), list(categorical))
-    _core.open_files(paths, *choice, rows)  # what is wrong with the names is told at once
-    return Stream(lambda: _file_blocks(paths, choice, target, list(ignore), n_features, rows))
+    settings = (format, _paths(target_files), list(categorical), rows, max_line_bytes, max_columns)
+    _core.open_files(paths, *settings)  # what is wrong with the names is told at once
+    return Stream(lambda: _file_blocks(_core.open_files(paths, *settings), target, list(ignore), n_features))
 
 
 def _is_paths(files: Any) -> bool:
@@ -113,14 +121,11 @@ def _kept(names: list[str], target: str, ignore: list[str]) -> list[str]:
 
 
 def _file_blocks(
-    paths: list[str],
-    choice: tuple[Optional[str], list[str], list[str]],
+    reader: _core.RawReader,
     target: Optional[str],
     ignore: list[str],
     n_features: Optional[int],
-    rows: int,
 ) -> Iterator[tuple[Any, Any]]:
-    reader = _core.open_files(paths, *choice, rows)
     while (block := reader.next()) is not None:
         if block["columns"]:
             _require_target_name(target)

@@ -11,7 +11,7 @@
 #include <dyad/rows.h>
 
 #include "base/lanes.h"
-#include "features/secret_hash.h"
+#include "base/secret_hash.h"
 
 namespace dyad {
 

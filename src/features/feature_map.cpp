@@ -10,17 +10,25 @@ namespace dyad {
 void FeatureMap::fix(std::vector<Column> columns) {
   columns_ = std::move(columns);
   dictionaries_.resize(columns_.size());
-  counts_[0] = counts_[1] = 0;
+  for (std::size_t c = 0; c < columns_.size(); ++c)
+    if (columns_[c].role == Column::Role::category && hash_bits == 0) dictionaries_[c] = std::make_unique<Dictionary>();
   std::array<bool, 2> has_categories{format == Format::libsvm, format == Format::libsvm && is_bilinear()};
-  for (Column& column : columns_) {
-    if (column.role == Column::Role::number)
-      column.number_feature = counts_[index_of(side_of(column))]++;
+  for (auto& columns_of_side : column_of_) columns_of_side.clear();
+  const auto new_feature = [&](std::size_t column) {
+    auto& columns_of_side = column_of_[index_of(side_of(columns_[column]))];
+    columns_of_side.push_back(column);
+    return static_cast<Index>(columns_of_side.size()) - 1;
+  };
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    if (columns_[c].role == Column::Role::number)
+      columns_[c].number_feature = new_feature(c);
     else
-      has_categories[index_of(side_of(column))] = true;
+      has_categories[index_of(side_of(columns_[c]))] = true;
   }
-  for (Column& column : columns_)
-    if (column.marks_missing) column.missing_feature = counts_[index_of(side_of(column))]++;
+  for (std::size_t c = 0; c < columns_.size(); ++c)
+    if (columns_[c].marks_missing) columns_[c].missing_feature = new_feature(c);
   for (const Side side : {Side::left, Side::right}) {
+    counts_[index_of(side)] = static_cast<Index>(column_of_[index_of(side)].size());
     first_category_[index_of(side)] = counts_[index_of(side)];
     if (hash_bits > 0 && has_categories[index_of(side)]) counts_[index_of(side)] += Index{1} << hash_bits;
     grows_[index_of(side)] = hash_bits == 0 && has_categories[index_of(side)];
@@ -39,7 +47,7 @@ Index FeatureMap::category(std::size_t column, std::string_view text, bool grow)
   if (hash_bits > 0)
     return first_category_[side] +
            static_cast<Index>(stable_hash(text, column) & ((std::uint64_t{1} << hash_bits) - 1));
-  Dictionary& dictionary = dictionaries_[column];
+  Dictionary& dictionary = *dictionaries_[column];
   if (const Index found = dictionary.find(text); found != Dictionary::absent) return found;
   if (!grow) return unknown;
   category_names_[side].emplace_back(column, &dictionary.add(text, counts_[side]));
@@ -64,10 +72,9 @@ std::pair<FeatureMap::Side, Index> FeatureMap::indexed(std::int64_t index, bool 
 std::string FeatureMap::name(Index feature) const {
   const Side side = feature < count(Side::left) ? Side::left : Side::right;
   const Index own = feature - (side == Side::left ? 0 : count(Side::left));
-  for (const Column& column : columns_) {
-    if (side_of(column) != side) continue;
-    if (column.number_feature == own) return column.name;
-    if (column.missing_feature == own) return column.name + " is missing";
+  if (own < first_category_[index_of(side)]) {
+    const Column& column = columns_[column_of_[index_of(side)][static_cast<std::size_t>(own)]];
+    return column.number_feature == own ? column.name : column.name + " is missing";
   }
   if (hash_bits > 0) return "hash " + std::to_string(own - first_category_[index_of(side)]);
   if (format == Format::libsvm) return std::to_string(own + (side == Side::left ? index_base : right_first));
@@ -98,7 +105,10 @@ std::vector<Index> FeatureMap::exclusive_groups() const {
 void FeatureMap::restore(std::vector<Column> columns, Index left_count, Index right_count,
                          const std::vector<std::pair<std::size_t, std::string>>& categories) {
   fix(std::move(columns));
-  for (const auto& [column, text] : categories) (void)category(column, text, true);
+  for (const auto& [column, text] : categories) {
+    if (!dictionaries_[column]) dictionaries_[column] = std::make_unique<Dictionary>();
+    (void)category(column, text, true);
+  }
   if (format != Format::libsvm || hash_bits > 0) return;
   counts_[0] = left_count;
   counts_[1] = right_count;

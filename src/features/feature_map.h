@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -82,7 +83,7 @@ class FeatureMap {
   Index category(std::size_t column, std::string_view text, bool grow);
   /// Makes that quick for a category that will be asked for soon.
   void prefetch(std::size_t column, std::string_view text) const {
-    if (hash_bits == 0) dictionaries_[column].prefetch(text);
+    if (hash_bits == 0) dictionaries_[column]->prefetch(text);
   }
   /// The feature for an index of libsvm text, likewise.
   std::pair<Side, Index> indexed(std::int64_t index, bool grow);
@@ -108,7 +109,8 @@ class FeatureMap {
 
   bool fixed_ = false;
   std::vector<Column> columns_;
-  std::vector<Dictionary> dictionaries_;  ///< one per column
+  std::vector<std::unique_ptr<Dictionary>> dictionaries_;  ///< one per column of categories that is not hashed
+  std::array<std::vector<std::size_t>, 2> column_of_;      ///< of each feature that is no category: its column
   std::array<Index, 2> counts_{};
   std::array<bool, 2> grows_{};
   std::array<Index, 2> first_category_{};

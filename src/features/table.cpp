@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include <dyad/data_error.h>
+#include <dyad/text.h>
 
 #include "base/text.h"
 #include "source/csv.h"
@@ -17,25 +18,25 @@ bool is_meant(const std::string& pattern, const std::string& name) {
   return pattern == name || (pattern.ends_with('*') && name.starts_with(pattern.substr(0, pattern.size() - 1)));
 }
 
+ColumnPatterns::ColumnPatterns(const std::vector<std::string>& patterns) : names_(patterns) {
+  for (const std::string& pattern : patterns)
+    if (pattern.ends_with('*')) prefixes_.push_back(&pattern);
+}
+
+bool ColumnPatterns::match(const std::string& name) const {
+  return names_.find(name) != NameIndex::absent ||
+         std::any_of(prefixes_.begin(), prefixes_.end(), [&](const auto* prefix) { return is_meant(*prefix, name); });
+}
+
 namespace {
 
-constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
-
-std::size_t position(const std::vector<std::string>& names, const std::string& name) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  return found == names.end() ? nowhere : static_cast<std::size_t>(found - names.begin());
-}
+constexpr std::size_t nowhere = NameIndex::absent;
 
 std::string listed(const std::vector<std::string>& names) {
   constexpr std::size_t most = 20;
   std::string list;
-  for (std::size_t i = 0; i < names.size() && i < most; ++i) list += (i > 0 ? ", " : "") + names[i];
+  for (std::size_t i = 0; i < names.size() && i < most; ++i) list += (i > 0 ? ", " : "") + escape_unprintable(names[i]);
   return names.size() > most ? list + ", ..." : list;
-}
-
-/// Whether the name is one of those.
-bool contains(const std::vector<std::string>& patterns, const std::string& name) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const auto& pattern) { return is_meant(pattern, name); });
 }
 
 [[noreturn]] void refuse_column(const std::vector<std::string>& header, const std::string& name,
@@ -46,14 +47,7 @@ bool contains(const std::vector<std::string>& patterns, const std::string& name)
 
 void require_column(const std::vector<std::string>& header, const std::string& name, const std::string& option,
                     const std::string& file) {
-  if (position(header, name) == nowhere) refuse_column(header, name, option, file);
-}
-
-void require_columns(const std::vector<std::string>& header, const std::vector<std::string>& patterns,
-                     const std::string& option, const std::string& file) {
-  for (const std::string& pattern : patterns)
-    if (std::none_of(header.begin(), header.end(), [&](const auto& name) { return is_meant(pattern, name); }))
-      refuse_column(header, pattern, option, file);
+  if (std::find(header.begin(), header.end(), name) == header.end()) refuse_column(header, name, option, file);
 }
 
 /// A column of numbers or categories, from what the first rows have in it.
@@ -71,6 +65,15 @@ Column told_column(const FeatureMap& map, const std::string& name, bool categori
 }
 
 }  // namespace
+
+void require_columns(const std::vector<std::string>& header, const std::vector<std::string>& patterns,
+                     const std::string& option, const std::string& file) {
+  const NameIndex names(header);
+  for (const std::string& pattern : patterns)
+    if (names.find(pattern) == NameIndex::absent &&
+        std::none_of(header.begin(), header.end(), [&](const auto& name) { return is_meant(pattern, name); }))
+      refuse_column(header, pattern, option, file);
+}
 
 void ColumnLook::see(std::string_view cell) {
   double value = 0;
@@ -107,7 +110,8 @@ void fix_table(FeatureMap& map, const ColumnOptions& options, const std::vector<
   require_columns(header, options.right, "--right", file);
   if (!options.weight.empty()) require_column(header, options.weight, "--weight", file);
 
-  const std::size_t target_cell = position(header, options.target);
+  const auto target_cell =
+      static_cast<std::size_t>(std::find(header.begin(), header.end(), options.target) - header.begin());
   std::vector<Target::Sample> targets;
   for (std::size_t i = 0; i < sample.rows.size(); ++i)
     targets.push_back({sample.rows[i][target_cell], sample.lines[i]});
@@ -115,20 +119,22 @@ void fix_table(FeatureMap& map, const ColumnOptions& options, const std::vector<
   map.target.fix(targets, options.task, !map.is_measurement(), {file, 0, static_cast<std::int64_t>(target_cell) + 1});
   map.weight = options.weight;
 
+  const ColumnPatterns ignored(options.ignored);
+  const ColumnPatterns categorical(options.categorical);
+  const ColumnPatterns right(options.right);
   std::vector<Column> columns;
   for (std::size_t cell = 0; cell < header.size(); ++cell) {
     const std::string& name = header[cell];
     const bool is_target = name == options.target;
     const bool is_weight = name == options.weight;
-    const bool is_ignored = contains(options.ignored, name);
+    const bool is_ignored = ignored.match(name);
     if (is_target || is_weight || is_ignored) {
-      if (contains(options.right, name) || contains(options.categorical, name) ||
-          is_target + is_weight + is_ignored > 1)
+      if (right.match(name) || categorical.match(name) || is_target + is_weight + is_ignored > 1)
         throw std::invalid_argument("the column '" + name + "' is named twice, with different meanings");
       continue;
     }
-    columns.push_back(told_column(map, name, contains(options.categorical, name), sample, cell));
-    columns.back().right = contains(options.right, name);
+    columns.push_back(told_column(map, name, categorical.match(name), sample, cell));
+    columns.back().right = right.match(name);
   }
   if (columns.empty()) throw std::invalid_argument(file + " has no column to predict '" + options.target + "' from");
   const auto rights = std::count_if(columns.begin(), columns.end(), [](const Column& column) { return column.right; });
@@ -140,22 +146,19 @@ void fix_table(FeatureMap& map, const ColumnOptions& options, const std::vector<
 
 TableEncoder::TableEncoder(FeatureMap& map, const std::vector<std::string>& header, const std::string& file,
                            Targets targets, Unknown unknown)
-    : map_(map),
-      file_(file),
-      unknown_(unknown),
-      row_(map),
-      target_cell_(targets == Targets::needed ? position(header, map.target.name) : nowhere),
-      weight_cell_(targets == Targets::needed && !map.weight.empty() ? position(header, map.weight) : nowhere) {
-  const auto require = [&](const std::string& name, const char* what) {
-    if (position(header, name) == nowhere)
+    : map_(map), file_(file), unknown_(unknown), row_(map), target_cell_(nowhere), weight_cell_(nowhere) {
+  const NameIndex cells(header);
+  const auto cell_of = [&](const std::string& name, const char* what) {
+    const std::size_t cell = cells.find(name);
+    if (cell == nowhere)
       throw std::invalid_argument(file + " has no column '" + name + "', which the model needs " + what +
                                   "; its columns are " + listed(header));
+    return cell;
   };
-  if (targets == Targets::needed) require(map.target.name, "as its target");
-  if (targets == Targets::needed && !map.weight.empty()) require(map.weight, "as its weight");
+  if (targets == Targets::needed) target_cell_ = cell_of(map.target.name, "as its target");
+  if (targets == Targets::needed && !map.weight.empty()) weight_cell_ = cell_of(map.weight, "as its weight");
   for (std::size_t column = 0; column < map.columns().size(); ++column) {
-    require(map.columns()[column].name, "as a feature");
-    feeds_.push_back({position(header, map.columns()[column].name), column});
+    feeds_.push_back({cell_of(map.columns()[column].name, "as a feature"), column});
     if (map.columns()[column].role == Column::Role::category) categories_.push_back(feeds_.back());
   }
 }

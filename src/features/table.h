@@ -6,6 +6,7 @@
 
 #include <dyad/data.h>
 
+#include "base/name_index.h"
 #include "features/feature_map.h"
 #include "features/row_builder.h"
 #include "rows/block.h"
@@ -20,6 +21,22 @@ struct TableSample {
 
 /// Whether a pattern, a name or the beginning of names and a star, means this column.
 bool is_meant(const std::string& pattern, const std::string& name);
+
+/// A list of such patterns. Names are found in constant time. Refers to the patterns, which must outlive it.
+class ColumnPatterns {
+ public:
+  explicit ColumnPatterns(const std::vector<std::string>& patterns);
+
+  [[nodiscard]] bool match(const std::string& name) const;
+
+ private:
+  NameIndex names_;
+  std::vector<const std::string*> prefixes_;
+};
+
+/// Throws std::invalid_argument if a pattern, given with this option, matches no column of the file's header.
+void require_columns(const std::vector<std::string>& header, const std::vector<std::string>& patterns,
+                     const std::string& option, const std::string& file);
 
 /// What the cells of a column look like. A few words among numbers are mistakes to be told about, not categories.
 struct ColumnLook {

@@ -17,8 +17,8 @@ class ArrayStream : public RowStream {
     const DataOptions& data = options.data;
     if (options.targets == Targets::needed && data.target_paths.size() != data.paths.size())
       throw std::invalid_argument("npy needs the targets in arrays of their own, one for each file: --target-file");
-    if (map.is_fixed()) return;
     refuse_names(options.columns, "npy");
+    if (map.is_fixed()) return;
     if (map.is_bilinear()) set_right_range(map, options.columns.right);
   }
 

@@ -13,8 +13,8 @@ class LibsvmStream : public RowStream {
  public:
   LibsvmStream(FeatureMap& map, const RowStreamOptions& options)
       : map_(map), options_(options), files_(options.data, options.stop) {
-    if (map.is_fixed()) return;
     refuse_names(options.columns, "libsvm");
+    if (map.is_fixed()) return;
     if (map.is_bilinear()) set_right_range(map, options.columns.right);
     map.index_base = options.columns.index_base;
   }

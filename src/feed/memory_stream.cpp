@@ -228,12 +228,12 @@ class ColumnStream : public MemoryStream {
  protected:
   void fix(const First& first) override {
     std::vector<Column> described;
+    const ColumnPatterns right(columns().right);
     for (const MemoryColumn& column : columns_) {
       Column own;
       own.name = column.name;
       own.role = column.is_category ? Column::Role::category : Column::Role::number;
-      const auto& right = columns().right;
-      own.right = std::any_of(right.begin(), right.end(), [&](const auto& name) { return is_meant(name, own.name); });
+      own.right = right.match(own.name);
       if (!column.is_category && !map().is_measurement()) scale(column, first, own);
       described.push_back(std::move(own));
     }
@@ -288,16 +288,18 @@ class ColumnStream : public MemoryStream {
 
   /// Columns that the model does not know are passed over.
   void find_columns() {
+    NameIndex positions;
+    for (const MemoryColumn& column : columns_) (void)positions.add(column.name);
     for (std::size_t c = 0; c < map().columns().size(); ++c) {
       const Column& column = map().columns()[c];
-      const auto found = std::find_if(columns_.begin(), columns_.end(),
-                                      [&](const MemoryColumn& own) { return own.name == column.name; });
-      if (found == columns_.end())
+      const std::size_t position = positions.find(column.name);
+      if (position == NameIndex::absent)
         throw std::invalid_argument("there is no column '" + column.name + "', which the model needs");
+      const MemoryColumn* found = &columns_[position];
       if (found->is_category != (column.role == Column::Role::category))
         throw std::invalid_argument("the column '" + column.name + "' must hold " +
                                     (found->is_category ? "numbers" : "categories") + ", as in training");
-      feeds_.push_back({&*found, c, std::vector<Index>(found->categories.size() + 1, not_asked)});
+      feeds_.push_back({found, c, std::vector<Index>(found->categories.size() + 1, not_asked)});
     }
     row_.emplace(map());
   }

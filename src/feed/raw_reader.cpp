@@ -16,18 +16,27 @@
 namespace dyad {
 
 struct RawReader::Source {
+  explicit Source(const DataOptions& of) : data(of) {}
   virtual ~Source() = default;
   /// Fills empty rows; none are the end.
   virtual void fill(RawRows& rows) = 0;
+
+  /// For the files.
+  [[nodiscard]] std::function<bool()> stop() const {
+    return [this] { return interrupted && interrupted(); };
+  }
+
+  const DataOptions data;
+  std::function<bool()> interrupted{};  ///< of the present call of next()
 };
 
 namespace {
 
 class RawTable : public RawReader::Source {
  public:
-  RawTable(DataOptions data, std::vector<std::string> categorical, char separator, Index most)
-      : data_(std::move(data)),
-        rows_(data_, separator, nullptr, [this] { find_cells(); }),
+  RawTable(const DataOptions& of, std::vector<std::string> categorical, char separator, Index most)
+      : Source(of),
+        rows_(data, separator, stop(), [this] { find_cells(); }),
         categorical_(std::move(categorical)),
         most_(most) {}
 
@@ -54,27 +63,22 @@ class RawTable : public RawReader::Source {
   /// Where the columns stand in this file.
   void find_cells() {
     cells_.clear();
+    const NameIndex positions(rows_.names());
     for (const RawColumn& column : columns_) {
-      const auto& names = rows_.names();
-      const auto found = std::find(names.begin(), names.end(), column.name);
-      if (found == names.end())
+      cells_.push_back(positions.find(column.name));
+      if (cells_.back() == NameIndex::absent)
         throw std::invalid_argument(rows_.path() + " has no column '" + column.name + "', unlike the file before it");
-      cells_.push_back(static_cast<std::size_t>(found - names.begin()));
     }
   }
 
   /// What the columns hold, from the first rows.
   void decide(const TableSample& sample) {
-    const auto& names = rows_.names();
-    for (const std::string& pattern : categorical_)
-      if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return is_meant(pattern, name); }))
-        throw std::invalid_argument(rows_.path() + " has no column '" + pattern + "', which categorical names");
-    for (const std::string& name : names) {
+    require_columns(rows_.names(), categorical_, "categorical", rows_.path());
+    const ColumnPatterns categorical(categorical_);
+    for (const std::string& name : rows_.names()) {
       ColumnLook look;
       for (const auto& row : sample.rows) look.see(row[columns_.size()]);
-      const bool is_given = std::any_of(categorical_.begin(), categorical_.end(),
-                                        [&](const std::string& pattern) { return is_meant(pattern, name); });
-      columns_.push_back({.name = name, .is_category = is_given || look.is_category()});
+      columns_.push_back({.name = name, .is_category = categorical.match(name) || look.is_category()});
     }
     find_cells();
   }
@@ -97,7 +101,6 @@ class RawTable : public RawReader::Source {
     }
   }
 
-  DataOptions data_;
   TableRows rows_;
   std::vector<std::string> categorical_;
   Index most_;
@@ -107,7 +110,7 @@ class RawTable : public RawReader::Source {
 
 class RawSparse : public RawReader::Source {
  public:
-  RawSparse(DataOptions data, Index most) : data_(std::move(data)), files_(data_, nullptr), most_(most) {}
+  RawSparse(const DataOptions& of, Index most) : Source(of), files_(data, stop()), most_(most) {}
 
   void fill(RawRows& rows) override {
     const BlockLimits limits{most_, std::numeric_limits<Index>::max()};
@@ -130,7 +133,6 @@ class RawSparse : public RawReader::Source {
   }
 
  private:
-  DataOptions data_;
   Files files_;
   Index most_;
   std::optional<LineReader> reader_;
@@ -139,8 +141,8 @@ class RawSparse : public RawReader::Source {
 
 class RawArray : public RawReader::Source {
  public:
-  RawArray(DataOptions data, Index most) : data_(std::move(data)), files_(data_, nullptr), most_(most) {
-    if (!data_.target_paths.empty() && data_.target_paths.size() != data_.paths.size())
+  RawArray(const DataOptions& of, Index most) : Source(of), files_(data, stop()), most_(most) {
+    if (!data.target_paths.empty() && data.target_paths.size() != data.paths.size())
       throw std::invalid_argument("npy needs the targets in arrays of their own, one for each file");
   }
 
@@ -149,29 +151,36 @@ class RawArray : public RawReader::Source {
       if (files_.at_end()) return;
       open_next();
     }
-    rows.count = std::min(most_, left_);
     rows.width = features_->columns();
-    rows.values.resize(static_cast<std::size_t>(rows.count * rows.width));
-    (void)features_->next(rows.values);
+    // Memory grows with the rows that are in the file, not with the number in its header.
+    constexpr Index chunk_entries = Index{1} << 19;
+    for (const Index count = std::min(most_, left_); rows.count < count;) {
+      const Index chunk = std::clamp<Index>(chunk_entries / rows.width, 1, count - rows.count);
+      append(*features_, chunk * rows.width, rows.values);
+      if (targets_) append(*targets_, chunk, rows.targets);
+      rows.count += chunk;
+    }
     left_ -= rows.count;
-    if (!targets_) return;
-    rows.targets.resize(static_cast<std::size_t>(rows.count));
-    (void)targets_->next(rows.targets);
   }
 
  private:
+  static void append(NpyReader& reader, Index count, std::vector<double>& values) {
+    const std::size_t before = values.size();
+    values.resize(before + static_cast<std::size_t>(count));
+    (void)reader.next(std::span(values).subspan(before));
+  }
+
   void open_next() {
     const Input input = files_.next();
     features_.emplace(input, largest_value);
     left_ = features_->rows();
-    if (data_.target_paths.empty()) return;
+    if (data.target_paths.empty()) return;
     targets_.emplace(files_.target_of_last(), largest_value);
     if (targets_->columns() != 1 || targets_->rows() != left_)
       throw DataError(files_.target_of_last().path, 0, 0,
                       "expected one target for each of the " + std::to_string(left_) + " rows of " + input.path);
   }
 
-  DataOptions data_;
   Files files_;
   Index most_;
   std::optional<NpyReader> features_;
@@ -182,6 +191,7 @@ class RawArray : public RawReader::Source {
 std::unique_ptr<RawReader::Source> open_raw(const DataOptions& data, std::vector<std::string> categorical, Index most) {
   if (most < 1) throw std::invalid_argument("a block needs at least one row");
   const Format format = data.format_of_all();
+  data.limits.validate();
   if (format == Format::csv || format == Format::tsv)
     return std::make_unique<RawTable>(data, std::move(categorical), format == Format::csv ? ',' : '\t', most);
   if (!categorical.empty()) throw std::invalid_argument("categorical is for columns of csv and tsv, which have names");
@@ -197,9 +207,14 @@ RawReader::~RawReader() = default;
 RawReader::RawReader(RawReader&&) noexcept = default;
 RawReader& RawReader::operator=(RawReader&&) noexcept = default;
 
-bool RawReader::next(RawRows& rows) {
+bool RawReader::next(RawRows& rows, const std::function<bool()>& interrupted) {
   rows = {};
-  source_->fill(rows);
+  source_->interrupted = interrupted;
+  try {
+    source_->fill(rows);
+  } catch (const ReadingStopped&) {
+    throw std::runtime_error("the reading was interrupted");
+  }
   return rows.count > 0;
 }
 

@@ -46,8 +46,8 @@ void give(RowBlock<double>& from, RowBlock<float>& to) {
 
 template <typename Scalar>
 RowReader<Scalar>::RowReader(FeatureMap& map, Options options) : options_(std::move(options)) {
-  stream_ =
-      open_rows(map, {options_.data, options_.columns, options_.targets, options_.unknown, options_.room, &stopping_});
+  stream_ = open_rows(map, {options_.data, options_.columns, options_.targets, options_.unknown, options_.room,
+                            [this] { return stopping_.load(); }});
   thread_ = std::thread([this] { read(); });
 }
 

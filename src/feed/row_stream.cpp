@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 #include <stdexcept>
 
 #include <dyad/memory.h>
@@ -86,6 +87,15 @@ void make_dense_where_worth_it(RowBlock<double>& block) {
   block.dense = true;
 }
 
+void ReadLimits::validate() const {
+  constexpr Index most_columns = std::numeric_limits<std::int32_t>::max();
+  constexpr Index most_bytes = Index{1} << 50;
+  if (max_columns < 1 || max_columns > most_columns)
+    throw std::invalid_argument("max columns must lie in [1, 2^31), got " + std::to_string(max_columns));
+  if (max_line_bytes < 1 || max_line_bytes > most_bytes)
+    throw std::invalid_argument("max line bytes must lie in [1, 2^50], got " + std::to_string(max_line_bytes));
+}
+
 Format DataOptions::format_of_all() const {
   if (memory != nullptr) {
     if (!paths.empty()) throw std::invalid_argument("rows come from memory or from files, not from both");
@@ -132,10 +142,12 @@ std::unique_ptr<RowStream> open_rows(FeatureMap& map, const RowStreamOptions& op
   const Format family = format == Format::tsv ? Format::csv : format;
   if (map.is_fixed() && map.format != family)
     throw std::invalid_argument("the model was trained on rows of another format than " + options.data.name());
-  map.format = family;
   if (format != Format::npy && !options.data.target_paths.empty())
     throw std::invalid_argument("--target-file goes with npy, whose arrays have no place for targets");
-  if (!map.is_fixed()) map.hash_bits = options.columns.hash_bits;
+  if (!map.is_fixed()) {
+    map.format = family;
+    map.hash_bits = options.columns.hash_bits;
+  }
   if (options.data.memory != nullptr) return open_memory(map, options);
   if (format == Format::libsvm) return open_libsvm(map, options);
   if (format == Format::npy) return open_arrays(map, options);

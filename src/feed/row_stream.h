@@ -1,6 +1,6 @@
 #pragma once
 
-#include <atomic>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -22,20 +22,22 @@ class RowStream {
   virtual void fill(RowBlock<double>& block, const BlockLimits& limits) = 0;
 };
 
-/// Reads for training where the map is not fixed yet (the first block decides, by the options) or may grow; for
-/// prediction otherwise. The map must outlive the stream; a set flag ends reads that wait.
+/// Reads for training if the map is not fixed yet (the first block and the options fix it) or may grow; for prediction
+/// otherwise.
 struct RowStreamOptions {
   const DataOptions& data;
   const ColumnOptions& columns;
   TableEncoder::Targets targets = TableEncoder::Targets::needed;
   TableEncoder::Unknown unknown = TableEncoder::Unknown::grows;
   Index room = 1;  ///< features that a side is given at least, where the first rows are few and more may come
-  const std::atomic<bool>* stop = nullptr;
+  std::function<bool()> stop{};  ///< as in Input
 };
 
 /// All files that reading `data` opens, the files of targets included.
 std::vector<NamedFile> input_files(const DataOptions& data);
 
+/// The map must outlive the stream. A stream writes to it only while it is not fixed, if unknown features grow, or if
+/// targets are needed (a second class): predictions in several threads can share one map.
 std::unique_ptr<RowStream> open_rows(FeatureMap& map, const RowStreamOptions& options);
 
 }  // namespace dyad

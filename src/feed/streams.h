@@ -23,15 +23,15 @@ std::unique_ptr<RowStream> open_memory(FeatureMap& map, const RowStreamOptions& 
 /// The files one after the other.
 class Files {
  public:
-  Files(const DataOptions& data, const std::atomic<bool>* stop) : data_(data), stop_(stop) {}
+  Files(const DataOptions& data, std::function<bool()> stop) : data_(data), stop_(std::move(stop)) {}
 
   [[nodiscard]] bool at_end() const { return next_ == data_.paths.size(); }
-  Input next() { return {data_.paths[next_++], stop_}; }
-  [[nodiscard]] Input target_of_last() const { return {data_.target_paths[next_ - 1], stop_}; }
+  Input next() { return {data_.paths[next_++], stop_, data_.limits}; }
+  [[nodiscard]] Input target_of_last() const { return {data_.target_paths[next_ - 1], stop_, data_.limits}; }
 
  private:
   const DataOptions& data_;
-  const std::atomic<bool>* stop_;
+  std::function<bool()> stop_;
   std::size_t next_ = 0;
 };
 

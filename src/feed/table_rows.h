@@ -13,8 +13,8 @@ namespace dyad {
 class TableRows {
  public:
   /// `opened` is called behind the header of each file.
-  TableRows(const DataOptions& data, char separator, const std::atomic<bool>* stop, std::function<void()> opened)
-      : files_(data, stop), separator_(separator), opened_(std::move(opened)) {}
+  TableRows(const DataOptions& data, char separator, std::function<bool()> stop, std::function<void()> opened)
+      : files_(data, std::move(stop)), separator_(separator), opened_(std::move(opened)) {}
 
   /// Whether a row is waiting, in the next file if need be.
   bool is_waiting(bool may_open_next) {

@@ -1,4 +1,5 @@
 #include <optional>
+#include <utility>
 
 #include "feed/table_rows.h"
 
@@ -8,9 +9,10 @@ namespace {
 class TableStream : public RowStream {
  public:
   TableStream(FeatureMap& map, const RowStreamOptions& options, char separator)
-      : map_(map), options_(options), rows_(options.data, separator, options.stop, [this] {
-          if (map_.is_fixed()) open_encoder();
-        }) {}
+      : map_(map),
+        options_(options),
+        rows_(options.data, separator, options.stop, [this] { check_header(); }),
+        checks_ignored_(map.is_fixed()) {}
 
   void fill(RowBlock<double>& block, const BlockLimits& limits) override {
     block.clear();
@@ -38,6 +40,13 @@ class TableStream : public RowStream {
   }
 
  private:
+  void check_header() {
+    if (!map_.is_fixed()) return;
+    if (std::exchange(checks_ignored_, false))
+      require_columns(rows_.names(), options_.columns.ignored, "--ignore", rows_.path());
+    open_encoder();
+  }
+
   void open_encoder() { encoder_.emplace(map_, rows_.names(), rows_.path(), options_.targets, options_.unknown); }
 
   /// A block's worth of rows, kept as text until it is clear what the columns are.
@@ -55,6 +64,7 @@ class TableStream : public RowStream {
   std::optional<TableEncoder> encoder_;
   TableSample sample_;
   std::size_t next_sample_ = 0;
+  bool checks_ignored_;  ///< in the next file: the first one of a resumed run, as fix_table does in a fresh one
 };
 
 }  // namespace

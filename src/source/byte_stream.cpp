@@ -21,11 +21,15 @@
 namespace dyad {
 namespace {
 
+void throw_if_stopped(const std::function<bool()>& stop) {
+  if (stop && stop()) throw ReadingStopped();
+}
+
 /// An open file descriptor, read without a buffer of its own.
 class Descriptor {
  public:
   explicit Descriptor(const Input& input) : path_(input.path), stop_(input.stop) {
-    // A pipe that nobody writes to yet must not block the opening: waiting is for read_some, which can be stopped.
+    // Opening a pipe without a writer must not block: read_some waits, and can be stopped.
     number_ = path_ == "-" ? STDIN_FILENO : open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (number_ < 0) throw std::runtime_error(path_ + " cannot be opened: " + std::strerror(errno));
     struct stat status {};
@@ -38,7 +42,7 @@ class Descriptor {
   }
   Descriptor(Descriptor&& other) noexcept
       : path_(std::move(other.path_)),
-        stop_(other.stop_),
+        stop_(std::move(other.stop_)),
         number_(std::exchange(other.number_, -1)),
         may_wait_(other.may_wait_) {}
   Descriptor& operator=(Descriptor&&) = delete;
@@ -58,15 +62,14 @@ class Descriptor {
 
  private:
   void wait() const {
-    constexpr int look_around_ms = 50;
+    constexpr int stop_poll_ms = 50;
     pollfd waiting{number_, POLLIN, 0};
-    while (stop_ == nullptr || !*stop_)
-      if (poll(&waiting, 1, look_around_ms) > 0) return;
-    throw ReadingStopped();
+    do throw_if_stopped(stop_);
+    while (poll(&waiting, 1, stop_poll_ms) <= 0);
   }
 
   std::string path_;
-  const std::atomic<bool>* stop_;
+  std::function<bool()> stop_;
   int number_ = -1;
   bool may_wait_ = false;
 };
@@ -177,7 +180,13 @@ class Gzip : public ByteStream::Unpacker {
 
 class Zstd : public ByteStream::Unpacker {
  public:
-  static constexpr std::string_view magic = "\x28\xb5\x2f\xfd";
+  /// A zstd frame, or a skippable frame (RFC 8878, section 3.1.2: 0x184D2A50 to 0x184D2A5F, little-endian) before one.
+  static bool detect(const Packed& packed) {
+    if (packed.starts_with("\x28\xb5\x2f\xfd")) return true;
+    const std::string_view bytes(packed.data(), packed.size());
+    return bytes.size() >= 4 && (static_cast<unsigned char>(bytes[0]) & 0xf0) == 0x50 &&
+           bytes.substr(1, 3) == "\x2a\x4d\x18";
+  }
 
   explicit Zstd(Packed packed) : Unpacker(std::move(packed)), stream_(ZSTD_createDStream(), ZSTD_freeDStream) {
     if (!stream_) throw std::bad_alloc();
@@ -207,17 +216,20 @@ class Zstd : public ByteStream::Unpacker {
 std::unique_ptr<ByteStream::Unpacker> unpacker_for(const Input& input) {
   Packed packed(input);
   if (packed.starts_with(Gzip::magic)) return std::make_unique<Gzip>(std::move(packed));
-  if (packed.starts_with(Zstd::magic)) return std::make_unique<Zstd>(std::move(packed));
+  if (Zstd::detect(packed)) return std::make_unique<Zstd>(std::move(packed));
   return std::make_unique<Plain>(std::move(packed));
 }
 
 }  // namespace
 
-ByteStream::ByteStream(const Input& input) : path_(input.path), unpacker_(unpacker_for(input)) {}
+ByteStream::ByteStream(const Input& input) : path_(input.path), stop_(input.stop), unpacker_(unpacker_for(input)) {}
 ByteStream::~ByteStream() = default;
 ByteStream::ByteStream(ByteStream&&) noexcept = default;
 ByteStream& ByteStream::operator=(ByteStream&&) noexcept = default;
 
-std::size_t ByteStream::read_some(std::span<char> buffer) { return unpacker_->read_some(buffer); }
+std::size_t ByteStream::read_some(std::span<char> buffer) {
+  throw_if_stopped(stop_);
+  return unpacker_->read_some(buffer);
+}
 
 }  // namespace dyad

@@ -9,9 +9,9 @@
 
 namespace dyad {
 
-/// The bytes of a file or of standard input ("-"), one after the other, unpacked where they are gzip or zstd. What they
-/// are is told by their first bytes, not by the name. Throws DataError for what is cut off or damaged, and
-/// std::runtime_error for what cannot be opened or read.
+/// Bytes of a file or of standard input ("-") in order, decompressed if they are gzip or zstd. Compression is detected
+/// from the magic number, not from the name. Throws DataError for truncated or damaged data, std::runtime_error if the
+/// file cannot be opened or read, and ReadingStopped once the input's `stop` returns true.
 class ByteStream {
  public:
   explicit ByteStream(const Input& input);
@@ -28,6 +28,7 @@ class ByteStream {
 
  private:
   std::string path_;
+  std::function<bool()> stop_;
   std::unique_ptr<Unpacker> unpacker_;
 };
 

@@ -1,10 +1,10 @@
 #include "source/csv.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include <dyad/data_error.h>
 
+#include "base/name_index.h"
 #include "base/text.h"
 
 namespace dyad {
@@ -28,17 +28,21 @@ class RowScanner {
     return length > 0;
   }
 
-  /// Appends the cells of the next row. Returns how many they are.
-  std::size_t row(std::vector<std::string_view>& cells, std::deque<std::string>& unquoted) {
-    const std::size_t before = cells.size();
+  /// Appends the cells of the next row, at most `max_cells` of them. Returns how many cells the row has.
+  std::size_t row(std::size_t max_cells, std::vector<std::string_view>& cells, std::deque<std::string>& unquoted) {
     const std::int64_t first_line = line_;
-    while (true) {
-      cells.push_back(rest_.starts_with('"') ? quoted_cell(unquoted, first_line) : plain_cell());
+    for (std::size_t count = 1;; ++count) {
+      const bool is_quoted = rest_.starts_with('"');
+      const std::string_view cell = is_quoted ? quoted_cell(unquoted, first_line) : plain_cell();
+      if (count <= max_cells)
+        cells.push_back(cell);
+      else if (is_quoted)
+        unquoted.pop_back();
       const char stop = rest_.front();
       rest_.remove_prefix(1);
       if (stop == separator_) continue;
       ++line_;
-      return cells.size() - before;
+      return count;
     }
   }
 
@@ -86,20 +90,28 @@ class RowScanner {
 }  // namespace
 
 CsvReader::CsvReader(const Input& input, char separator) : lines_(input, separator), separator_(separator) {
+  read_header(input.limits);
+}
+
+void CsvReader::read_header(const ReadLimits& limits) {
   if (!lines_.next(waiting_)) throw DataError(path(), 0, 0, "the file is empty, expected a header with column names");
   RowScanner scanner(waiting_, separator_, lines_.path());
   std::vector<std::string_view> cells;
   std::deque<std::string> unquoted;
-  scanner.row(cells, unquoted);
+  const auto max_columns = static_cast<std::size_t>(limits.max_columns);
+  if (const std::size_t count = scanner.row(max_columns, cells, unquoted); count > max_columns)
+    throw DataError(path(), 1, 0,
+                    "the header has " + std::to_string(count) + " columns, more than the limit max_columns = " +
+                        std::to_string(max_columns) + " (raise it with --max-columns)");
   for (const std::string_view cell : cells) {
     if (cell.find('\0') != std::string_view::npos)
       throw DataError(path(), 1, 0, "this is a binary file, expected text with a header of column names");
     names_.push_back(valid_utf8(cell));
   }
   waiting_ = scanner.rest();
-  std::unordered_set<std::string_view> seen;
+  NameIndex seen;
   for (std::size_t column = 0; column < names_.size(); ++column)
-    if (!seen.insert(names_[column]).second)
+    if (!seen.add(names_[column]))
       throw DataError(path(), 1, static_cast<std::int64_t>(column) + 1,
                       "the column name " + in_quotes(names_[column]) + " occurs twice, expected different names");
 }
@@ -115,7 +127,7 @@ bool CsvReader::next(CsvBlock& block) {
     while (!scanner.at_end()) {
       if (scanner.skip_empty_line()) continue;
       block.lines.push_back(scanner.line());
-      const std::size_t count = scanner.row(block.cells, block.unquoted);
+      const std::size_t count = scanner.row(block.columns, block.cells, block.unquoted);
       if (count != block.columns)
         throw DataError(
             path(), block.lines.back(), 0,

@@ -38,6 +38,8 @@ class CsvReader {
   bool next(CsvBlock& block);
 
  private:
+  void read_header(const ReadLimits& limits);
+
   LineReader lines_;
   char separator_;
   std::vector<std::string> names_;

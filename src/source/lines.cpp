@@ -10,14 +10,14 @@ namespace {
 
 constexpr std::size_t usual_block = std::size_t{1} << 18;
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
-constexpr std::size_t longest_line = std::size_t{1} << 30;
 
 }  // namespace
 
-LineReader::LineReader(const Input& input) : bytes_(input), buffer_(usual_block) {}
-
 LineReader::LineReader(const Input& input, char separator)
-    : bytes_(input), separator_(separator), buffer_(usual_block) {}
+    : bytes_(input),
+      separator_(separator),
+      max_buffer_bytes_(static_cast<std::size_t>(input.limits.max_line_bytes) + 1),
+      buffer_(std::min(usual_block, max_buffer_bytes_)) {}
 
 /// Where the last line that is complete so far ends; 0: none is.
 std::size_t LineReader::end_of_whole_lines() {
@@ -46,6 +46,13 @@ std::size_t LineReader::end_of_whole_lines() {
   return whole;
 }
 
+void LineReader::refuse_line() const {
+  throw DataError(path(), next_line_, 0,
+                  "the row is longer than the limit max_line_bytes = " + std::to_string(max_buffer_bytes_ - 1) +
+                      (inside_quotes_ ? " (close the quote in it, or raise the limit with --max-line-bytes)"
+                                      : " (raise it with --max-line-bytes)"));
+}
+
 bool LineReader::next(LineBlock& block) {
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= begin_;
@@ -62,8 +69,8 @@ bool LineReader::next(LineBlock& block) {
       break;
     }
     if (end_ == buffer_.size()) {
-      if (end_ >= longest_line) throw DataError(path(), next_line_, 0, "a line of more than 1 GB, expected text");
-      buffer_.resize(2 * buffer_.size());
+      if (end_ >= max_buffer_bytes_) refuse_line();
+      buffer_.resize(std::min(2 * buffer_.size(), max_buffer_bytes_));
     }
     const std::size_t got = bytes_.read_some({buffer_.data() + end_, buffer_.size() - end_});
     ended_ = got == 0;

@@ -15,14 +15,13 @@ struct LineBlock {
   std::int64_t first_line = 1;  ///< of the file
 };
 
-/// Cuts a stream into blocks of whole lines, without a byte order mark before the first. A line may be as long as it
-/// likes, up to a limit that no row needs.
+/// Splits a stream into blocks of whole lines, without a byte order mark before the first. The buffer is never larger
+/// than the longest line that the input's limits allow; a longer line is a DataError.
 class LineReader {
  public:
-  explicit LineReader(const Input& input);
-
-  /// With cells, of which one that begins with a quote (") may hold newlines.
-  LineReader(const Input& input, char separator);
+  /// `separator`: of cells, of which one that begins with a quote (") may contain newlines. '\0': no cells, and quotes
+  /// have no meaning.
+  explicit LineReader(const Input& input, char separator = '\0');
 
   /// False at the end.
   bool next(LineBlock& block);
@@ -31,9 +30,11 @@ class LineReader {
 
  private:
   [[nodiscard]] std::size_t end_of_whole_lines();
+  [[noreturn]] void refuse_line() const;
 
   ByteStream bytes_;
-  char separator_ = '\0';  ///< of cells; none: quotes are text like any other
+  char separator_;
+  std::size_t max_buffer_bytes_;  ///< of the longest line and its newline
   std::vector<char> buffer_;
   std::size_t begin_ = 0;  ///< of what has not been handed out
   std::size_t end_ = 0;

@@ -32,7 +32,9 @@ void convert(const std::vector<char>& raw, std::span<double> values) {
 
 }  // namespace
 
-NpyReader::NpyReader(const Input& input, double largest) : bytes_(input), largest_(largest) { read_header(); }
+NpyReader::NpyReader(const Input& input, double largest) : bytes_(input), largest_(largest) {
+  read_header(input.limits);
+}
 
 void NpyReader::fail(const std::string& what) const { throw DataError(bytes_.path(), 0, 0, what); }
 
@@ -44,7 +46,7 @@ void NpyReader::fill(std::span<char> buffer) {
   }
 }
 
-void NpyReader::read_header() {
+void NpyReader::read_header(const ReadLimits& limits) {
   char preamble[8];
   fill(preamble);
   if (std::string_view(preamble, 6) != "\x93NUMPY") fail("expected a NumPy array file (.npy)");
@@ -87,8 +89,10 @@ void NpyReader::read_header() {
     fail("expected an array of one or two dimensions, got " + std::to_string(sizes.size()));
   rows_ = sizes[0];
   columns_ = sizes.size() == 2 ? sizes[1] : 1;
-  if (columns_ < 1 || columns_ > std::numeric_limits<std::int32_t>::max())
-    fail("expected between 1 and 2^31 - 1 columns, got " + std::to_string(columns_));
+  if (columns_ < 1) fail("expected at least 1 column, got " + std::to_string(columns_));
+  if (columns_ > limits.max_columns)
+    fail("the array has " + std::to_string(columns_) + " columns, more than the limit max_columns = " +
+         std::to_string(limits.max_columns) + " (raise it with --max-columns)");
 }
 
 Index NpyReader::next(std::span<double> values) {

@@ -25,7 +25,7 @@ class NpyReader {
   Index next(std::span<double> values);
 
  private:
-  void read_header();
+  void read_header(const ReadLimits& limits);
   void fill(std::span<char> buffer);
   [[noreturn]] void fail(const std::string& what) const;
 

@@ -1,5 +1,6 @@
 #include "features/feature_map.h"
 
+#include <chrono>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -32,6 +33,21 @@ TEST(FeatureMap, GrowsByCategoriesAndKeepsTheirNames) {
   EXPECT_EQ(map.dim(), 5);
   const char* names[] = {"age", "age is missing", "city=Bonn", "city=Ulm", "city is missing"};
   for (Index j = 0; j < 5; ++j) EXPECT_EQ(map.name(j), names[j]);
+}
+
+/// 3e10 comparisons of names take minutes.
+TEST(FeatureMap, NamesOfManyColumnsTakeLinearTime) {
+  constexpr Index count = 100'000;
+  std::vector<Column> columns;
+  for (Index j = 0; j < count; ++j)
+    columns.push_back(column("c" + std::to_string(j), Column::Role::number, false, j % 2 == 0));
+  FeatureMap map;
+  map.fix(std::move(columns));
+  const auto start = std::chrono::steady_clock::now();
+  ASSERT_EQ(map.dim(), count + count / 2);
+  for (Index j = 0; j < count; ++j) ASSERT_EQ(map.name(j), "c" + std::to_string(j));
+  for (Index j = 0; j < count; j += 2) ASSERT_EQ(map.name(count + j / 2), "c" + std::to_string(j) + " is missing");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
 TEST(FeatureMap, KeepsTheTwoSidesOfABilinearModelApart) {

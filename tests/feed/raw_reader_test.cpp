@@ -1,12 +1,16 @@
 #include <dyad/raw_rows.h>
 
+#include <sys/stat.h>
+
 #include <cmath>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
 #include <dyad/data_error.h>
 
 #include "in_folder.h"
+#include "source/row_text.h"
 
 namespace dyad {
 namespace {
@@ -63,6 +67,45 @@ TEST_F(RawReaderTest, SparseRowsKeepTheirIndices) {
   EXPECT_EQ(blocks[0].indices, (std::vector<std::int32_t>{3, 7}));
   EXPECT_EQ(blocks[0].targets, (std::vector<double>{1, -1}));
   EXPECT_EQ(blocks[1].values, (std::vector<double>{1}));
+}
+
+TEST_F(RawReaderTest, MemoryGrowsWithTheRowsNotWithTheHeaderOfAnArray) {
+  // 2^17 rows of 2^20 columns are 2^40 bytes, more than any machine that runs this test has.
+  const std::string file = write("lying.npy", npy_header(Index{1} << 17, Index{1} << 20) + "a few bytes");
+  EXPECT_THROW(all({.paths = {file}}, 1 << 17), DataError);
+}
+
+TEST_F(RawReaderTest, BlocksOfArraysAreCompleteWhereTheyAreReadInChunks) {
+  constexpr Index rows = 7;
+  constexpr Index columns = 300'000;
+  std::vector<double> values(rows * columns);
+  std::iota(values.begin(), values.end(), 0);
+  std::string bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double));
+  const std::string file = write("wide.npy", npy_header(rows, columns) + bytes);
+  const std::vector<double> targets{1, 2, 3, 4, 5, 6, 7};
+  bytes.assign(reinterpret_cast<const char*>(targets.data()), targets.size() * sizeof(double));
+  const std::string target_file = write("targets.npy", npy_header(rows, 0) + bytes);
+  const auto blocks = all({.paths = {file}, .target_paths = {target_file}}, 5);
+  ASSERT_EQ(blocks.size(), 2U);
+  EXPECT_EQ(blocks[0].values, std::vector<double>(values.begin(), values.begin() + 5 * columns));
+  EXPECT_EQ(blocks[1].values, std::vector<double>(values.begin() + 5 * columns, values.end()));
+  EXPECT_EQ(blocks[0].targets, (std::vector<double>{1, 2, 3, 4, 5}));
+  EXPECT_EQ(blocks[1].count, 2);
+}
+
+TEST_F(RawReaderTest, CanBeInterruptedWhileItWaits) {
+  const std::string pipe = path("pipe.csv");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  RawReader reader({.paths = {pipe}}, {}, 10);
+  RawRows rows;
+  int polls = 0;
+  EXPECT_THROW((void)reader.next(rows, [&] { return ++polls > 2; }), std::runtime_error);
+}
+
+TEST_F(RawReaderTest, LimitsAreThoseOfTheOptions) {
+  const DataOptions data{.paths = {write("wide.csv", "x,y\n1,2\n")}, .limits = {.max_columns = 1}};
+  EXPECT_THROW(all(data, 2), DataError);
+  EXPECT_THROW(all({.paths = {path("wide.csv")}, .limits = {.max_columns = 0}}, 2), std::invalid_argument);
 }
 
 TEST_F(RawReaderTest, BadRowsAreRefusedWithTheirLine) {

@@ -51,6 +51,26 @@ TEST_F(ByteStreams, PartsOneBehindTheOtherAreOneStream) {
   EXPECT_EQ(all_of(write("two.zst", test::zstd_packed("one ") + test::zstd_packed("two"))), "one two");
 }
 
+TEST_F(ByteStreams, SkippableFramesOfZstdAreSkipped) {
+  using namespace std::string_literals;
+  const std::string frame = "\x5a\x2a\x4d\x18\x03\0\0\0"s + "abc";
+  EXPECT_EQ(all_of(write("first.zst", frame + test::zstd_packed("rows"))), "rows");
+  EXPECT_EQ(all_of(write("each.zst", frame + test::zstd_packed("one ") + frame + test::zstd_packed("two") + frame)),
+            "one two");
+  EXPECT_EQ(all_of(write("only.zst", frame)), "");
+  EXPECT_NE(message_of(write("cut.zst", frame.substr(0, 9))).find("cut off"), std::string::npos);
+}
+
+TEST_F(ByteStreams, CanBeStoppedWhileAFileIsDecompressed) {
+  bool is_stopped = false;
+  ByteStream stream(
+      Input(write("zeros.zst", test::zstd_packed(std::string(1'000'000, '\0'))), [&] { return is_stopped; }));
+  std::string buffer(1000, '\0');
+  EXPECT_EQ(stream.read_some(buffer), buffer.size());
+  is_stopped = true;
+  EXPECT_THROW((void)stream.read_some(buffer), ReadingStopped);
+}
+
 TEST_F(ByteStreams, SayWhatIsCutOffOrDamaged) {
   const std::string bytes = some_bytes();
   for (const auto& [name, packed] : {std::pair{"gzip", test::gzipped(bytes)}, {"zstd", test::zstd_packed(bytes)}}) {

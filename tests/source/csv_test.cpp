@@ -34,6 +34,27 @@ class Csv : public test::InFolder {
   }
 };
 
+TEST_F(Csv, HasALimitOfColumns) {
+  const std::string file = write("wide.csv", "a,b,c\n1,2,3\n");
+  EXPECT_EQ(CsvReader(Input(file, {}, {.max_columns = 3}), ',').names().size(), 3U);
+  try {
+    const CsvReader reader(Input(file, {}, {.max_columns = 2}), ',');
+    FAIL() << "three columns, with a limit of two";
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.line(), 1);
+    for (const char* part : {"3 columns", "max_columns = 2", "--max-columns"})
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(Csv, CellsBeyondTheHeaderAreNotKept) {
+  CsvReader reader(write("long.csv", "a\n1\n" + std::string(1'000'000, ',') + "\n"), ',');
+  CsvBlock block;
+  EXPECT_THROW((void)reader.next(block), DataError);
+  EXPECT_LT(block.cells.capacity(), 100U);
+  EXPECT_NE(message("a\n1\n2,\"3\",4\n").find("got 3"), std::string::npos);
+}
+
 TEST_F(Csv, ReadsCellsAsTheyAreMeant) {
   const Table expected{{"a", "b", "c"}, {"1", "", "x y"}, {"2", "3", ""}};
   EXPECT_EQ(table("a,b,c\n1,,x y\n2,3,\n"), expected);

@@ -49,5 +49,32 @@ TEST_F(Lines, MayBeLongerThanABlock) {
   EXPECT_EQ(all, "short\n" + longest + "\nshort again\n");
 }
 
+/// Whether all lines of the text are accepted with this limit.
+bool accepts(const std::string& path, Index max_line_bytes, char separator = '\0') {
+  LineReader reader(Input(path, {}, {.max_line_bytes = max_line_bytes}), separator);
+  LineBlock block;
+  try {
+    while (reader.next(block)) continue;
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.line(), 3);
+    EXPECT_NE(std::string(error.what()).find("--max-line-bytes"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find(std::to_string(max_line_bytes)), std::string::npos);
+    return false;
+  }
+  return true;
+}
+
+TEST_F(Lines, LongerThanTheLimitAreRefused) {
+  for (const std::size_t size : {std::size_t{10}, std::size_t{300'000}, std::size_t{3'000'000}})
+    for (const char* end : {"\n", "", "\nmore\n"}) {
+      const std::string file = write("text", "one\ntwo\n" + std::string(size, 'y') + end);
+      EXPECT_TRUE(accepts(file, static_cast<Index>(size))) << size;
+      EXPECT_FALSE(accepts(file, static_cast<Index>(size) - 1)) << size;
+    }
+  const std::string quoted = write("quoted", "a\nb\n\"" + std::string(20, '\n') + "\"\n");
+  EXPECT_TRUE(accepts(quoted, 22, ','));
+  EXPECT_FALSE(accepts(quoted, 21, ','));
+}
+
 }  // namespace
 }  // namespace dyad

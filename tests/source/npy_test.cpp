@@ -42,6 +42,15 @@ class Npy : public test::InFolder {
   }
 };
 
+TEST_F(Npy, HasALimitOfColumns) {
+  const std::string text = message(header("{'descr': '<f8', 'fortran_order': False, 'shape': (1, 536870912), }"));
+  for (const char* part : {"536870912 columns", "max_columns = 1048576", "--max-columns"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  const std::string file = write("wide.npy", npy_header(1, 3) + bytes_of<double>({1, 2, 3}));
+  EXPECT_EQ(NpyReader(Input(file, {}, {.max_columns = 3})).columns(), 3);
+  EXPECT_THROW(NpyReader(Input(file, {}, {.max_columns = 2})), DataError);
+}
+
 TEST_F(Npy, ReadsWhatSimulateWrites) {
   const std::vector<double> numbers{1, 2, 3, 4, 5, -6.5};
   const std::string bytes = npy_header(3, 2) + bytes_of(numbers);

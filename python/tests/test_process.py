@@ -1,0 +1,48 @@
+"""What belongs to the process that imports dyad: threads of BLAS libraries, signals, memory."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+import threadpoolctl
+
+import dyad
+from conftest import made
+
+
+def test_the_threads_of_blas_libraries_stay_as_they_are():
+    X, y = made(500)
+    model = dyad.FactorizationRegressor(rank=2)
+    with threadpoolctl.threadpool_limits(limits=3, user_api="blas"):
+        model.fit(X, y).predict(X)
+        threads = {library["filepath"]: library["num_threads"] for library in threadpoolctl.threadpool_info()}
+    libraries = [path for path in threads if "openblas" in path]
+    assert libraries and all(threads[path] == 3 for path in libraries), threads
+
+
+def test_a_stream_has_limits(tmp_path):
+    (tmp_path / "rows.csv").write_text("a,b,y\n1,2,3\n")
+    assert len(list(dyad.stream(tmp_path / "rows.csv", target="y", max_columns=3, max_line_bytes=5))) == 1
+    for limits in [{"max_columns": 2}, {"max_line_bytes": 4}]:
+        with pytest.raises(dyad.DataError, match=next(iter(limits))):
+            list(dyad.stream(tmp_path / "rows.csv", target="y", **limits))
+
+
+def test_memory_does_not_grow_with_the_header_of_an_array(tmp_path):
+    with open(tmp_path / "rows.npy", "wb") as file:
+        header = {"descr": "<f8", "fortran_order": False, "shape": (2**20, 2**19)}
+        np.lib.format.write_array_header_1_0(file, header)
+    with pytest.raises(dyad.DataError, match="cut off"):
+        list(dyad.stream(tmp_path / "rows.npy", rows=2**20))
+
+
+def test_ctrl_c_ends_the_wait_for_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "rows.csv")
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        list(dyad.stream(tmp_path / "rows.csv", target="y"))
+    assert time.monotonic() - start < 10
