@@ -51,12 +51,13 @@ struct Predict {
     watch_for_interrupts();
     const EvaluateSummary summary = evaluate(options, {interrupted_by_user});
     report(summary);
+    if (!summary.metrics && !output.quiet) print_message("interrupted; metrics need all rows, so there are none\n");
     if (output.json) {
       nlohmann::ordered_json fields = json(summary);
-      fields["metrics"] = json_of(summary.metrics);
+      if (summary.metrics) fields["metrics"] = json_of(*summary.metrics);
       print_result(fields.dump());
-    } else {
-      print_result(sentence_of(summary.metrics));
+    } else if (summary.metrics) {
+      print_result(sentence_of(*summary.metrics));
     }
     return summary.outcome == Outcome::interrupted ? interrupted : done;
   }
@@ -73,7 +74,8 @@ void add_predict(CLI::App& app, Action& action) {
                  "Add a comma and the standard deviation of the target, noise included; classes: that of the "
                  "probability");
   verb->add_flag("--labels", command->options.labels,
-                 "Classes: the label instead of the probability of the positive class");
+                 "Classes: the label instead of the probability of the positive class; control and format characters "
+                 "are written as \\n, \\r, \\t, \\uXXXX or \\UXXXXXXXX, a backslash as \\\\");
   verb->callback([&action, command] { action = [command] { return command->run_predict(); }; });
 }
 

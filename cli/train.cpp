@@ -111,19 +111,22 @@ std::string shell_word(const std::string& text) {
 
 std::string listed(const std::vector<std::string>& names) {
   constexpr std::size_t most = 12;
-  if (names.size() <= most) return fmt::format("{}", fmt::join(names, ", "));
-  return fmt::format("{}, ... ({} in all)", fmt::join(names.begin(), names.begin() + most, ", "), names.size());
+  std::vector<std::string> shown;
+  for (std::size_t i = 0; i < std::min(most, names.size()); ++i) shown.push_back(escape_unprintable(names[i]));
+  const std::string list = fmt::format("{}", fmt::join(shown, ", "));
+  return names.size() <= most ? list : fmt::format("{}, ... ({} in all)", list, names.size());
 }
 
 void Train::print_start(const TrainStart& start) {
-  const std::string target = start.target.empty() ? "the target" : start.target;
+  const std::string target = start.target.empty() ? "the target" : escape_unprintable(start.target);
+  const std::string negative = escape_unprintable(start.negative);
+  const std::string positive = escape_unprintable(start.positive);
   if (start.task == Task::regression)
     print_message("predict   {}, a number\n", target);
   else if (start.negative.empty() || start.positive.empty())
-    print_message("predict   {}, a class; only '{}' so far\n", target, start.negative + start.positive);
+    print_message("predict   {}, a class; only '{}' so far\n", target, negative + positive);
   else
-    print_message("predict   the probability that {} is '{}' rather than '{}'\n", target, start.positive,
-                  start.negative);
+    print_message("predict   the probability that {} is '{}' rather than '{}'\n", target, positive, negative);
   if (!start.numbers.empty())
     print_message("numbers   {}{}\n", listed(start.numbers),
                   start.kind == Kind::sensing || start.kind == Kind::phase
@@ -205,8 +208,10 @@ nlohmann::ordered_json Train::json(const TrainSummary& summary) const {
                           {"refined", summary.improvement->refined}};
   fields["features"] = summary.features;
   fields["checkpoints"] = summary.checkpoints;
-  fields["metrics"] = json_of(summary.metrics);
-  fields["progressive"] = json_of(summary.progressive);
+  if (summary.rows > 0) {
+    fields["metrics"] = json_of(summary.metrics);
+    fields["progressive"] = json_of(summary.progressive);
+  }
   if (summary.validation) fields["validation"] = json_of(*summary.validation);
   fields["is_constant"] = summary.is_constant;
   fields["warnings"] = summary.warnings;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ struct PredictOptions {
   std::string model_path;
   std::string output_path = "-";  ///< "-": standard output
   bool deviations = false;        ///< add the standard deviation of the target, noise included; of the probability
-  bool labels = false;            ///< classes: the label instead of the probability of the positive class
+  bool labels = false;            ///< classes: the label, escaped by escape_text(), instead of the probability
   int threads = 0;                ///< 0: all cores
 
   void validate() const;
@@ -34,11 +35,11 @@ struct PredictSummary {
 };
 
 struct EvaluateSummary : PredictSummary {
-  Metrics metrics;
+  std::optional<Metrics> metrics;  ///< of all rows; empty if the run was interrupted
 };
 
 struct PredictHooks {
-  std::function<bool()> interrupted;  ///< asked between blocks; true ends the run
+  std::function<bool()> interrupted;  ///< polled between blocks and while waiting for data; true ends the run
 };
 
 /// Writes one line for each row, in order. A file appears under its name only when it is complete.

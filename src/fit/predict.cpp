@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <dyad/data_error.h>
+#include <dyad/text.h>
 
 #include "base/file_paths.h"
 #include "base/output_file.h"
@@ -16,6 +17,7 @@ namespace {}  // namespace
 
 void PredictOptions::validate() const {
   (void)data.format_of_all();
+  data.limits.validate();
   if (model_path.empty()) throw std::invalid_argument("a model is needed: -m MODEL");
   std::vector<NamedFile> inputs = input_files(data);
   inputs.push_back({model_path, "the model"});
@@ -34,12 +36,14 @@ PredictSummary predict(const PredictOptions& options, const PredictHooks& hooks)
   PredictSummary summary;
   OutputFile output(options.output_path);
   fmt::memory_buffer text;
+  const std::string negative = escape_text(target.negative);
+  const std::string positive = escape_text(target.positive);
   while (prediction.next(summary)) {
     text.clear();
     for (std::size_t i = 0; i < prediction.values().size(); ++i) {
       const double value = prediction.values()[i];
       if (options.labels)
-        fmt::format_to(std::back_inserter(text), "{}", value > 0.5 ? target.positive : target.negative);
+        fmt::format_to(std::back_inserter(text), "{}", value > 0.5 ? positive : negative);
       else
         fmt::format_to(std::back_inserter(text), "{}", value);
       if (options.deviations) fmt::format_to(std::back_inserter(text), ",{}", prediction.deviations()[i]);
@@ -72,9 +76,10 @@ EvaluateSummary evaluate(ModelFile file, const PredictOptions& options, const Pr
     }
   }
   prediction.finish(summary);
-  if (summary.rows == 0 && summary.outcome != Outcome::interrupted)
+  if (summary.outcome == Outcome::interrupted) return summary;
+  if (summary.rows == 0)
     throw DataError(options.data.name(), 0, 0, "there is no row in it, expected rows to measure the model on");
-  if (summary.rows > 0 && sums.weight() == 0)
+  if (sums.weight() == 0)
     throw DataError(options.data.name(), 0, 0, "all rows have weight 0, expected some that count");
   summary.metrics = sums.metrics();
   return summary;

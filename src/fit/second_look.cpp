@@ -108,9 +108,10 @@ std::optional<Solver> SecondLook<Scalar>::chosen_solver(const KalmanOptions& sha
   return std::nullopt;
 }
 
-/// Block after block, until `visit` has seen enough and returns false. What lies outside of the range is measured, too.
+/// Passes blocks to `visit` until it returns false. Targets outside of the range are included. Returns false if the
+/// reading was interrupted.
 template <typename Scalar>
-void SecondLook<Scalar>::read_validation(FeatureMap& map, const std::function<bool()>& interrupted,
+bool SecondLook<Scalar>::read_validation(FeatureMap& map, const std::function<bool()>& interrupted,
                                          const std::function<bool(const RowBlock<Scalar>&)>& visit) const {
   const bool range_was_given = std::exchange(map.target.range_is_given, false);
   RowReader<Scalar> reader(map, {.data = options_.validation_data(),
@@ -118,9 +119,11 @@ void SecondLook<Scalar>::read_validation(FeatureMap& map, const std::function<bo
                                  .unknown = TableEncoder::Unknown::is_left_out,
                                  .interrupted = interrupted});
   RowBlock<Scalar> block;
-  while (reader.next(block) == RowReader<Scalar>::Next::block && visit(block)) continue;
+  auto next = reader.next(block);
+  while (next == RowReader<Scalar>::Next::block && visit(block)) next = reader.next(block);
   reader.stop();
   map.target.range_is_given = range_was_given;
+  return next != RowReader<Scalar>::Next::interrupted;
 }
 
 template <typename Scalar>
@@ -136,14 +139,14 @@ KeptRows<Scalar> SecondLook<Scalar>::validation_rows(FeatureMap& map, const std:
 }
 
 template <typename Scalar>
-void SecondLook<Scalar>::check_validation(FeatureMap& map) const {
+void SecondLook<Scalar>::check_validation(FeatureMap& map, const std::function<bool()>& interrupted) const {
   if (options_.validation_path.empty()) return;
   bool has_rows = false;
-  read_validation(map, {}, [&](const RowBlock<Scalar>&) {
+  const bool is_complete = read_validation(map, interrupted, [&](const RowBlock<Scalar>&) {
     has_rows = true;
     return true;
   });
-  if (!has_rows)
+  if (is_complete && !has_rows)
     throw DataError(options_.validation_path, 0, 0, "there is no row in it, expected rows to measure the model on");
 }
 

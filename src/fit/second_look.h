@@ -25,8 +25,8 @@ class SecondLook {
   /// One line; empty where no rows are kept.
   [[nodiscard]] std::string plan() const;
 
-  /// Throws what a validation file deserves, before any work is done. `map`: fixed by the first rows.
-  void check_validation(FeatureMap& map) const;
+  /// Throws if the validation file has no rows, or rows that do not fit the map, which the first rows have fixed.
+  void check_validation(FeatureMap& map, const std::function<bool()>& interrupted) const;
 
   void keep(const RowBlock<Scalar>& block);
 
@@ -44,7 +44,7 @@ class SecondLook {
   void give_up(std::string why);
   void borrow_rows();
   [[nodiscard]] std::optional<Solver> chosen_solver(const KalmanOptions& shape);
-  void read_validation(FeatureMap& map, const std::function<bool()>& interrupted,
+  bool read_validation(FeatureMap& map, const std::function<bool()>& interrupted,
                        const std::function<bool(const RowBlock<Scalar>&)>& visit) const;
   [[nodiscard]] KeptRows<Scalar> validation_rows(FeatureMap& map, const std::function<bool()>& interrupted) const;
 

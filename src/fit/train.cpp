@@ -9,12 +9,12 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <dyad/data_error.h>
 
 #include "base/locked_file.h"
 #include "base/logistic.h"
+#include "base/memory_limit.h"
 #include "base/output_file.h"
 #include "base/private_file.h"
 #include "base/workers.h"
@@ -36,10 +36,10 @@ void require_memory(Index dim, Index rank, int threads, std::size_t scalar_bytes
   const double copies = 12.0 + 2 * threads;  // measured at their most, while a checkpoint is written
   const double needed =
       static_cast<double>(dim) * static_cast<double>(rank + 5) * copies * static_cast<double>(scalar_bytes);
-  const double there = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  const double there = usable_memory_bytes();
   if (needed > 0.8 * there)
     throw std::runtime_error(fmt::format(
-        "a model of {} features and rank {} needs about {:.0f} GB, more than the {:.0f} GB of this machine; "
+        "a model of {} features and rank {} needs about {:.1f} GB, more than the {:.1f} GB that this process may use; "
         "fold the features together with --hash-bits, or lower --rank",
         dim, rank, needed / 1e9, there / 1e9));
 }
@@ -112,7 +112,7 @@ class Training {
       settings_.watches_moments = moments_carry_signal(block, map.target.task);
       solver_ = make_train_solver<Scalar>(options_, settings_, map, &block, hooks_.interrupted);
       second_look_.emplace(options_, settings_);
-      second_look_->check_validation(file_.features);
+      second_look_->check_validation(file_.features, hooks_.interrupted);
     }
     if (!hooks_.start) return;
     TrainStart start;

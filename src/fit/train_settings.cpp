@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <stdexcept>
 
@@ -194,15 +195,20 @@ DataOptions TrainOptions::validation_data() const {
   DataOptions validation;
   validation.paths = {validation_path};
   validation.format = data.format;
+  validation.limits = data.limits;
   return validation;
 }
 
 void TrainOptions::validate() const {
   const Format format = data.format_of_all();
+  data.limits.validate();
   if (!validation_path.empty()) {
     if (validation_path == "-") throw std::invalid_argument("the validation rows must be in a file");
     if (format == Format::npy || validation_data().format_of_all() == Format::npy)
       throw std::invalid_argument("npy rows for validation have no place for targets; use evaluate with --target-file");
+    if (std::error_code error; std::filesystem::is_other(validation_path, error))
+      throw std::invalid_argument("the validation rows are read several times, so " + validation_path +
+                                  " must be a regular file, not a pipe or a device");
     (void)ByteStream(validation_path);  // that it can be read is known before the work is done
   }
   if ((model_path.empty() && data.memory == nullptr) || model_path == "-")

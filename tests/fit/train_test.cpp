@@ -43,7 +43,7 @@ class Train : public testing::Test {
     PredictOptions options;
     options.data.paths = {path("rows.csv")};
     options.model_path = path("m.dyad");
-    return evaluate(options).metrics.rmse;
+    return evaluate(options).metrics.value().rmse;
   }
 
  private:
