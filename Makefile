@@ -24,7 +24,8 @@ test: configure
 
 # What `make test` does not: formatting, clang-tidy, the tests under the address and undefined-behaviour sanitizers, two minutes
 # of every fuzzer, training, prediction and streaming under the thread sanitizer, 300 faults, the wheel in an environment
-# of its own, and what a cluster of Spark's has to bear.
+# of its own, what a cluster of Spark's has to bear, Python's save and load with every call failing, and two minutes of random
+# arrays in Python under the address sanitizer.
 check: configure
 	@scripts/install-dependencies lint fuzz python spark
 	@scripts/lint
@@ -42,7 +43,9 @@ check: configure
 	@scripts/python-environment build/venv
 	@cmake --preset release --log-level=WARNING $(with_python) >/dev/null
 	@cmake --build --preset release --target dyad_python -- --quiet
-	@PYTHONPATH=build/release/python build/venv/bin/python -m pytest -q -p no:cacheprovider -m long python/tests
+	@PYTHONPATH=build/release/python DYAD_FAILING_CALLS=$(abspath build/release/tests/libfailing_calls.so) \
+	  build/venv/bin/python -m pytest -q -p no:cacheprovider -m long python/tests
+	@scripts/fuzz-python 120
 
 # What takes hours: an hour of every fuzzer, 100 million rows through a pipe in both precisions, all hostile rows.
 check-long: test

@@ -1,6 +1,5 @@
 // The library's rows, training and predictions for Python. What Python users see is in dyad/*.py.
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <memory>
 
@@ -11,7 +10,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <dyad/data_error.h>
-#include <dyad/learner.h>
 #include <dyad/memory.h>
 #include <dyad/predictor.h>
 #include <dyad/train.h>
@@ -191,63 +189,6 @@ nb::dict parameters(const Predictor& predictor) {
   return fields;
 }
 
-/// One row at a time, with features that come as they like.
-class RowLearner {
- public:
-  RowLearner(const std::string& task, Index rank, double half_life,
-             const std::optional<std::pair<double, double>>& range, double memory, std::uint64_t seed)
-      : dim_(rank), learner_(options(task, rank, half_life, range, memory, seed)) {}
-
-  void learn(const std::vector<std::int32_t>& columns, const std::vector<double>& values, double target) {
-    if (!columns.empty() && columns.back() >= dim_) {
-      dim_ = std::max<Index>(2 * dim_, columns.back() + 1);
-      learner_.grow(dim_);
-    }
-    learner_.learn(row(columns, values, {&target, 1}));
-  }
-
-  [[nodiscard]] std::pair<double, double> predict(std::vector<std::int32_t> columns, std::vector<double> values) const {
-    while (!columns.empty() && columns.back() >= dim_) {
-      columns.pop_back();
-      values.pop_back();
-    }
-    double value = 0;
-    double deviation = 0;
-    learner_.predict(row(columns, values, {}), {&value, 1}, {&deviation, 1});
-    return {value, deviation};
-  }
-
-  [[nodiscard]] Index rows() const { return learner_.rows(); }
-  [[nodiscard]] double noise() const { return learner_.noise(); }
-  [[nodiscard]] std::string story() const { return learner_.story(); }
-
- private:
-  static LearnerOptions options(const std::string& task, Index rank, double half_life,
-                                const std::optional<std::pair<double, double>>& range, double memory,
-                                std::uint64_t seed) {
-    LearnerOptions options;
-    options.dim = options.rank = rank;
-    options.task =
-        *chosen<Task>(task, {{"regression", Task::regression}, {"classification", Task::classification}}, "task");
-    options.diagonal = Diagonal::free;
-    options.half_life = half_life;
-    options.range = range;
-    options.memory = memory;
-    options.seed = seed;
-    return options;
-  }
-
-  [[nodiscard]] Rows<double> row(const std::vector<std::int32_t>& columns, const std::vector<double>& values,
-                                 std::span<const double> target) const {
-    offsets_ = {0, static_cast<Index>(columns.size())};
-    return Rows<double>::sparse(offsets_, columns, values, dim_, target);
-  }
-
-  Index dim_;
-  Learner<double> learner_;
-  mutable std::array<Index, 2> offsets_{};
-};
-
 }  // namespace
 
 NB_MODULE(_core, module) {
@@ -255,13 +196,14 @@ NB_MODULE(_core, module) {
   nb::exception<DataError>(module, "DataError", PyExc_ValueError);
 
   nb::class_<ArrayRows>(module, "Rows")
-      .def_static("dense", &ArrayRows::dense, "values"_a)
-      .def_static("sparse", &ArrayRows::sparse, "offsets"_a, "indices"_a, "values"_a, "columns"_a)
+      .def_static("dense", &ArrayRows::dense, "values"_a.noconvert())
+      .def_static("sparse", &ArrayRows::sparse, "offsets"_a.noconvert(), "indices"_a.noconvert(),
+                  "values"_a.noconvert(), "columns"_a)
       .def_static("table", &ArrayRows::table, "count"_a)
-      .def("add_numbers", &ArrayRows::add_numbers, "name"_a, "values"_a)
-      .def("add_categories", &ArrayRows::add_categories, "name"_a, "codes"_a, "categories"_a)
-      .def("set_targets", &ArrayRows::set_targets, "targets"_a, "labels"_a)
-      .def("set_weights", &ArrayRows::set_weights, "weights"_a);
+      .def("add_numbers", &ArrayRows::add_numbers, "name"_a, "values"_a.noconvert())
+      .def("add_categories", &ArrayRows::add_categories, "name"_a, "codes"_a.noconvert(), "categories"_a)
+      .def("set_targets", &ArrayRows::set_targets, "targets"_a.noconvert(), "labels"_a)
+      .def("set_weights", &ArrayRows::set_weights, "weights"_a.noconvert());
 
   nb::class_<Settings>(module, "Settings")
       .def(nb::init<>())
@@ -281,26 +223,16 @@ NB_MODULE(_core, module) {
 
   module.def("fit", &fit, "rows"_a, "settings"_a, "resume"_a.none() = nb::none(), "progress"_a.none() = nb::none());
 
-  nb::class_<RowLearner>(module, "Learner")
-      .def(nb::init<const std::string&, Index, double, const std::optional<std::pair<double, double>>&, double,
-                    std::uint64_t>(),
-           "task"_a, "rank"_a, "half_life"_a, "range"_a.none(), "memory"_a, "seed"_a)
-      .def("learn", &RowLearner::learn, "columns"_a, "values"_a, "target"_a)
-      .def("predict", &RowLearner::predict, "columns"_a, "values"_a)
-      .def("rows", &RowLearner::rows)
-      .def("noise", &RowLearner::noise)
-      .def("story", &RowLearner::story);
-
   nb::class_<Predictor>(module, "Predictor")
-      .def_static("load", &Predictor::load, "path"_a)
       .def_static(
           "from_bytes",
-          [](const nb::bytes& bytes) { return Predictor::from_bytes(std::string(bytes.c_str(), bytes.size())); },
-          "model"_a)
+          [](const nb::bytes& bytes, const std::string& file) { return Predictor::from_bytes(text_of(bytes), file); },
+          "model"_a, "file"_a = "the model")
       .def("predict", &predict, "rows"_a, "deviations"_a = false, "threads"_a = 0)
       .def("inspect", &inspect, "top"_a)
       .def("parameters", &parameters)
       .def("column_names", &Predictor::column_names)
+      .def("categorical_columns", &Predictor::categorical_columns)
       .def("layout",
            [](const Predictor& predictor) {
              return predictor.format() == Format::npy      ? "matrix"
@@ -309,6 +241,8 @@ NB_MODULE(_core, module) {
            })
       .def("labels", &Predictor::labels);
 
+  bind_row_learner(module);
+  bind_files(module);
   bind_streams(module);
   bind_parts(module);
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&Job::finish_all));

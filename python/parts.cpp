@@ -11,11 +11,10 @@ using namespace nanobind::literals;
 namespace dyad::python {
 namespace {
 
-using Hashes = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-void add_rows(Part& part, const ArrayRows& rows, const Hashes& hashes) {
+void add_rows(Part& part, const ArrayRows& rows, const AnyArray& hashes) {
+  const std::span<const std::uint64_t> all = contiguous<std::uint64_t>(hashes, "hashes");
   const nb::gil_scoped_release release;
-  part.add(rows.rows(), {hashes.data(), hashes.shape(0)});
+  part.add(rows.rows(), all);
 }
 
 nb::object hashes_of(const ArrayRows& rows) { return array_of(row_hashes(rows.rows())); }
@@ -60,7 +59,7 @@ void bind_parts(nb::module_& module) {
           "model"_a, "threads"_a = 1)
       .def(
           "ask", [](Part& part, const nb::bytes& question) { part.ask(text_of(question)); }, "question"_a)
-      .def("add", &add_rows, "rows"_a, "hashes"_a)
+      .def("add", &add_rows, "rows"_a, "hashes"_a.noconvert())
       .def("answer", [](const Part& part) { return bytes_of(part.answer().to_bytes()); });
   module.def("row_hashes", &hashes_of, "rows"_a);
   module.def(

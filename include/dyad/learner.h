@@ -52,11 +52,21 @@ class Learner {
   /// More features at the end; bilinear: `left_dim` of them are those of x.
   void grow(Index dim, Index left_dim = 0);
 
+  [[nodiscard]] Index dim() const;            ///< features at present
   [[nodiscard]] Index rows() const;           ///< learned so far
   [[nodiscard]] double noise() const;         ///< standard deviation of what the model cannot explain; before the
                                               ///< second row: infinite
   [[nodiscard]] Model<Scalar> model() const;  ///< of the target, or of the log-odds
   [[nodiscard]] std::string story() const;    ///< one line: where the model comes from
+
+  /// Serializes options and state in the safetensors layout. A learner made from the bytes learns and predicts the same
+  /// numbers as this one. Not const: it ends the buffering of first rows (`LearnerOptions::memory`), and drops
+  /// candidates of the filter selection that are not finite.
+  [[nodiscard]] std::string to_bytes();
+
+  /// Throws DataError if the bytes were not written by `to_bytes` of a learner with the same scalar type, or are
+  /// damaged.
+  static Learner from_bytes(const std::string& bytes);
 
  private:
   struct Implementation;

@@ -18,7 +18,8 @@ class Predictor {
  public:
   /// Throws DataError for what is no model.
   static Predictor load(const std::string& path);
-  static Predictor from_bytes(const std::string& bytes);
+  /// `file`: the name of the model in error messages.
+  static Predictor from_bytes(const std::string& bytes, const std::string& file = "the model");
   ~Predictor();
   Predictor(Predictor&&) noexcept;
   Predictor& operator=(Predictor&&) noexcept;
@@ -38,6 +39,8 @@ class Predictor {
   [[nodiscard]] Kind kind() const;
   /// Names of the columns that rows must have; sparse rows: as many as there are features.
   [[nodiscard]] std::vector<std::string> column_names() const;
+  /// Names of the columns whose values are categories, in the order of `column_names()`.
+  [[nodiscard]] std::vector<std::string> categorical_columns() const;
   [[nodiscard]] Task task() const;
   /// What a user should know about the model file, such as that it has no checksum; empty: nothing.
   [[nodiscard]] std::string warning() const;

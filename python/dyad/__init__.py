@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 from ._core import DataError, __version__
 
 if TYPE_CHECKING:
-    from ._estimators import FactorizationClassifier, FactorizationRegressor, load
+    from ._estimators import FactorizationClassifier, FactorizationRegressor
+    from ._files import load
     from ._learner import Learner
     from ._plots import plot_calibration
     from ._sensing import InductiveMatrixCompletion, MatrixSensing, PhaseRetrieval
@@ -39,7 +40,7 @@ _PLACES = {
     "PhaseRetrieval": "_sensing",
     "Statistics": "_statistics",
     "Stream": "_stream",
-    "load": "_estimators",
+    "load": "_files",
     "plot_calibration": "_plots",
     "stream": "_stream",
 }

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import decimal
+import math
 import numbers
+import os
 from collections.abc import Hashable, Mapping
 from typing import Any, Optional
 
-from . import _core
-from ._estimators import _require_choice, _require_whole, _seed_of
+from . import _core, _files, _plain
+from ._checks import range_of, require_choice, require_whole, seed_of
+
+# Squares of products of larger numbers overflow.
+_LARGEST_VALUE = 1e70
 
 
 class Learner:
@@ -15,7 +21,7 @@ class Learner:
 
     Numbers are features of their own, and should be of a size near 1 (a scaler before it helps); text, booleans and
     everything else are categories, each value a feature. New names may come at any time. Memory grows with the
-    features, never with the rows.
+    features, never with the rows. Learners can be saved, pickled and copied, and then go on as if nothing had happened.
 
     Parameters
     ----------
@@ -52,12 +58,18 @@ class Learner:
         range: Optional[tuple[float, float]] = None,
         random_state: Optional[int] = None,
     ) -> None:
-        _require_choice("task", task, ("regression", "classification"))
-        _require_whole("rank", rank, 1)
-        if half_life is not None and not half_life > 0:
-            raise ValueError(f"half_life must be above 0, got {half_life!r}.")
+        require_choice("task", task, ("regression", "classification"))
+        require_whole("rank", rank, 1)
+        if half_life is not None and not (isinstance(half_life, numbers.Real) and 0 < half_life < math.inf):
+            raise ValueError(f"half_life must be a number above 0, got {half_life!r}.")
         self.task = task
-        self._own = _core.Learner(task, int(rank), float(half_life or 0), range, 0.0, _seed_of(random_state))
+        self.rank = rank
+        self.half_life = half_life
+        self.range = range
+        self.random_state = random_state
+        self._own = _core.Learner(
+            task, int(rank), float(half_life or 0), range_of(range), 0.0, seed_of(random_state)
+        )
         self._places: dict[Hashable, int] = {}
         self._classes: list[Any] = []
 
@@ -76,38 +88,35 @@ class Learner:
         Learner
             Itself.
         """
-        columns, values = self._encoded(x, grow=True)
+        entries = self._checked(x)
         if self.task == "classification":
-            if y not in self._classes:
-                if len(self._classes) == 2:
-                    raise ValueError(f"y has a third class {y!r} besides {self._classes[0]!r} and {self._classes[1]!r}.")
-                self._classes.append(y)
-            target = 1.0 if y == self._positive() else -1.0
+            target = self._class_sign(y)
         else:
-            target = float(y)
-        self._own.learn(columns, values, target)
+            target = _number(y, "y")
+        self._own.learn(*self._encoded(entries, grow=True), target)
         return self
 
     def predict_one(self, x: Mapping[Any, Any]) -> Any:
         """Predict one row: its target, or its class (None before the first row)."""
         if self.task == "regression":
-            return self._own.predict(*self._encoded(x, grow=False))[0]
+            return self._own.predict(*self._encoded(self._checked(x), grow=False))[0]
         probabilities = self.predict_proba_one(x)
         return max(probabilities, key=lambda name: probabilities[name]) if probabilities else None
 
     def predict_std_one(self, x: Mapping[Any, Any]) -> tuple[float, float]:
         """Predict one row and the standard deviation of its target; classes: of the probability of the positive one."""
-        return self._own.predict(*self._encoded(x, grow=False))
+        return self._own.predict(*self._encoded(self._checked(x), grow=False))
 
     def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
         """Predict the probabilities of the classes seen so far."""
         if self.task != "classification":
             raise ValueError("Probabilities are for task='classification'.")
+        entries = self._checked(x)
         if not self._classes:
             return {}
         if len(self._classes) == 1:
             return {self._classes[0]: 1.0}
-        probability = self._own.predict(*self._encoded(x, grow=False))[0]
+        probability = self._own.predict(*self._encoded(entries, grow=False))[0]
         positive = self._positive()
         return {name: probability if name == positive else 1 - probability for name in self._classes}
 
@@ -126,20 +135,93 @@ class Learner:
         """Where the model comes from, in a line."""
         return self._own.story()
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the learner to a file for `dyad.load`; the ``dyad`` command does not read it.
+
+        Names of features and categories, and classes, must be text, numbers, booleans, None or tuples of these.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file. It is replaced as a whole, or not at all.
+        """
+        names = ("task", "rank", "half_life", "range", "random_state")
+        attributes = {
+            "features": [_plain.encoded(key) for key in self._places],
+            "classes": [_plain.encoded(name) for name in self._classes],
+        }
+        parameters = {name: getattr(self, name) for name in names}
+        _files.write(path, _files.to_bytes(self, [self._own.to_bytes()], parameters, attributes))
+
+    @classmethod
+    def _from_parts(
+        cls, parts: list[bytes], parameters: Optional[dict[str, Any]], attributes: Optional[dict[str, Any]], name: str
+    ) -> Learner:
+        if len(parts) != 1 or parameters is None or attributes is None:
+            raise ValueError("it lacks the state or the parameters")
+        learner = cls(**parameters)
+        learner._own = _core.Learner.from_bytes(parts[0])
+        learner._places = {_plain.decoded(key): place for place, key in enumerate(attributes["features"])}
+        learner._classes = [_plain.decoded(label) for label in attributes["classes"]]
+        return learner
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_own": self._own.to_bytes(), "_places": dict(self._places), "_classes": list(self._classes)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._own = _core.Learner.from_bytes(state["_own"])
+
+    def _class_sign(self, y: Any) -> float:
+        """1 for the positive class and -1 for the other; a new class is added."""
+        if isinstance(y, (numbers.Real, decimal.Decimal)) and not math.isfinite(y):
+            raise ValueError(f"y must be a class, got {y!r}.")
+        if y not in self._classes:
+            if len(self._classes) == 2:
+                raise ValueError(f"y has a third class {y!r} besides {self._classes[0]!r} and {self._classes[1]!r}.")
+            self._classes.append(y)
+        return 1.0 if y == self._positive() else -1.0
+
     def _positive(self) -> Any:
         """The first class stays what it was taken for when it came."""
         return True if self._classes[0] is True or self._classes[0] == 1 else (self._classes[1:] or [None])[0]
 
-    def _encoded(self, x: Mapping[Any, Any], grow: bool) -> tuple[list[int], list[float]]:
-        entries: list[tuple[int, float]] = []
+    @staticmethod
+    def _checked(x: Mapping[Any, Any]) -> list[tuple[Hashable, float]]:
+        """The keys and values of all features. Raises ValueError for numbers that cannot be learned."""
+        entries: list[tuple[Hashable, float]] = []
         for name, value in x.items():
-            is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-            key: Hashable = name if is_number else (name, value)
+            if isinstance(value, (numbers.Real, decimal.Decimal)) and not isinstance(value, bool):
+                entries.append((name, _number(value, f"x[{name!r}]")))
+            elif isinstance(value, Hashable):
+                entries.append(((name, value), 1.0))
+            else:
+                raise TypeError(f"x[{name!r}] must be a number or a category, got a {type(value).__name__}.")
+        return entries
+
+    def _encoded(self, entries: list[tuple[Hashable, float]], grow: bool) -> tuple[list[int], list[float]]:
+        """The columns, in increasing order, and their values; features never seen are left out unless ``grow``."""
+        found: dict[int, float] = {}
+        for key, value in entries:
             place = self._places.get(key, -1)
             if place < 0:
                 if not grow:
                     continue
                 place = self._places[key] = len(self._places)
-            entries.append((place, float(value) if is_number else 1.0))
-        entries.sort()
-        return [place for place, _ in entries], [value for _, value in entries]
+            found[place] = value
+        columns = sorted(found)
+        return columns, [found[column] for column in columns]
+
+
+def _number(value: Any, name: str) -> float:
+    """The value as a finite number that can be learned."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not abs(number) <= _LARGEST_VALUE:
+        raise ValueError(
+            f"{name} must be a finite number of at most {_LARGEST_VALUE:g} in magnitude, got {value!r}; leave out "
+            "features whose value is missing."
+        )
+    return number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import Any, Optional
 
@@ -10,10 +11,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_array, check_is_fitted, check_X_y
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from . import _core, _rows
-from ._estimators import _require_whole, _seed_of, _threads_of
+from . import _core, _files, _rows
+from ._checks import require_whole, seed_of, threads_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -22,12 +23,52 @@ def _settings(estimator: Any, kind: str, rank: int) -> _core.Settings:
     settings = _core.Settings()
     settings.kind = kind
     settings.rank = rank
-    settings.seed = _seed_of(estimator.random_state)
-    settings.threads = _threads_of(estimator.n_threads)
+    settings.seed = seed_of(estimator.random_state)
+    settings.threads = threads_of(estimator.n_threads)
     return settings
 
 
-class _Measurements(BaseEstimator):
+class _OneModel(BaseEstimator):
+    """An estimator with one model, ``_model``."""
+
+    _model: bytes
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator to a file for `dyad.load` and the ``dyad`` command.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file. It is replaced as a whole, or not at all. Links and permissions are kept.
+        """
+        check_is_fitted(self)
+        _files.write(path, _files.to_bytes(self, [self._model], self.get_params(deep=False), self._attributes()))
+
+    def _attributes(self) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def _from_parts(
+        cls, parts: list[bytes], parameters: Optional[dict[str, Any]], attributes: Optional[dict[str, Any]], name: str
+    ) -> Any:
+        if len(parts) != 1 or parameters is None or attributes is None:
+            raise ValueError("it lacks the model or the parameters")
+        estimator = cls(**parameters)
+        estimator.summary_ = {}
+        estimator._restore(parts[0], attributes, name)
+        return estimator
+
+    def _restore(self, model: bytes, attributes: dict[str, Any], name: str) -> None:
+        raise NotImplementedError
+
+    def _learn(self, rows: _core.Rows, settings: _core.Settings) -> bytes:
+        model, self.summary_ = _core.fit(rows, settings)
+        for warning in self.summary_["warnings"]:
+            warnings.warn(warning, ConvergenceWarning, stacklevel=3)
+        return model
+
+
+class _Measurements(_OneModel):
     """Symmetric measurements y = a'Ma without noise or with it; a are the rows of X."""
 
     _kind: str
@@ -48,16 +89,14 @@ class _Measurements(BaseEstimator):
         estimator
             Itself.
         """
-        X, y = check_X_y(X, y, dtype=[np.float64, np.float32], y_numeric=True)
-        self.n_features_in_ = X.shape[1]
-        rows = _core.Rows.dense(X)
-        rows.set_targets(np.ascontiguousarray(y, dtype=np.float64), [])
-        model, self.summary_ = _core.fit(rows, _settings(self, self._kind, self._rank))
-        predictor = _core.Predictor.from_bytes(model)
-        self.eigenvalues_: Floats = np.array(predictor.inspect(0)["spectrum"])
-        self.eigenvectors_: Floats = predictor.parameters()["factors"]
+        _rows.require_supported(X)
+        X = _rows.as_frame(X)
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
+        rows = _rows.from_array(X)
+        rows.set_targets(np.require(y, np.float64, ["C", "A"]), [])
+        self._set_model(self._learn(rows, _settings(self, self._kind, self._rank)), "the model")
         unknowns = self._rank * X.shape[1] - self._rank * (self._rank - 1) // 2
-        residual = np.std(y - self.predict(X))
+        residual = np.std(y - self._predicted(X))
         if residual > 1e-6 * np.std(y) and len(y) < 3 * unknowns:
             warnings.warn(
                 f"The {len(y)} measurements of {unknowns} unknowns are not met (a residual of {residual:.3g}), so the "
@@ -70,12 +109,29 @@ class _Measurements(BaseEstimator):
     def predict(self, X: Any) -> Floats:
         """Return what the measurements X would give."""
         check_is_fitted(self)
-        X = check_array(X, dtype=np.float64)
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(f"X has {X.shape[1]} features, but {self.n_features_in_} were measured.")
-        projected = X @ self.eigenvectors_
-        result: Floats = (projected**2) @ self.eigenvalues_
+        _rows.require_supported(X)
+        X = validate_data(self, _rows.as_frame(X), dtype=np.float64, reset=False)
+        return self._predicted(X)
+
+    def _predicted(self, X: Any) -> Floats:
+        result: Floats = ((X @ self.eigenvectors_) ** 2) @ self.eigenvalues_
         return result
+
+    def _set_model(self, model: bytes, name: str) -> None:
+        predictor = _core.Predictor.from_bytes(model, name)
+        self._model = model
+        self.eigenvalues_: Floats = np.array(predictor.inspect(0)["spectrum"])
+        self.eigenvectors_: Floats = predictor.parameters()["factors"]
+
+    def _attributes(self) -> dict[str, Any]:
+        names = getattr(self, "feature_names_in_", None)
+        return {"feature_names": None if names is None else list(names)}
+
+    def _restore(self, model: bytes, attributes: dict[str, Any], name: str) -> None:
+        self._set_model(model, name)
+        self.n_features_in_ = self.eigenvectors_.shape[0]
+        if attributes["feature_names"] is not None:
+            self.feature_names_in_ = np.array(attributes["feature_names"], dtype=object)
 
 
 class MatrixSensing(_Measurements):
@@ -129,7 +185,7 @@ class MatrixSensing(_Measurements):
 
     @property
     def _rank(self) -> int:  # type: ignore[override]
-        _require_whole("rank", self.rank, 1)
+        require_whole("rank", self.rank, 1)
         return int(self.rank)
 
     @property
@@ -186,7 +242,10 @@ class PhaseRetrieval(_Measurements):
 
     @staticmethod
     def align(signal: Any, reference: Any) -> Floats:
-        """Return the signal or its negative, whichever is nearer to the reference."""
+        """Return the signal or its negative, whichever is nearer to the reference; both are real."""
+        for name, values in (("signal", signal), ("reference", reference)):
+            if np.iscomplexobj(values):
+                raise ValueError(f"{name} must be real, got complex numbers; PhaseRetrieval recovers real signals.")
         signal, reference = np.asarray(signal, dtype=np.float64), np.asarray(reference, dtype=np.float64)
         if signal.shape != reference.shape:
             raise ValueError("signal and reference must have the same shape.")
@@ -194,7 +253,7 @@ class PhaseRetrieval(_Measurements):
         return aligned
 
 
-class InductiveMatrixCompletion(BaseEstimator):
+class InductiveMatrixCompletion(_OneModel):
     """Complete a matrix from features of its rows and columns: entry (i, j) is b + w'x_i + v'z_j + x_i'M z_j.
 
     Because M, of low rank, is learned in place of one vector for each row and column, rows and columns without any
@@ -254,18 +313,28 @@ class InductiveMatrixCompletion(BaseEstimator):
         InductiveMatrixCompletion
             Itself.
         """
-        _require_whole("rank", self.rank, 1)
+        require_whole("rank", self.rank, 1)
         X, Z = _features(row_features, "row_features"), _features(column_features, "column_features")
-        self.n_row_features_, self.n_column_features_ = X.shape[1], Z.shape[1]
         values = np.ascontiguousarray(check_array(values, ensure_2d=False, dtype=np.float64))
         together = self._pairs(X, Z, rows, columns)
         if values.shape != (together[1],):
             raise ValueError("rows, columns and values must have one entry each for every observed entry.")
-        settings = _settings(self, "bilinear", int(self.rank))
+        settings = _settings(self, "bilinear", min(int(self.rank), X.shape[1], Z.shape[1]))
         settings.right = [f"{X.shape[1]}-{X.shape[1] + Z.shape[1] - 1}"]
         together[0].set_targets(values, [])
-        self._model, self.summary_ = _core.fit(together[0], settings)
+        self._model = self._learn(together[0], settings)
+        self.n_row_features_, self.n_column_features_ = X.shape[1], Z.shape[1]
         return self
+
+    def _attributes(self) -> dict[str, Any]:
+        return {"n_row_features": self.n_row_features_, "n_column_features": self.n_column_features_}
+
+    def _restore(self, model: bytes, attributes: dict[str, Any], name: str) -> None:
+        counts = int(attributes["n_row_features"]), int(attributes["n_column_features"])
+        if sum(counts) != len(_core.Predictor.from_bytes(model, name).column_names()):
+            raise ValueError("the model has another number of features")
+        self._model = model
+        self.n_row_features_, self.n_column_features_ = counts
 
     def predict(self, row_features: Any, column_features: Any, rows: Any = None, columns: Any = None) -> Floats:
         """Return entries: those at (rows, columns), or the whole matrix unless given."""
@@ -278,7 +347,7 @@ class InductiveMatrixCompletion(BaseEstimator):
         whole = rows is None
         if whole:
             rows, columns = np.divmod(np.arange(X.shape[0] * Z.shape[0]), Z.shape[0])
-        threads = _threads_of(self.n_threads)
+        threads = threads_of(self.n_threads)
         found: Floats = _core.Predictor.from_bytes(self._model).predict(
             self._pairs(X, Z, rows, columns)[0], False, threads
         )
@@ -292,10 +361,12 @@ class InductiveMatrixCompletion(BaseEstimator):
         if sp.issparse(X) or sp.issparse(Z):
             together = sp.hstack([sp.csr_matrix(X)[rows], sp.csr_matrix(Z)[columns]], format="csr")
             return _rows.from_sparse(together), len(rows)
-        return _core.Rows.dense(np.hstack([X[rows], Z[columns]])), len(rows)
+        return _rows.from_array(np.hstack([X[rows], Z[columns]])), len(rows)
 
 
 def _features(features: Any, name: str) -> Any:
+    if sp.issparse(features):
+        _rows.require_valid_sparse(features)
     return check_array(features, accept_sparse="csr", dtype=np.float64, input_name=name)
 
 

@@ -11,9 +11,11 @@ import pandas as pd
 import scipy.sparse as sp
 
 from . import _core
-from ._estimators import _require_whole
+from ._checks import require_whole
 
 Paths = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
+# Arguments of _core.open_files behind the paths: format, target files, categorical, rows, max_line_bytes, max_columns.
+_FileSettings = tuple[Optional[str], list[str], list[str], int, Optional[int], Optional[int]]
 
 
 class Stream:
@@ -81,10 +83,10 @@ def stream(
     ['size', 'colour'] [2. 4.]
     ['size', 'colour'] [6.]
     """
-    _require_whole("rows", rows, 1)
-    _require_whole("n_features", n_features, 1, optional=True)
-    _require_whole("max_line_bytes", max_line_bytes, 1, optional=True)
-    _require_whole("max_columns", max_columns, 1, optional=True)
+    require_whole("rows", rows, 1)
+    require_whole("n_features", n_features, 1, optional=True)
+    require_whole("max_line_bytes", max_line_bytes, 1, optional=True)
+    require_whole("max_columns", max_columns, 1, optional=True)
     if isinstance(ignore, str) or isinstance(categorical, str):
         raise ValueError("categorical and ignore must be lists of names.")
     if not _is_paths(files):
@@ -92,10 +94,12 @@ def stream(
     paths = _paths(files)
     if format == "parquet" or (format is None and paths and all(path.endswith(".parquet") for path in paths)):
         _require_target_name(target)
+        _require_files(paths)
         return Stream(lambda: _arrow_blocks(_parquet_batches(paths, rows), str(target), list(ignore)))
-    settings = (format, _paths(target_files), list(categorical), rows, max_line_bytes, max_columns)
+    settings: _FileSettings = (format, _paths(target_files), list(categorical), rows, max_line_bytes, max_columns)
+    _require_files(paths + settings[1])
     _core.open_files(paths, *settings)  # what is wrong with the names is told at once
-    return Stream(lambda: _file_blocks(_core.open_files(paths, *settings), target, list(ignore), n_features))
+    return Stream(lambda: _file_blocks(paths, settings, target, list(ignore), n_features))
 
 
 def _is_paths(files: Any) -> bool:
@@ -106,6 +110,13 @@ def _is_paths(files: Any) -> bool:
 
 def _paths(files: Any) -> list[str]:
     return [os.fspath(files)] if isinstance(files, (str, os.PathLike)) else [os.fspath(file) for file in files]
+
+
+def _require_files(paths: list[str]) -> None:
+    """Raise FileNotFoundError for the first that is missing."""
+    for path in paths:
+        if path != "-":
+            os.stat(path)
 
 
 def _require_target_name(target: Optional[str]) -> None:
@@ -121,11 +132,14 @@ def _kept(names: list[str], target: str, ignore: list[str]) -> list[str]:
 
 
 def _file_blocks(
-    reader: _core.RawReader,
+    paths: list[str],
+    settings: _FileSettings,
     target: Optional[str],
     ignore: list[str],
     n_features: Optional[int],
 ) -> Iterator[tuple[Any, Any]]:
+    _require_files(paths + settings[1])
+    reader = _core.open_files(paths, *settings)
     while (block := reader.next()) is not None:
         if block["columns"]:
             _require_target_name(target)

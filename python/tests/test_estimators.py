@@ -3,6 +3,7 @@ import pickle
 import signal
 import threading
 import time
+import warnings
 
 import joblib
 import numpy as np
@@ -11,19 +12,13 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from conftest import made, ratings
 from dyad import FactorizationClassifier, FactorizationRegressor
-
-
-@parametrize_with_checks([FactorizationRegressor(), FactorizationClassifier()])
-def test_scikit_learn_agrees(estimator, check):
-    check(estimator)
 
 
 def test_learns_pairs_and_squares(rows):
@@ -151,6 +146,73 @@ def test_warm_start_goes_on(rows):
     assert clone(model).fit(*rows).summary_["all_rows"] == 300
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"rank": 3}, {"solver": "newton"}, {"diagonal": "tied"}, {"passes": 3}, {"half_life": 50}, {"precision": "single"},
+     {"random_state": 5}, {"range": (-90, 90)}],
+)
+def test_a_model_that_goes_on_keeps_its_parameters(rows, change):
+    model = FactorizationRegressor(rank=2, warm_start=True).fit(*rows)
+    model.set_params(**change)
+    for train in (model.fit, model.partial_fit):
+        with pytest.raises(ValueError, match=next(iter(change))):
+            train(*rows)
+    assert model.summary_["all_rows"] == 300
+    model.set_params(warm_start=False).fit(*rows)
+    assert model.summary_["rows"] == 300
+
+
+def test_free_parameters_may_change_while_training_goes_on(rows):
+    model = FactorizationRegressor(rank=2, warm_start=True).fit(*rows)
+    model.set_params(n_threads=1, verbose=0, callback=lambda *_: None, memory=1e6)
+    assert model.fit(*rows).summary_["all_rows"] == 600
+
+
+def test_defaults_do_not_warn(rows, capsys):
+    X, y = rows
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        FactorizationRegressor().fit(X, y)
+        FactorizationClassifier().fit(X, y > 3)
+        FactorizationRegressor().fit(X[:, :1], y)
+        FactorizationRegressor(verbose=1).fit(X, y)
+        FactorizationClassifier(verbose=1).fit(X, y > 3)
+    printed = capsys.readouterr().out
+    assert printed.count("dyad: ") > 4
+    assert "nan" not in printed
+    with pytest.warns(ConvergenceWarning, match="rank"):
+        FactorizationRegressor(rank=9).fit(X, y)
+
+
+def test_weights_that_leave_one_class(rows):
+    """A warning does not claim a constant model if predictions vary."""
+    X, y = rows
+    y = (y > 3).astype(int)
+    for solver in ("auto", "kalman"):
+        model = FactorizationClassifier(rank=2, solver=solver)
+        with warnings.catch_warnings(record=True) as raised:
+            warnings.simplefilter("always")
+            model.fit(X, y, sample_weight=y.astype(float))
+        messages = [str(warning.message) for warning in raised]
+        assert any("class" in message for message in messages)
+        if np.ptp(model.predict_proba(X)[:, 1]) > 0:
+            assert not any("constant" in message for message in messages), messages
+        assert (model.predict(X) == 1).all()
+
+
+def test_wrong_class_indices_are_named(rows):
+    X, y = rows
+    several = FactorizationClassifier(rank=1, solver="kalman").fit(X, np.arange(len(y)) % 3)
+    two = FactorizationClassifier(rank=1, solver="kalman").fit(X, np.arange(len(y)) % 2)
+    for call in (several.interactions, several.parameters, two.interactions):
+        for wrong in (7, 3, -1, 1.5, "a"):
+            with pytest.raises(ValueError, match="class_index"):
+                call(class_index=wrong)
+    with pytest.raises(ValueError, match="class_index"):
+        several.interactions()
+    assert len(several.interactions(top=2, class_index=2)) == 2
+
+
 def test_works_with_the_rest_of_scikit_learn(rows, tmp_path):
     X, y = rows
     search = GridSearchCV(make_pipeline(StandardScaler(), FactorizationRegressor()),
@@ -208,6 +270,11 @@ def test_a_callback_hears_and_may_stop(rows):
         ({"n_threads": 0}, "n_threads"),
         ({"random_state": "x"}, "random_state"),
         ({"range": (5, 1)}, "range"),
+        ({"range": (0, 1, 2)}, "range"),
+        ({"range": (0,)}, "range"),
+        ({"range": 5}, "range"),
+        ({"range": ("a", "b")}, "range"),
+        ({"range": (0, np.nan)}, "range"),
     ],
 )
 def test_wrong_settings_are_named(rows, settings, word):

@@ -82,16 +82,14 @@ def test_what_is_no_model_is_refused(tmp_path):
     (tmp_path / "text").write_text("no model")
     with pytest.raises(DataError):
         load(tmp_path / "text")
-    with pytest.raises(DataError, match="no such file"):
-        load(tmp_path / "nowhere")
+    with pytest.raises(DataError, match="folder"):
+        load(tmp_path)
 
 
 def test_an_old_file_survives_a_failure(tmp_path, rows):
     model = FactorizationRegressor(rank=2).fit(*rows)
     with pytest.raises(OSError):
         model.save(tmp_path / "nowhere" / "model.dyad")
-    with pytest.raises(ValueError, match="class_index"):
-        FactorizationClassifier(rank=2).fit(rows[0], np.arange(300) % 3).save(tmp_path / "model.dyad")
 
 
 def test_inspect_agrees(tmp_path, rows):

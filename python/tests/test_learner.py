@@ -1,3 +1,5 @@
+import decimal
+
 import numpy as np
 import pytest
 
@@ -51,3 +53,52 @@ def test_what_is_wrong_is_named():
         learner.learn_one({"a": float("nan")}, 1.0)
     with pytest.raises(ValueError, match="classification"):
         learner.predict_proba_one({})
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -float("inf"), 1e300, np.float32("inf"), decimal.Decimal("NaN")])
+def test_numbers_that_cannot_be_learned_are_refused_everywhere(wrong):
+    learner = Learner(rank=2)
+    learner.learn_one({"a": 1.0}, 2.0)
+    for call in (
+        lambda: learner.learn_one({"a": wrong}, 1.0),
+        lambda: learner.learn_one({"b": 1.0, "a": wrong}, 1.0),
+        lambda: learner.predict_one({"a": wrong}),
+        lambda: learner.predict_one({"never seen": wrong}),
+        lambda: learner.predict_std_one({"a": wrong}),
+    ):
+        with pytest.raises(ValueError, match=r"x\['(a|never seen)'\] must be a finite number"):
+            call()
+    with pytest.raises(ValueError, match="y must be a finite number"):
+        learner.learn_one({"a": 1.0, "c": "new"}, wrong)
+    assert learner.rows == 1
+    assert list(learner._places) == ["a"]  # refused rows leave no trace
+    classifier = Learner("classification", rank=2)
+    with pytest.raises(ValueError, match="finite"):
+        classifier.learn_one({"a": wrong}, "yes")
+    with pytest.raises(ValueError, match="finite"):
+        classifier.predict_proba_one({"a": wrong})
+    if not np.isfinite(float(wrong)):
+        with pytest.raises(ValueError, match="y must be a class"):
+            classifier.learn_one({"a": 1.0}, wrong)
+    assert classifier._classes == []
+
+
+def test_wrong_targets_and_features_are_named():
+    learner = Learner(rank=2)
+    with pytest.raises(ValueError, match="y must be"):
+        learner.learn_one({"a": 1.0}, "much")
+    with pytest.raises(TypeError, match=r"x\['a'\].*list"):
+        learner.learn_one({"a": [1.0]}, 1.0)
+    for wrong in ((0, 1, 2), (1, 0), "ab", 5):
+        with pytest.raises(ValueError, match="range"):
+            Learner(range=wrong)
+    with pytest.raises(ValueError, match="half_life"):
+        Learner(half_life=float("nan"))
+
+
+def test_decimals_are_numbers():
+    learner = Learner(rank=1)
+    for i in range(100):
+        learner.learn_one({"a": decimal.Decimal(i % 7)}, float(i % 7))
+    assert learner.predict_one({"a": 3}) == learner.predict_one({"a": decimal.Decimal(3)})
+    assert len(learner._places) == 1

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from dyad import FactorizationClassifier, FactorizationRegressor, _core
-from dyad._estimators import from_bytes
+from dyad._files import from_bytes
 from dyad._parts import Block, LocalParts, joined, learn, sample_of
 
 

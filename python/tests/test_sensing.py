@@ -60,5 +60,8 @@ def test_wrong_input_is_named():
         model.fit(X, Z, [0], [0], [1.0, 2.0])
     with pytest.raises(ValueError, match="rank"):
         MatrixSensing(rank=0).fit(X, np.ones(4))
+    for complex_one in (([1.0], [1j]), ([1 + 1j], [1.0])):
+        with pytest.raises(ValueError, match="real"):
+            PhaseRetrieval.align(*complex_one)
     with pytest.raises(ValueError, match="shape"):
         PhaseRetrieval.align([1.0], [1.0, 2.0])

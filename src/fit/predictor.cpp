@@ -35,8 +35,8 @@ Predictor Predictor::load(const std::string& path) {
   return Predictor(std::make_unique<Implementation>(ModelFile::load(path)));
 }
 
-Predictor Predictor::from_bytes(const std::string& bytes) {
-  return Predictor(std::make_unique<Implementation>(ModelFile::from_bytes(bytes, "the model")));
+Predictor Predictor::from_bytes(const std::string& bytes, const std::string& file) {
+  return Predictor(std::make_unique<Implementation>(ModelFile::from_bytes(bytes, file)));
 }
 
 PredictSummary Predictor::predict(const MemoryRows& rows, std::span<double> values, std::span<double> deviations,
@@ -79,6 +79,13 @@ std::vector<std::string> Predictor::column_names() const {
   if (format() == Format::libsvm) return feature_names();
   std::vector<std::string> names;
   for (const Column& column : own_->file.features.columns()) names.push_back(column.name);
+  return names;
+}
+
+std::vector<std::string> Predictor::categorical_columns() const {
+  std::vector<std::string> names;
+  for (const Column& column : own_->file.features.columns())
+    if (column.role == Column::Role::category) names.push_back(column.name);
   return names;
 }
 

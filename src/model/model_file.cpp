@@ -283,6 +283,7 @@ std::string ModelFile::to_bytes() const {
   parts.metadata["written_by"] = std::string("dyad ") + DYAD_VERSION;
   parts.metadata["features"] = described(features).dump(-1, ' ', false, json::error_handler_t::replace);
   for (const auto& [name, value] : training) parts.metadata[training_prefix + name] = value;
+  for (const auto& [name, value] : annotations) parts.metadata[annotation_prefix + name] = value;
 
   const Index dim = model.dim();
   const auto put = [&](const std::string& name, const std::vector<double>& numbers, std::vector<Index> shape) {
@@ -310,8 +311,12 @@ std::string ModelFile::to_bytes() const {
 ModelFile ModelFile::from_bytes(const std::string& bytes, const std::string& file) {
   const Safetensors parts = Safetensors::from_bytes(bytes, file);
   const Reader reader(parts, file);
-  if (!parts.metadata.contains("format") || parts.metadata.at("format") != "dyad")
-    reader.fail("expected a model of dyad, got another safetensors file");
+  const std::string format = parts.metadata.contains("format") ? parts.metadata.at("format") : "";
+  if (format == "dyad-container")
+    reader.fail(
+        "expected a model of dyad, got a container of several models or of a Learner, which the Python package wrote; "
+        "read it with dyad.load, and write the model of one class with save(path, class_index=...)");
+  if (format != "dyad") reader.fail("expected a model of dyad, got another safetensors file");
   const std::string& version = reader.text("format_version");
   int number = 0;
   const auto [end, error] = std::from_chars(version.data(), version.data() + version.size(), number);
@@ -337,8 +342,8 @@ ModelFile ModelFile::from_bytes(const std::string& bytes, const std::string& fil
   read_model(reader, result.features, result.model);
   result.precision =
       reader.tensor("weights").dtype == dtype_of<float>() ? Precision::single_precision : Precision::double_precision;
-  for (const auto& [name, value] : parts.metadata)
-    if (name.starts_with(training_prefix)) result.training[name.substr(std::string(training_prefix).size())] = value;
+  result.training = metadata_with_prefix(parts, training_prefix);
+  result.annotations = metadata_with_prefix(parts, annotation_prefix);
   for (const auto& [name, tensor] : parts.tensors)
     if (name.starts_with(state_prefix))
       result.state[name.substr(std::string(state_prefix).size())] = reader.exactly<double>(name);
@@ -351,7 +356,9 @@ void ModelFile::save(const std::string& path) const {
   file.commit();
 }
 
-ModelFile ModelFile::load(const std::string& path) {
+ModelFile ModelFile::load(const std::string& path) { return from_bytes(read_bytes(path), path); }
+
+std::string ModelFile::read_bytes(const std::string& path) {
   const auto refuse = [&](const std::string& why) { throw DataError(path, 0, 0, "the model " + why); };
   std::error_code unknown;
   const auto kind = std::filesystem::status(path, unknown).type();
@@ -372,7 +379,7 @@ ModelFile ModelFile::load(const std::string& path) {
     if (got <= 0) refuse("cannot be read to its end");
     done += static_cast<std::size_t>(got);
   }
-  return from_bytes(bytes, path);
+  return bytes;
 }
 
 }  // namespace dyad

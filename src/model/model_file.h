@@ -20,6 +20,9 @@ struct ModelFile {
   std::map<std::string, std::vector<double>> state;   ///< what training needs to go on; empty: it cannot
   std::string checksum;                               ///< of the file that was read; empty: it has none (version 1)
   std::string warning;                                ///< of reading, for the user; empty: none
+  /// Free-form text of the program that saved the model, stored as metadata `annotation.*`. Training and prediction
+  /// ignore it; resumed training keeps it.
+  std::map<std::string, std::string> annotations;
 
   [[nodiscard]] std::string to_bytes() const;
 
@@ -30,6 +33,10 @@ struct ModelFile {
   /// The old file, if any, stays as it is unless the new one is complete.
   void save(const std::string& path) const;
   static ModelFile load(const std::string& path);
+
+  /// Reads a whole file of at most the size of physical memory. Throws DataError if `path` is not a readable regular
+  /// file.
+  static std::string read_bytes(const std::string& path);
 };
 
 }  // namespace dyad

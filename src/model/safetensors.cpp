@@ -138,4 +138,11 @@ Safetensors Safetensors::from_bytes(const std::string& bytes, const std::string&
   return result;
 }
 
+std::map<std::string, std::string> metadata_with_prefix(const Safetensors& file, const std::string& prefix) {
+  std::map<std::string, std::string> found;
+  for (const auto& [name, value] : file.metadata)
+    if (name.starts_with(prefix)) found[name.substr(prefix.size())] = value;
+  return found;
+}
+
 }  // namespace dyad

@@ -34,6 +34,12 @@ struct Safetensors {
   static std::string_view header_of(std::string_view bytes);
 };
 
+/// Prefix of metadata that hold free-form text of the program that wrote a file.
+inline constexpr const char* annotation_prefix = "annotation.";
+
+/// The metadata whose names begin with `prefix`, by the rest of the name.
+std::map<std::string, std::string> metadata_with_prefix(const Safetensors& file, const std::string& prefix);
+
 template <typename Number>
 std::string dtype_of() {
   const char* kind = std::is_floating_point_v<Number> ? "F" : std::is_signed_v<Number> ? "I" : "U";

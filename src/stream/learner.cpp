@@ -6,7 +6,11 @@
 #include <stdexcept>
 #include <vector>
 
+#include <dyad/data_error.h>
+
+#include "base/archive.h"
 #include "base/logistic.h"
+#include "model/safetensors.h"
 #include "stream/stream_learner.h"
 
 namespace dyad {
@@ -43,6 +47,46 @@ StreamOptions stream_options(const LearnerOptions& options) {
   stream.keep.sign_restarts = options.kind == Kind::sensing;
   stream.threads = options.threads;
   return stream;
+}
+
+/// Squares of larger numbers overflow in the sums of the filter.
+template <typename Scalar>
+void require_finite(const Rows<Scalar>& rows) {
+  for (Index i = 0; i < rows.count(); ++i) {
+    bool is_possible = true;
+    rows.for_each_entry(i, [&](Index, Scalar x) { is_possible = is_possible && std::abs(x) <= largest_value; });
+    if (!is_possible)
+      throw std::invalid_argument("row " + std::to_string(i) + " has a feature that is not finite, or beyond 1e70");
+    if (rows.has_targets() && !(std::abs(rows.targets()[static_cast<std::size_t>(i)]) <= largest_value))
+      throw std::invalid_argument("row " + std::to_string(i) + " has a target that is not finite, or beyond 1e70");
+  }
+}
+
+constexpr const char* learner_format = "dyad-learner";
+
+void archive_options(Archive& archive, LearnerOptions& options) {
+  archive.number("dim", options.dim);
+  archive.number("left_dim", options.left_dim);
+  archive.number("rank", options.rank);
+  archive.choice("kind", options.kind, Kind::bilinear);
+  archive.choice("task", options.task, Task::classification);
+  archive.choice("diagonal", options.diagonal, Diagonal::free);
+  bool has_range = options.range.has_value();
+  archive.number("has_range", has_range);
+  if (has_range) {
+    if (!options.range) options.range.emplace();
+    archive.number("low", options.range->first);
+    archive.number("high", options.range->second);
+  }
+  archive.number("half_life", options.half_life);
+  archive.number("memory", options.memory);
+  archive.number("threads", options.threads);
+  // A double holds integers up to 2^53 exactly, so the 64 bits of the seed are stored as two halves.
+  auto high = static_cast<std::uint32_t>(options.seed >> 32);
+  auto low = static_cast<std::uint32_t>(options.seed);
+  archive.number("seed_high", high);
+  archive.number("seed_low", low);
+  options.seed = static_cast<std::uint64_t>(high) << 32 | low;
 }
 
 }  // namespace
@@ -98,6 +142,84 @@ struct Learner<Scalar>::Implementation {
     return rows > 0 ? sum / static_cast<double>(rows) : 0;
   }
 
+  /// Everything but the options.
+  void archive(Archive& archive) {
+    archive.number("rows", rows);
+    archive.number("sum", sum);
+    archive.number("squares", squares);
+    bool has_started = learner.has_value();
+    archive.number("has_started", has_started);
+    if (!has_started) {
+      archive_waiting(archive);
+      return;
+    }
+    bool has_moments = stream.moment.has_value();
+    archive.number("has_moments", has_moments);
+    if (archive.is_loading()) {
+      // Each filter stores dim x rank factors: a damaged dim or rank must not allocate more than the file can hold.
+      double stored = 0;
+      for (const auto& [name, numbers] : archive.arrays()) stored += static_cast<double>(numbers.size());
+      if (static_cast<double>(options.dim) * static_cast<double>(options.rank) > stored)
+        throw std::runtime_error("dim and rank are larger than the stored arrays");
+      if (has_moments) stream.moment = moment_options(options);
+      learner.emplace(stream);
+    }
+    archive.group("stream", [&] { learner->archive(archive); });
+  }
+
+  /// The rows before the start, as coordinates: every entry has a row, a feature and a value.
+  void archive_waiting(Archive& archive) {
+    std::vector<double> places;
+    std::vector<double> features;
+    std::vector<Scalar> values;
+    std::vector<Scalar> targets;
+    std::vector<Scalar> weights;
+    bool is_sparse = waiting.is_sparse();
+    Index count = waiting.count();
+    if (!archive.is_loading() && count > 0) {
+      const Rows<Scalar> first = waiting.view(options.dim);
+      targets.assign(first.targets().begin(), first.targets().end());
+      for (Index i = 0; i < count; ++i) {
+        weights.push_back(first.weight(i));
+        first.for_each_entry(i, [&](Index j, Scalar x) {
+          places.push_back(static_cast<double>(i));
+          features.push_back(static_cast<double>(j));
+          values.push_back(x);
+        });
+      }
+    }
+    auto entries = static_cast<Index>(values.size());
+    archive.number("waiting_rows", count);
+    archive.number("waiting_entries", entries);
+    archive.number("waiting_are_sparse", is_sparse);
+    archive.vector("waiting_places", places, entries);
+    archive.vector("waiting_features", features, entries);
+    archive.vector("waiting_values", values, entries);
+    archive.vector("waiting_targets", targets, count);
+    archive.vector("waiting_weights", weights, count);
+    if (!archive.is_loading() || count == 0) return;
+    std::vector<Index> offsets(static_cast<std::size_t>(count) + 1);
+    std::vector<std::int32_t> columns;
+    for (std::size_t e = 0; e < values.size(); ++e) {
+      const double place = places[e];
+      if (!(place >= 0 && place < static_cast<double>(count)) || (e > 0 && place < places[e - 1]) ||
+          !(features[e] >= 0 && features[e] < static_cast<double>(options.dim)))
+        throw std::runtime_error("the first rows have an entry outside of their shape");
+      columns.push_back(static_cast<std::int32_t>(features[e]));
+      ++offsets[static_cast<std::size_t>(place) + 1];
+    }
+    for (std::size_t i = 1; i < offsets.size(); ++i) offsets[i] += offsets[i - 1];
+    const auto sparse = Rows<Scalar>::sparse(offsets, columns, values, options.dim, targets);
+    if (is_sparse) {
+      waiting.append(sparse.weighted(weights));
+      return;
+    }
+    std::vector<Scalar> dense(static_cast<std::size_t>(count * options.dim));
+    for (Index i = 0; i < count; ++i)
+      sparse.for_each_entry(i, [&](Index j, Scalar x) { dense[static_cast<std::size_t>(i * options.dim + j)] = x; });
+    waiting.append(Rows<Scalar>::dense(dense, options.dim, targets).weighted(weights));
+  }
+
   LearnerOptions options;
   StreamOptions stream;
   std::optional<StreamLearner<Scalar>> learner;  ///< nothing while the first rows are waited for
@@ -125,13 +247,7 @@ void Learner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predicti
   if (!rows.has_targets() && rows.count() > 0) throw std::invalid_argument("rows to learn from need targets");
   if (!predictions.empty() && static_cast<Index>(predictions.size()) != rows.count())
     throw std::invalid_argument("predictions must hold one number per row");
-  for (Index i = 0; i < rows.count(); ++i) {
-    bool finite = std::isfinite(rows.targets()[static_cast<std::size_t>(i)]);
-    rows.for_each_entry(i, [&](Index, Scalar x) { finite = finite && std::abs(x) <= largest_value; });
-    if (!finite)
-      throw std::invalid_argument("row " + std::to_string(i) +
-                                  " has a number that is not finite, or a feature beyond 1e70");
-  }
+  require_finite(rows);
   Index done = 0;
   for (; !own_->learner && done < rows.count(); ++done) {
     if (!predictions.empty()) predictions[static_cast<std::size_t>(done)] = own_->as_prediction(own_->mean());
@@ -159,6 +275,7 @@ void Learner<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predic
       (!deviations.empty() && deviations.size() != predictions.size()))
     throw std::invalid_argument(
         "rows must have the learner's features, and predictions and deviations one number each");
+  require_finite(rows);
   const bool classes = own_->options.task == Task::classification;
   std::vector<Scalar> variances(predictions.size());
   if (own_->learner)
@@ -189,6 +306,11 @@ void Learner<Scalar>::grow(Index dim, Index left_dim) {
 }
 
 template <typename Scalar>
+Index Learner<Scalar>::dim() const {
+  return own_->options.dim;
+}
+
+template <typename Scalar>
 Index Learner<Scalar>::rows() const {
   return own_->rows;
 }
@@ -212,6 +334,45 @@ Model<Scalar> Learner<Scalar>::model() const {
 template <typename Scalar>
 std::string Learner<Scalar>::story() const {
   return own_->learner ? own_->learner->story() : "the mean of the first rows";
+}
+
+template <typename Scalar>
+std::string Learner<Scalar>::to_bytes() {
+  if (own_->learner) own_->learner->stop_keeping();  // buffered rows are not stored
+  Archive archive;
+  archive.group("options", [&] { archive_options(archive, own_->options); });
+  own_->archive(archive);
+  Safetensors file;
+  file.metadata = {{"format", learner_format}, {"scalar", dtype_of<Scalar>()}};
+  for (const auto& [name, numbers] : archive.arrays())
+    file.tensors[name] = make_tensor(numbers, {static_cast<Index>(numbers.size())});
+  return file.to_bytes();
+}
+
+template <typename Scalar>
+Learner<Scalar> Learner<Scalar>::from_bytes(const std::string& bytes) {
+  const std::string name = "the learner";
+  const Safetensors file = Safetensors::from_bytes(bytes, name);
+  const std::map<std::string, std::string> expected = {{"format", learner_format}, {"scalar", dtype_of<Scalar>()}};
+  if (file.metadata != expected)
+    throw DataError(name, 0, 0, "expected a learner of this scalar type, got another safetensors file");
+  std::map<std::string, std::vector<double>> arrays;
+  for (const auto& [array, tensor] : file.tensors) {
+    if (tensor.dtype != dtype_of<double>()) throw DataError(name, 0, 0, "an array has the wrong type");
+    arrays[array] = numbers_of<double>(tensor);
+  }
+  try {
+    Archive archive(std::move(arrays));
+    LearnerOptions options;
+    archive.group("options", [&] { archive_options(archive, options); });
+    Learner learner(options);
+    learner.own_->archive(archive);
+    return learner;
+  } catch (const std::invalid_argument& error) {
+    throw DataError(name, 0, 0, std::string("the learner is damaged: ") + error.what());
+  } catch (const std::runtime_error& error) {
+    throw DataError(name, 0, 0, std::string("the learner is damaged: ") + error.what());
+  }
 }
 
 template class Learner<float>;

@@ -41,6 +41,7 @@ ModelFile example(Precision precision = Precision::double_precision) {
   file.precision = precision;
   file.training = {{"rows", "17"}, {"solver", "moment"}};
   file.state = {{"sums", {1, 2, 1.0 / 3}}, {"nothing", {}}};
+  file.annotations = {{"estimator", "Example"}, {"text", "\"quoted\"\n\u00e4"}};
   return file;
 }
 
@@ -80,6 +81,7 @@ TEST(ModelFile, ComesBackAsItWas) {
     EXPECT_EQ(back.precision, precision);
     EXPECT_EQ(back.training, file.training);
     EXPECT_EQ(back.state, file.state);
+    EXPECT_EQ(back.annotations, file.annotations);
     EXPECT_EQ(back.features.target.name, "price");
     EXPECT_EQ(back.features.target.scaling.scale, 3.25);
     EXPECT_EQ(back.features.weight, "count");

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <dyad/data_error.h>
+
 #include "support.h"
 
 namespace dyad {
@@ -127,6 +129,82 @@ TEST(Learner, StaysWithinTheRange) {
     squares[1] += std::pow(std::clamp(without[i], -2.0, 2.0) - rows.targets[i], 2);
   }
   EXPECT_LT(squares[0], 0.8 * squares[1]);
+}
+
+/// Learns the first rows, and the others also with a learner made from the bytes of the first.
+template <typename Scalar>
+void expect_copy_learns_the_same(const Rows<Scalar>& rows, Index before, LearnerOptions options) {
+  Learner<Scalar> learner(options);
+  learner.learn(rows.slice(0, before));
+  Learner<Scalar> copy = Learner<Scalar>::from_bytes(learner.to_bytes());
+  EXPECT_EQ(copy.rows(), before);
+  std::vector<Scalar> values[2] = {std::vector<Scalar>(100), std::vector<Scalar>(100)};
+  std::vector<Scalar> deviations[2] = {std::vector<Scalar>(100), std::vector<Scalar>(100)};
+  const Rows<Scalar> rest = rows.slice(before, rows.count() - before - 100);
+  const Rows<Scalar> fresh = rows.slice(rows.count() - 100, 100);
+  Learner<Scalar>* const both[2] = {&learner, &copy};
+  for (int i = 0; i < 2; ++i) {
+    both[i]->learn(rest);
+    both[i]->predict(fresh, values[i], deviations[i]);
+  }
+  EXPECT_EQ(values[0], values[1]);
+  EXPECT_EQ(deviations[0], deviations[1]);
+  EXPECT_EQ(learner.noise(), copy.noise());
+  EXPECT_EQ(learner.to_bytes(), copy.to_bytes());
+}
+
+TYPED_TEST(LearnerTest, CopyFromBytesLearnsTheSame) {
+  const auto rows = planted_rows(random_model<TypeParam>(6, 2, 1), 1500, 0.1);
+  LearnerOptions options;
+  options.dim = 6;
+  options.rank = 2;
+  options.half_life = 500;
+  options.seed = ~std::uint64_t{0};
+  for (const Index before : {0, 7, 49, 50, 777}) {
+    expect_copy_learns_the_same(rows.dense(), before, options);
+    expect_copy_learns_the_same(rows.sparse(), before, options);
+  }
+  options.range = {-3.0, 3.0};
+  options.memory = 1e6;
+  expect_copy_learns_the_same(rows.dense(), 100, options);
+}
+
+TEST(Learner, DamagedBytesAreRefused) {
+  const auto rows = planted_rows(random_model<double>(4, 1, 1), 60, 0.1);
+  LearnerOptions options;
+  options.dim = 4;
+  options.rank = 1;
+  Learner<double> learner(options);
+  learner.learn(rows.dense());
+  const std::string bytes = learner.to_bytes();
+  for (std::size_t length = 0; length < bytes.size(); length += 101)
+    EXPECT_THROW((void)Learner<double>::from_bytes(bytes.substr(0, length)), DataError) << length;
+  EXPECT_THROW((void)Learner<float>::from_bytes(bytes), DataError);
+  for (const char* array : {"options.rank", "stream.race.contenders", "has_started"}) {
+    std::string other = bytes;
+    const std::size_t place = other.find(std::string("\"") + array + "\"");
+    ASSERT_NE(place, std::string::npos) << array;
+    other[place + 1] = 'x';
+    EXPECT_THROW((void)Learner<double>::from_bytes(other), DataError) << array;
+  }
+}
+
+TEST(Learner, RefusesNumbersWhoseSquaresOverflow) {
+  LearnerOptions options;
+  options.dim = 2;
+  options.rank = 1;
+  Learner<double> learner(options);
+  std::vector<double> prediction(1);
+  for (const double wrong : {1e300, double(INFINITY), double(NAN)}) {
+    const std::vector<double> features{1, wrong};
+    const std::vector<double> possible{1, 1};
+    const std::vector<double> target{wrong};
+    const std::vector<double> zero{0};
+    EXPECT_THROW(learner.learn(Rows<double>::dense(features, 2, zero)), std::invalid_argument);
+    EXPECT_THROW(learner.learn(Rows<double>::dense(possible, 2, target)), std::invalid_argument);
+    EXPECT_THROW(learner.predict(Rows<double>::dense(features, 2), prediction), std::invalid_argument);
+  }
+  EXPECT_EQ(learner.rows(), 0);
 }
 
 TEST(Learner, RefusesWrongUsage) {

@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from .. import _core, _parts
-from .._estimators import from_bytes, logger
+from .._factorization import logger
+from .._files import from_bytes
 from .._parts import Block
 from ._cluster import SparkParts, share
 from ._columns import require_vector, vectors

@@ -1,0 +1,107 @@
+"""Model files: what ``save`` writes, and what `load` reads."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import warnings
+from typing import Any, Optional, cast
+
+from . import _core, _plain
+
+# Modules of the classes that can be saved.
+_CLASSES = {
+    "FactorizationClassifier": "_estimators",
+    "FactorizationRegressor": "_estimators",
+    "InductiveMatrixCompletion": "_sensing",
+    "Learner": "_learner",
+    "MatrixSensing": "_sensing",
+    "PhaseRetrieval": "_sensing",
+}
+
+
+def to_bytes(estimator: Any, parts: list[bytes], parameters: dict[str, Any], attributes: dict[str, Any]) -> bytes:
+    """Return a file of the estimator: a model file if it has one part, which must be a model, else a container.
+
+    Parameters
+    ----------
+    parts : list of bytes
+        Its models, or the state of a learner.
+    parameters : dict
+        Those of its constructor. Functions and generators of random numbers are left out, with a warning.
+    attributes : dict
+        What else it needs; values of JSON.
+    """
+    kept, left_out = {}, []
+    for name, value in parameters.items():
+        try:
+            kept[name] = _plain.encoded(value)
+        except TypeError:
+            left_out.append(name)
+    if left_out:
+        warnings.warn(
+            f"{', '.join(left_out)} cannot be saved to a model file, and will be None after dyad.load; pickle keeps it.",
+            stacklevel=3,
+        )
+    name = type(estimator).__name__
+    annotations = {"estimator": name, "parameters": json.dumps(kept), "attributes": json.dumps(attributes)}
+    if len(parts) == 1 and name != "Learner":
+        return _core.annotate(parts[0], annotations)
+    digits = len(str(len(parts) - 1))  # so that the names sort by number
+    return _core.pack(annotations, {f"{place:0{digits}}": part for place, part in enumerate(parts)})
+
+
+def write(path: str | os.PathLike[str], content: bytes) -> None:
+    """Replace the file as a whole; if that fails, the old one stays. Links and permissions are kept."""
+    _core.write_file(os.fspath(path), content)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read an estimator that ``save`` or the ``dyad`` command wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    FactorizationRegressor, FactorizationClassifier, MatrixSensing, PhaseRetrieval, InductiveMatrixCompletion or Learner
+        Fitted, of the class that was saved and with its parameters. Models of the command line become a
+        FactorizationRegressor or a FactorizationClassifier. ``partial_fit`` goes on from it.
+    """
+    name = os.fspath(path)
+    os.stat(name)  # FileNotFoundError
+    return from_bytes(_core.read_file(name), name)
+
+
+def from_bytes(content: bytes, name: str = "the model") -> Any:
+    """Make a fitted estimator of the bytes of a file; `name` is for messages."""
+    annotations, by_name = _core.unpack(content, name)
+    parts = [by_name[part] for part in sorted(by_name)]
+    if "estimator" not in annotations:
+        is_class = bool(parts) and bool(_core.Predictor.from_bytes(parts[0], name).labels())
+        annotations = {"estimator": "FactorizationClassifier" if is_class else "FactorizationRegressor"}
+    saved = annotations["estimator"]
+    if saved not in _CLASSES:
+        raise _core.DataError(f"{name}: the file holds a {saved}, which this version of dyad does not know.")
+    made = getattr(importlib.import_module(f".{_CLASSES[saved]}", __package__), saved)
+    try:
+        parameters = _read_json(annotations, "parameters")
+        if parameters is not None:
+            parameters = {key: _plain.decoded(value) for key, value in parameters.items()}
+        return made._from_parts(parts, parameters, _read_json(annotations, "attributes"), name)
+    except _core.DataError:
+        raise
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+        raise _core.DataError(f"{name}: the file of a {saved} is damaged: {error}.") from error
+
+
+def _read_json(annotations: dict[str, str], key: str) -> Optional[dict[str, Any]]:
+    if key not in annotations:
+        return None
+    value = json.loads(annotations[key])
+    if not isinstance(value, dict):
+        raise ValueError(f"'{key}' is not a table")
+    return cast(dict[str, Any], value)

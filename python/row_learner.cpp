@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <dyad/learner.h>
+
+#include "support.h"
+
+using namespace nanobind::literals;
+
+namespace dyad::python {
+namespace {
+
+/// Learns one row at a time. The number of features grows with the largest column seen.
+class RowLearner {
+ public:
+  RowLearner(const std::string& task, Index rank, double half_life,
+             const std::optional<std::pair<double, double>>& range, double memory, std::uint64_t seed)
+      : dim_(rank), learner_(options(task, rank, half_life, range, memory, seed)) {}
+
+  void learn(const std::vector<std::int32_t>& columns, const std::vector<double>& values, double target) {
+    require_row(columns, values);
+    if (!columns.empty() && columns.back() >= dim_) {
+      dim_ = std::max<Index>(2 * dim_, columns.back() + 1);
+      learner_.grow(dim_);
+    }
+    learner_.learn(row(columns, values, {&target, 1}));
+  }
+
+  [[nodiscard]] std::pair<double, double> predict(std::vector<std::int32_t> columns, std::vector<double> values) const {
+    require_row(columns, values);
+    while (!columns.empty() && columns.back() >= dim_) {
+      columns.pop_back();
+      values.pop_back();
+    }
+    double value = 0;
+    double deviation = 0;
+    learner_.predict(row(columns, values, {}), {&value, 1}, {&deviation, 1});
+    return {value, deviation};
+  }
+
+  [[nodiscard]] nb::bytes to_bytes() { return bytes_of(learner_.to_bytes()); }
+  static RowLearner from_bytes(const nb::bytes& bytes) { return RowLearner(text_of(bytes)); }
+
+  [[nodiscard]] Index rows() const { return learner_.rows(); }
+  [[nodiscard]] double noise() const { return learner_.noise(); }
+  [[nodiscard]] std::string story() const { return learner_.story(); }
+
+ private:
+  explicit RowLearner(const std::string& bytes) : learner_(Learner<double>::from_bytes(bytes)) {
+    dim_ = learner_.dim();
+  }
+
+  static void require_row(const std::vector<std::int32_t>& columns, const std::vector<double>& values) {
+    if (columns.size() != values.size())
+      throw std::invalid_argument(
+          fmt::format("columns and values must have the same length, got {} and {}", columns.size(), values.size()));
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      if (columns[i] < 0 || columns[i] == std::numeric_limits<std::int32_t>::max() ||
+          (i > 0 && columns[i] <= columns[i - 1]))
+        throw std::invalid_argument("columns must increase from 0 up and lie below 2^31 - 1");
+  }
+
+  static LearnerOptions options(const std::string& task, Index rank, double half_life,
+                                const std::optional<std::pair<double, double>>& range, double memory,
+                                std::uint64_t seed) {
+    LearnerOptions options;
+    options.dim = options.rank = rank;
+    options.task =
+        *chosen<Task>(task, {{"regression", Task::regression}, {"classification", Task::classification}}, "task");
+    options.diagonal = Diagonal::free;
+    options.half_life = half_life;
+    options.range = range;
+    options.memory = memory;
+    options.seed = seed;
+    return options;
+  }
+
+  [[nodiscard]] Rows<double> row(const std::vector<std::int32_t>& columns, const std::vector<double>& values,
+                                 std::span<const double> target) const {
+    offsets_ = {0, static_cast<Index>(columns.size())};
+    return Rows<double>::sparse(offsets_, columns, values, dim_, target);
+  }
+
+  Index dim_ = 0;
+  Learner<double> learner_;
+  mutable std::array<Index, 2> offsets_{};
+};
+
+}  // namespace
+
+void bind_row_learner(nb::module_& module) {
+  nb::class_<RowLearner>(module, "Learner")
+      .def(nb::init<const std::string&, Index, double, const std::optional<std::pair<double, double>>&, double,
+                    std::uint64_t>(),
+           "task"_a, "rank"_a, "half_life"_a, "range"_a.none(), "memory"_a, "seed"_a)
+      .def("learn", &RowLearner::learn, "columns"_a, "values"_a, "target"_a)
+      .def("predict", &RowLearner::predict, "columns"_a, "values"_a)
+      .def("rows", &RowLearner::rows)
+      .def("noise", &RowLearner::noise)
+      .def("story", &RowLearner::story)
+      .def("to_bytes", &RowLearner::to_bytes)
+      .def_static("from_bytes", &RowLearner::from_bytes, "learner"_a);
+}
+
+}  // namespace dyad::python

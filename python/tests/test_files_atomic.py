@@ -1,0 +1,107 @@
+"""Saving replaces a file as a whole: threads, permissions, links, and calls of the system that fail."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from conftest import made
+from dyad import FactorizationRegressor, load
+
+
+def two_models():
+    """Two of different sizes, whose intercepts tell them apart."""
+    X, y = made(40, dim=4)
+    return [FactorizationRegressor(rank=rank, solver="kalman").fit(X, y + 1000 * rank) for rank in (1, 3)], X
+
+
+def test_a_thread_that_loads_sees_only_complete_models(tmp_path):
+    models, X = two_models()
+    expected = [model.predict(X) for model in models]
+    path = tmp_path / "model"
+    models[0].save(path)
+    failures, loads, done = [], [0], threading.Event()
+
+    def read():
+        while not done.is_set():
+            try:
+                found = load(path)
+                values = found.predict(X)
+                assert any(np.array_equal(values, one) for one in expected)
+                assert found.rank == (1 if np.array_equal(values, expected[0]) else 3)
+                loads[0] += 1
+            except Exception as error:  # noqa: BLE001
+                failures.append(error)
+                return
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for i in range(300):
+        models[i % 2].save(path)
+        if failures:
+            break
+    while not failures and loads[0] < 5:
+        models[0].save(path)
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_permissions_and_links_are_kept(tmp_path, rows):
+    model = FactorizationRegressor(rank=2).fit(*rows)
+    (tmp_path / "real").write_text("old")
+    os.chmod(tmp_path / "real", 0o640)
+    os.symlink("real", tmp_path / "link")
+    model.save(tmp_path / "link")
+    assert os.readlink(tmp_path / "link") == "real"
+    assert os.stat(tmp_path / "real").st_mode & 0o777 == 0o640
+    np.testing.assert_array_equal(load(tmp_path / "link").predict(rows[0]), model.predict(rows[0]))
+    mask = os.umask(0o027)
+    try:
+        model.save(tmp_path / "new")
+    finally:
+        os.umask(mask)
+    assert os.stat(tmp_path / "new").st_mode & 0o777 == 0o640
+
+
+def test_saving_syncs_to_disk(tmp_path, rows):
+    """A file that is not synced may be empty after a power cut: fsync must be called, and its failure raised."""
+    library = os.environ.get("DYAD_FAILING_CALLS")
+    if library is None:
+        pytest.skip("DYAD_FAILING_CALLS names the library that lets calls fail")
+    ended = faulty(library, tmp_path, ["fsync"], 1)
+    assert "fsync 1: save failed" in ended
+
+
+def test_failing_calls_leave_a_complete_file(tmp_path):
+    library = os.environ.get("DYAD_FAILING_CALLS")
+    if library is None:
+        pytest.skip("DYAD_FAILING_CALLS names the library that lets calls fail")
+    ended = faulty(library, tmp_path, ["fwrite", "fsync", "rename", "read", "linkat", "ftruncate", "mmap", "malloc"], 3)
+    assert "save failed" in ended and "save done" in ended
+
+
+@pytest.mark.long
+def test_failing_calls_leave_a_complete_file_at_every_call(tmp_path):
+    library = os.environ.get("DYAD_FAILING_CALLS")
+    if library is None:
+        pytest.skip("DYAD_FAILING_CALLS names the library that lets calls fail")
+    faulty(library, tmp_path, ["fwrite", "fsync", "rename", "read", "linkat", "ftruncate", "mmap"], 40)
+    faulty(library, tmp_path, ["malloc"], 600)
+
+
+def faulty(library, folder, calls, most):
+    """Saves and loads with each call failing from its n-th time on, n = 1 ... most. Returns what happened."""
+    script = os.path.join(os.path.dirname(__file__), "failing_saves.py")
+    environment = {**os.environ, "LD_PRELOAD": library, "PYTHONMALLOC": "malloc"}
+    ended = subprocess.run(
+        [sys.executable, script, str(folder), str(most), *calls], capture_output=True, text=True, env=environment
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout

@@ -1,0 +1,279 @@
+"""Everything that is fitted can be saved, loaded, pickled and copied, and stays what it was."""
+
+import copy
+import decimal
+import os
+import pickle
+import subprocess
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from safetensors import safe_open
+from sklearn.base import clone
+
+import dyad
+from conftest import made, ratings
+from dyad import (
+    DataError,
+    FactorizationClassifier,
+    FactorizationRegressor,
+    InductiveMatrixCompletion,
+    Learner,
+    MatrixSensing,
+    PhaseRetrieval,
+    load,
+)
+
+DYAD = os.environ.get("DYAD_COMMAND", "dyad")
+
+
+def reloaded(estimator, path):
+    estimator.save(path)
+    return load(path)
+
+
+LABELS = {
+    "bool": np.array([False, True]),
+    "texts of digits": np.array(["0", "1"]),
+    "texts with zeros": np.array(["01", "02", "10"]),
+    "int": np.array([-3, 0, 7]),
+    "int8": np.array([1, 2], np.int8),
+    "float": np.array([0.5, 1.0]),
+    "float32": np.array([0.1, 0.2, 0.3], np.float32),
+    "objects": np.array(["a", "b", "c"], dtype=object),
+    "objects of bool": np.array([False, True], dtype=object),
+    "eleven": np.arange(11),
+    "one": np.array(["only"]),
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_classes_keep_their_types(name, tmp_path):
+    classes = LABELS[name]
+    X, _ = made(66, dim=4)
+    y = classes[np.arange(66) % len(classes)]
+    model = FactorizationClassifier(rank=1, solver="kalman").fit(X, y)
+    back = reloaded(model, tmp_path / "m")
+    assert back.classes_.dtype == model.classes_.dtype
+    np.testing.assert_array_equal(back.classes_, model.classes_)
+    assert [type(value) for value in back.classes_] == [type(value) for value in model.classes_]
+    np.testing.assert_array_equal(back.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(back.predict(X), model.predict(X))
+    assert back.score(X, y) == model.score(X, y)
+    if len(classes) > 1:
+        again = back.partial_fit(X, y, classes=classes)
+        np.testing.assert_array_equal(again.predict_proba(X), model.partial_fit(X, y).predict_proba(X))
+
+
+def test_labels_that_cannot_be_saved_are_named(tmp_path):
+    X, _ = made(40, dim=4)
+    y = np.array(["2026-01-01", "2026-01-02"], "M8[D]")[np.arange(40) % 2]
+    model = FactorizationClassifier(rank=1).fit(X, y.astype(object))
+    with pytest.raises(TypeError, match="date"):
+        model.save(tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
+def test_parameters_survive(tmp_path, rows):
+    X, y = rows
+    model = FactorizationRegressor(
+        rank=3, solver="kalman", diagonal="tied", range=(-50, 50.5), half_life=1000, memory=1e6, precision="single",
+        random_state=7, n_threads=1, warm_start=True, verbose=0,
+    ).fit(X, y)
+    back = reloaded(model, tmp_path / "m")
+    assert back.get_params() == model.get_params()
+    np.testing.assert_array_equal(back.fit(X, y).predict(X), model.fit(X, y).predict(X))  # by warm_start
+    assert clone(back).get_params() == model.get_params()
+
+
+def test_functions_are_not_saved_without_a_warning(tmp_path, rows):
+    model = FactorizationRegressor(rank=1, callback=lambda *_: None, random_state=np.random.RandomState(1)).fit(*rows)
+    with pytest.warns(UserWarning, match="callback, random_state|random_state, callback"):
+        model.save(tmp_path / "m")
+    assert load(tmp_path / "m").get_params()["callback"] is None
+
+
+def test_names_of_columns_survive(tmp_path):
+    random = np.random.default_rng(0)
+    X = pd.DataFrame({"a": random.normal(size=50), "b": random.choice(["x", "y"], 50)})
+    y = X["a"] * np.where(X["b"] == "x", 1, -1)
+    back = reloaded(FactorizationRegressor(rank=2).fit(X, y), tmp_path / "m")
+    assert list(back.feature_names_in_) == ["a", "b"]
+    unnamed = X.rename(columns={"a": 0, "b": 1})
+    back = reloaded(FactorizationRegressor(rank=2).fit(unnamed, y), tmp_path / "m")
+    assert not hasattr(back, "feature_names_in_")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        back.predict(unnamed)
+    # A column without any value has the type of the model's column.
+    for empty in (unnamed.assign(**{"b": np.nan}), unnamed.assign(**{"b": None})):
+        frame = empty.drop(columns="b").rename(columns={0: 0, 1: 1}).assign(**{}).copy()
+        frame[1] = empty["b"]
+        assert np.isfinite(back.predict(frame)).all()
+
+
+def test_the_command_names_a_container(tmp_path, rows):
+    X, _ = rows
+    model = FactorizationClassifier(rank=1, solver="kalman").fit(X, np.arange(300) % 3)
+    model.save(tmp_path / "all")
+    np.save(tmp_path / "x.npy", X)
+
+    def predicted(file):
+        command = [DYAD, "predict", "-m", tmp_path / file, tmp_path / "x.npy", "--quiet"]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    refused = predicted("all")
+    assert refused.returncode == 3
+    assert "container" in refused.stderr
+    model.save(tmp_path / "one", class_index=2)
+    own = model._predictors[2].predict(dyad._core.Rows.dense(X))
+    np.testing.assert_allclose(np.array(predicted("one").stdout.split(), float), own, rtol=1e-12)
+    with safe_open(tmp_path / "all", "numpy") as file:
+        assert file.metadata()["format"] == "dyad-container"
+        assert len(list(file.keys())) == 3
+    for wrong in (3, -1, 1.0, True):
+        with pytest.raises(ValueError, match="class_index"):
+            model.save(tmp_path / "one", class_index=wrong)
+
+
+def test_resuming_on_the_command_line_keeps_the_annotations(tmp_path, rows):
+    X, y = rows
+    FactorizationClassifier(rank=2, solver="kalman").fit(X, y > 3).save(tmp_path / "m")
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", (y > 3).astype(float))
+    model = load(tmp_path / "m")
+    model.save(tmp_path / "m")
+    assert load(tmp_path / "m").classes_.dtype == bool
+    command = [DYAD, "train", tmp_path / "x.npy", "--target-file", tmp_path / "y.npy", "-m", tmp_path / "m", "--resume"]
+    ended = subprocess.run([*command, "--quiet"], capture_output=True, text=True)
+    if ended.returncode == 0:  # labels of the two sources agree
+        assert load(tmp_path / "m").classes_.dtype == bool
+
+
+def measured():
+    random = np.random.default_rng(0)
+    A = random.normal(size=(60, 5))
+    return A, random
+
+
+def test_estimators_of_measurements_are_saved(tmp_path):
+    A, random = measured()
+    x = random.normal(size=5)
+    for model in (MatrixSensing(rank=2, random_state=3, n_threads=1), PhaseRetrieval(random_state=4)):
+        model.fit(A, (A @ x) ** 2)
+        back = reloaded(model, tmp_path / "m")
+        assert type(back) is type(model)
+        assert back.get_params() == model.get_params()
+        np.testing.assert_array_equal(back.predict(A), model.predict(A))
+        np.testing.assert_array_equal(back.eigenvectors_, model.eigenvectors_)
+        assert back.n_features_in_ == 5
+        np.save(tmp_path / "a.npy", A)
+        command = [DYAD, "predict", "-m", tmp_path / "m", tmp_path / "a.npy", "--quiet"]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        np.testing.assert_allclose(np.array(said.split(), float), model.predict(A), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_completion_is_saved(form, tmp_path):
+    _, random = measured()
+    X, Z = random.normal(size=(20, 4)), random.normal(size=(15, 3))
+    i, j = random.integers(20, size=150), random.integers(15, size=150)
+    values = (X @ np.outer(np.arange(4), np.arange(3)) @ Z.T)[i, j]
+    model = InductiveMatrixCompletion(rank=2, random_state=1).fit(form(X), form(Z), i, j, values)
+    back = reloaded(model, tmp_path / "m")
+    assert back.get_params() == model.get_params()
+    np.testing.assert_array_equal(back.predict(form(X), form(Z)), model.predict(form(X), form(Z)))
+
+
+def streamed(learner, first, last):
+    random = np.random.default_rng(5)
+    rows = [(random.choice(["a", "b", "c"]), random.integers(4), random.normal()) for _ in range(last)]
+    for name, number, value in rows[first:]:
+        y = {"a": 1, "b": 0, "c": 2}[name] * value + number
+        x = {"name": name, "number": decimal.Decimal(int(number)), 7: value, "flag": bool(number), "none": None}
+        if learner.task == "classification":
+            y = "high" if y > 1 else "low"
+        learner.learn_one(x, y)
+    return learner
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize("before", [0, 20, 300])
+def test_learners_are_saved_pickled_and_copied(task, before, tmp_path):
+    learner = streamed(Learner(task, rank=2, half_life=500.0, random_state=3), 0, before)
+    copies = [
+        reloaded(learner, tmp_path / "learner"),
+        pickle.loads(pickle.dumps(learner)),
+        copy.copy(learner),
+        copy.deepcopy(learner),
+    ]
+    streamed(learner, before, 400)
+    x = {"name": "b", 7: 0.5, "flag": True, "none": None}
+    for found in copies:
+        assert found.rows == before
+        assert (found.task, found.rank, found.half_life, found.random_state) == (task, 2, 500.0, 3)
+        streamed(found, before, 400)
+        assert found.predict_std_one(x) == learner.predict_std_one(x)
+        assert found.predict_one(x) == learner.predict_one(x)
+        assert found.noise == learner.noise
+
+
+def test_names_that_cannot_be_saved_are_refused(tmp_path):
+    learner = Learner(rank=1).learn_one({"a": frozenset([1])}, 1.0)
+    with pytest.raises(TypeError, match="frozenset"):
+        learner.save(tmp_path / "learner")
+    assert pickle.loads(pickle.dumps(learner)).rows == 1
+
+
+def test_damaged_files_raise_data_errors(tmp_path, rows):
+    X, _ = rows
+    FactorizationClassifier(rank=1, solver="kalman").fit(X, np.arange(300) % 3).save(tmp_path / "m")
+    whole = (tmp_path / "m").read_bytes()
+    for length in range(0, len(whole), 997):
+        (tmp_path / "cut").write_bytes(whole[:length])
+        with pytest.raises(DataError):
+            load(tmp_path / "cut")
+    annotations, parts = dyad._core.unpack(whole, "m")
+    for changes in (
+        {"estimator": "Unknown"},
+        {"parameters": "[]"},
+        {"parameters": "{"},
+        {"parameters": '{"wrong": 1}'},
+        {"attributes": "{}"},
+        {"attributes": '{"has_feature_names": false, "classes": {"dtype": "<i8", "values": [1, 2]}}'},
+        {"estimator": "Learner"},
+        {"estimator": "MatrixSensing"},
+    ):
+        (tmp_path / "m").write_bytes(dyad._core.pack({**annotations, **changes}, parts))
+        with pytest.raises(DataError):
+            load(tmp_path / "m")
+    (tmp_path / "m").write_bytes(dyad._core.pack(annotations, {}))
+    with pytest.raises(DataError):
+        load(tmp_path / "m")
+
+
+def test_missing_files_are_not_found(tmp_path, rows):
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "nowhere")
+    for files in ("nowhere.csv", "nowhere.parquet", ["nowhere.svm"]):
+        with pytest.raises(FileNotFoundError):
+            dyad.stream(files, target=None if isinstance(files, list) else "y")
+    np.save(tmp_path / "x.npy", rows[0])
+    with pytest.raises(FileNotFoundError):
+        dyad.stream(tmp_path / "x.npy", target_files=tmp_path / "nowhere.npy")
+    np.save(tmp_path / "y.npy", rows[1])
+    blocks = dyad.stream(tmp_path / "x.npy", target_files=tmp_path / "y.npy")
+    os.remove(tmp_path / "x.npy")
+    with pytest.raises(FileNotFoundError):
+        next(iter(blocks))
+
+
+def test_sparse_models_load(tmp_path):
+    X, y = ratings(300)
+    model = FactorizationRegressor(rank=2).fit(X, y)
+    back = reloaded(model, tmp_path / "m")
+    np.testing.assert_array_equal(back.predict(X), model.predict(X))
+    assert back.n_features_in_ == X.shape[1]

@@ -1,0 +1,61 @@
+#include "model/model_container.h"
+
+#include <gtest/gtest.h>
+
+#include <dyad/data_error.h>
+
+#include "model/model_file.h"
+#include "model/safetensors.h"
+
+namespace dyad {
+namespace {
+
+ModelContainer example() {
+  ModelContainer container;
+  container.annotations = {{"estimator", "Example"}, {"empty", ""}};
+  container.parts = {{"0", std::string("\0\xff bytes", 8)}, {"1", ""}};
+  return container;
+}
+
+TEST(ModelContainer, RoundTripPreservesPartsAndAnnotations) {
+  const ModelContainer back = ModelContainer::from_bytes(example().to_bytes(), "c");
+  EXPECT_EQ(back.annotations, example().annotations);
+  EXPECT_EQ(back.parts, example().parts);
+}
+
+TEST(ModelContainer, TruncatedBytesAreRefused) {
+  const std::string bytes = example().to_bytes();
+  for (std::size_t length = 0; length < bytes.size(); ++length)
+    EXPECT_THROW((void)ModelContainer::from_bytes(bytes.substr(0, length), "c"), DataError) << length;
+}
+
+TEST(ModelContainer, OtherVersionsAndTypesAreRefused) {
+  const Safetensors file = Safetensors::from_bytes(example().to_bytes(), "c");
+  Safetensors other = file;
+  other.metadata["format_version"] = "2";
+  EXPECT_THROW((void)ModelContainer::from_bytes(other.to_bytes(), "c"), DataError);
+  other = file;
+  other.tensors["2"] = make_tensor(std::vector<double>{1}, {1});
+  EXPECT_THROW((void)ModelContainer::from_bytes(other.to_bytes(), "c"), DataError);
+}
+
+TEST(ModelContainer, ModelFileIsReadAsItsOnlyPart) {
+  Safetensors model;
+  model.metadata = {{"format", "dyad"}, {"annotation.estimator", "Example"}};
+  const ModelContainer container = ModelContainer::from_bytes(model.to_bytes(), "c");
+  EXPECT_EQ(container.annotations, (std::map<std::string, std::string>{{"estimator", "Example"}}));
+  EXPECT_EQ(container.parts, (std::map<std::string, std::string>{{"0", model.to_bytes()}}));
+}
+
+TEST(ModelContainer, IsNotAModelFile) {
+  try {
+    (void)ModelFile::from_bytes(example().to_bytes(), "c");
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.file(), "c");
+    EXPECT_NE(std::string(error.what()).find("container"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace dyad
