@@ -58,7 +58,7 @@ IntegerPointer integers_of(const AnyArray& array, const std::string& name) {
 }
 
 [[noreturn]] void fail_for_value(const std::string& place, double value) {
-  fail(fmt::format("{} is {:g}; expected finite numbers up to {:g} in magnitude", place, value, largest_value));
+  fail(fmt::format("{} is {:g}; expected finite numbers up to 1e70 in magnitude", place, value));
 }
 
 bool is_possible(double value) { return std::abs(value) <= largest_value; }

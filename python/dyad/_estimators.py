@@ -118,6 +118,11 @@ class FactorizationRegressor(RegressorMixin, Factorization):
         )
         self.range = range
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = self.solver == "moment"  # a few hundred rows are not enough for a first step
+        return tags
+
     def _settings(self) -> _core.Settings:
         settings = super()._settings()
         settings.range = range_of(self.range)

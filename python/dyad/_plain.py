@@ -45,19 +45,16 @@ def decoded(value: Any) -> Any:
 
 
 def encoded_array(values: npt.NDArray[Any]) -> Any:
-    """Like `encoded`, for the array of class labels."""
-    if values.dtype.kind not in "biufUTO" or values.dtype.itemsize > 8 and values.dtype.kind == "f":
+    """Like `encoded`, for an array of class labels. Raises TypeError if their type cannot be saved."""
+    if values.dtype.kind not in "biufUO":
         raise TypeError(f"class labels of type {values.dtype} cannot be saved; pickle the estimator instead")
-    kind = values.dtype.kind if values.dtype.kind in "TO" else values.dtype.str
-    return {"dtype": kind, "values": [encoded(value) for value in values]}
+    return {"dtype": values.dtype.str, "values": [encoded(value) for value in values]}
 
 
 def decoded_array(content: Any) -> npt.NDArray[Any]:
     if not isinstance(content, dict) or set(content) != {"dtype", "values"}:
         raise ValueError("expected class labels written by dyad")
     values = [decoded(value) for value in content["values"]]
-    if content["dtype"] == "T":
-        return np.array(values, dtype=np.dtypes.StringDType())
     array = np.empty(len(values), dtype=np.dtype(str(content["dtype"])))
     array[:] = values
     return array

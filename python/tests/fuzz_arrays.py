@@ -257,17 +257,25 @@ class Fuzzer:
 
     def try_core_targets(self):
         count = int(self.random.integers(0, 9))
-        rows = _core.Rows.dense(np.ones((count, 3)))
-        hashes = _core.row_hashes(rows)
+        y = self.array(self.pick([count, count, count + 1, (count, 1)]), self.pick(["f8", "f8", "f4", "i8", ">f8", "c16"]))
+        weights = self.array(self.pick([count, count + 1]), self.pick(["f8", "i4"]))
+        labels = self.pick([[], ["0", "1"], ["0"]])
+
+        def hashes(values):
+            rows = _core.Rows.dense(np.ones((count, 4)))
+            rows.set_targets(values, labels)
+            return _core.row_hashes(rows)
+
+        accepted = self.compare(hashes, y, self.copy_of(y))
+        rows = _core.Rows.dense(np.ones((count, 4)))
+        part = _core.Part(_core.begin_parts(self.dense._models[0]))
+        numbers = np.arange(count).astype(self.pick(["u8", "i8", "f8"]))
         try:
-            y = self.array(self.pick([count, count, count + 1, (count, 1)]), self.pick(["f8", "f4", "i8", ">f8", "c16"]))
-            rows.set_targets(y, self.pick([[], ["0", "1"], ["0"]]))
-            rows.set_weights(self.array(self.pick([count, count - 1 if count else 1]), self.pick(["f8", "i4"])))
-            part = _core.Part(_core.begin_parts(self.dense._models[0]))
-            part.add(rows, self.laid_out(hashes.astype(self.pick(["u8", "i8", "f8"])))[: self.pick([count, count // 2])])
+            rows.set_weights(weights)
+            part.add(rows, self.laid_out(numbers)[: self.pick([count, count // 2])])
         except (*REFUSALS, RuntimeError):
-            return False
-        return True
+            pass
+        return accepted
 
     def try_learner(self):
         learner = _core.Learner("regression", 2, 0.0, None, 0.0, 1)
@@ -284,22 +292,23 @@ class Fuzzer:
         return all(np.isfinite(learner.predict([0, 39], [1.0, 1.0]))) or learner.rows() < 2
 
 
-def search(seconds, seed):
-    """Trials for so many seconds. Returns the fuzzer."""
+def search(seed, seconds=np.inf, steps=np.inf):
+    """Trials for so many seconds or steps. Returns the fuzzer."""
     fuzzer = Fuzzer(seed)
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        state = fuzzer.random.bit_generator.state
+    step = 0
+    while step < steps and time.monotonic() < end:
         try:
             fuzzer.step()
         except BaseException:
-            print(f"fuzz_arrays: seed {seed}, state {state}", file=sys.stderr)
+            print(f"fuzz_arrays: seed {seed}, step {step}", file=sys.stderr)
             raise
+        step += 1
     return fuzzer
 
 
 if __name__ == "__main__":
     duration = float(sys.argv[1]) if len(sys.argv) > 1 else 10
-    found = search(duration, int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    found = search(int(sys.argv[2]) if len(sys.argv) > 2 else 1, seconds=duration)
     for name in found.accepted:
         print(f"{name:20} {found.accepted[name]:7} accepted {found.refused[name]:7} refused")

@@ -90,11 +90,12 @@ def test_wrong_input_is_said(tmp_path):
         list(dyad.stream(tmp_path / "rows.csv"))
     with pytest.raises(dyad.DataError, match="seven"):
         list(dyad.stream(tmp_path / "word.csv", target="y", rows=2))
+    (tmp_path / "rows.txt").write_text("x,y\n1,2\n")
     with pytest.raises(ValueError, match="does not tell its format"):
         dyad.stream(tmp_path / "rows.txt", target="y")
     with pytest.raises(ValueError, match="rows must be"):
         dyad.stream(tmp_path / "rows.csv", target="y", rows=0)
     with pytest.raises(ValueError, match="paths or Arrow batches"):
         dyad.stream(3, target="y")
-    with pytest.raises(RuntimeError, match="rows.csv"):
+    with pytest.raises(FileNotFoundError, match="rows.csv"):
         list(dyad.stream(tmp_path / "missing" / "rows.csv", target="y"))
