@@ -226,7 +226,9 @@ NB_MODULE(_core, module) {
   nb::class_<Predictor>(module, "Predictor")
       .def_static(
           "from_bytes",
-          [](const nb::bytes& bytes, const std::string& file) { return Predictor::from_bytes(text_of(bytes), file); },
+          [](const nb::bytes& bytes, const nb::str& file) {
+            return Predictor::from_bytes(text_of(bytes), file.c_str());
+          },
           "model"_a, "file"_a = "the model")
       .def("predict", &predict, "rows"_a, "deviations"_a = false, "threads"_a = 0)
       .def("inspect", &inspect, "top"_a)

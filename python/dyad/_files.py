@@ -48,13 +48,12 @@ def to_bytes(estimator: Any, parts: list[bytes], parameters: dict[str, Any], att
     annotations = {"estimator": name, "parameters": json.dumps(kept), "attributes": json.dumps(attributes)}
     if len(parts) == 1 and name != "Learner":
         return _core.annotate(parts[0], annotations)
-    digits = len(str(len(parts) - 1))  # so that the names sort by number
-    return _core.pack(annotations, {f"{place:0{digits}}": part for place, part in enumerate(parts)})
+    return _core.pack(annotations, parts)
 
 
 def write(path: str | os.PathLike[str], content: bytes) -> None:
     """Replace the file as a whole; if that fails, the old one stays. Links and permissions are kept."""
-    _core.write_file(os.fspath(path), content)
+    _core.write_file(os.fsencode(path), content)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -71,15 +70,13 @@ def load(path: str | os.PathLike[str]) -> Any:
         Fitted, of the class that was saved and with its parameters. Models of the command line become a
         FactorizationRegressor or a FactorizationClassifier. ``partial_fit`` goes on from it.
     """
-    name = os.fspath(path)
-    os.stat(name)  # FileNotFoundError
-    return from_bytes(_core.read_file(name), name)
+    os.stat(path)  # FileNotFoundError
+    return from_bytes(_core.read_file(os.fsencode(path)), os.fsdecode(path))
 
 
 def from_bytes(content: bytes, name: str = "the model") -> Any:
     """Make a fitted estimator of the bytes of a file; `name` is for messages."""
-    annotations, by_name = _core.unpack(content, name)
-    parts = [by_name[part] for part in sorted(by_name)]
+    annotations, parts = _core.unpack(content, name)
     if "estimator" not in annotations:
         is_class = bool(parts) and bool(_core.Predictor.from_bytes(parts[0], name).labels())
         annotations = {"estimator": "FactorizationClassifier" if is_class else "FactorizationRegressor"}

@@ -6,6 +6,7 @@ the old model, after another the new one, complete. A failed load raises an exce
 
 import errno
 import os
+import signal
 import sys
 
 import numpy as np
@@ -36,6 +37,7 @@ def in_child(work, call, at):
     child = os.fork()
     if child == 0:
         status = 0
+        signal.alarm(60)
         os.environ["DYAD_FAIL_AT"] = str(at)
         os.environ["DYAD_FAIL_ERROR"] = str(errno.ENOMEM if call in ("malloc", "mmap") else errno.EIO)
         os.environ["DYAD_FAIL_CALL"] = call

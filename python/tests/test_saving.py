@@ -236,7 +236,7 @@ def test_damaged_files_raise_data_errors(tmp_path, rows):
         (tmp_path / "m").write_bytes(dyad._core.pack({**annotations, **changes}, parts))
         with pytest.raises(DataError):
             load(tmp_path / "m")
-    (tmp_path / "m").write_bytes(dyad._core.pack(annotations, {}))
+    (tmp_path / "m").write_bytes(dyad._core.pack(annotations, []))
     with pytest.raises(DataError):
         load(tmp_path / "m")
 

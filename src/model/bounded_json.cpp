@@ -1,5 +1,9 @@
 #include "model/bounded_json.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace dyad {
 namespace {
 
@@ -40,12 +44,78 @@ class Counter : public nlohmann::json_sax<json> {
   int depth_ = 0;
 };
 
+/// Builds the document in place.
+class Builder : public nlohmann::json_sax<json> {
+ public:
+  explicit Builder(json& root) : root_(root) {}
+
+  bool null() override { return add(nullptr) != nullptr; }
+  bool boolean(bool value) override { return add(value) != nullptr; }
+  bool number_integer(number_integer_t value) override { return add(value) != nullptr; }
+  bool number_unsigned(number_unsigned_t value) override { return add(value) != nullptr; }
+  bool number_float(number_float_t value, const string_t&) override { return add(value) != nullptr; }
+  bool string(string_t& value) override { return add(std::move(value)) != nullptr; }
+  bool binary(binary_t&) override { return false; }
+  bool key(string_t& name) override {
+    key_ = std::move(name);
+    return true;
+  }
+  bool start_object(std::size_t) override { return open(json::value_t::object); }
+  bool end_object() override { return close(); }
+  bool start_array(std::size_t) override { return open(json::value_t::array); }
+  bool end_array() override { return close(); }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override { return false; }
+
+ private:
+  json* add(json value) {
+    if (open_.empty()) return &(root_ = std::move(value));
+    json& parent = *open_.back();
+    if (parent.is_array()) {
+      parent.push_back(std::move(value));
+      return &parent.back();
+    }
+    return &(parent[key_] = std::move(value));
+  }
+  bool open(json::value_t kind) {
+    open_.reserve(open_.size() + 1);
+    open_.push_back(add(kind));
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  json& root_;
+  std::vector<json*> open_;  ///< the values whose children are read, outermost first
+  std::string key_;          ///< of the next value, if its parent is an object
+};
+
+void clear(json& value) noexcept {
+  if (auto* const array = value.get_ptr<json::array_t*>()) {
+    for (json& child : *array) clear(child);
+    array->clear();
+  } else if (auto* const object = value.get_ptr<json::object_t*>()) {
+    for (auto& [name, child] : *object) clear(child);
+    object->clear();
+  }
+}
+
 }  // namespace
 
-json bounded_json(std::string_view text) {
-  Counter counter(text.size());
-  if (!json::sax_parse(text, &counter)) return json(json::value_t::discarded);
-  return json::parse(text, nullptr, false);
+JsonDocument::JsonDocument(std::string_view text) {
+  try {
+    Counter counter(text.size());
+    Builder builder(root_);
+    if (json::sax_parse(text, &counter) && json::sax_parse(text, &builder)) return;
+    clear(root_);
+    root_ = json(json::value_t::discarded);
+  } catch (...) {
+    clear(root_);
+    throw;
+  }
 }
+
+JsonDocument::~JsonDocument() { clear(root_); }
 
 }  // namespace dyad

@@ -14,6 +14,8 @@ namespace {
 constexpr const char* container_format = "dyad-container";
 constexpr const char* container_version = "1";
 
+std::string part_name(std::size_t place) { return "part." + std::to_string(place); }
+
 }  // namespace
 
 std::string ModelContainer::to_bytes() const {
@@ -22,8 +24,8 @@ std::string ModelContainer::to_bytes() const {
   file.metadata["format_version"] = container_version;
   file.metadata["written_by"] = std::string("dyad ") + DYAD_VERSION;
   for (const auto& [name, value] : annotations) file.metadata[annotation_prefix + name] = value;
-  for (const auto& [name, bytes] : parts)
-    file.tensors[name] = {dtype_of<std::uint8_t>(), {static_cast<Index>(bytes.size())}, bytes};
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    file.tensors[part_name(i)] = {dtype_of<std::uint8_t>(), {static_cast<Index>(parts[i].size())}, parts[i]};
   return file.to_bytes();
 }
 
@@ -36,7 +38,7 @@ ModelContainer ModelContainer::from_bytes(const std::string& bytes, const std::s
   ModelContainer result;
   result.annotations = metadata_with_prefix(content, annotation_prefix);
   if (metadata("format") != container_format) {
-    result.parts["0"] = bytes;
+    result.parts = {bytes};
     return result;
   }
   if (metadata("format_version") != container_version)
@@ -45,10 +47,11 @@ ModelContainer ModelContainer::from_bytes(const std::string& bytes, const std::s
         fmt::format("the container has the format version \"{}\"; dyad {} reads version {}: install a newer "
                     "dyad",
                     metadata("format_version"), DYAD_VERSION, container_version));
-  for (auto& [name, tensor] : content.tensors) {
-    if (tensor.dtype != dtype_of<std::uint8_t>())
-      throw DataError(file, 0, 0, fmt::format("the container is damaged: its part '{}' has the wrong type", name));
-    result.parts[name] = std::move(tensor.bytes);
+  for (std::size_t i = 0; i < content.tensors.size(); ++i) {
+    const auto part = content.tensors.find(part_name(i));
+    if (part == content.tensors.end() || part->second.dtype != dtype_of<std::uint8_t>())
+      throw DataError(file, 0, 0, fmt::format("the container is damaged: '{}' is missing or not U8", part_name(i)));
+    result.parts.push_back(std::move(part->second.bytes));
   }
   return result;
 }

@@ -24,6 +24,7 @@
 #include "base/output_file.h"
 #include "model/bounded_json.h"
 #include "model/checksum.h"
+#include "model/json_text.h"
 #include "model/safetensors.h"
 #include "model/sides.h"
 
@@ -53,42 +54,42 @@ constexpr std::array<std::pair<const char*, Task>, 2> tasks{
 constexpr std::array<std::pair<const char*, Column::Role>, 2> roles{
     {{"number", Column::Role::number}, {"category", Column::Role::category}}};
 
-json described(const Scaling& scaling) {
-  return {{"centre", scaling.centre}, {"scale", scaling.scale}, {"low", scaling.low}, {"high", scaling.high}};
+JsonText described(const Scaling& scaling) {
+  return JsonText::object(
+      {{"centre", scaling.centre}, {"scale", scaling.scale}, {"low", scaling.low}, {"high", scaling.high}});
 }
 
-json described(const FeatureMap& map) {
-  json columns = json::array();
+JsonText described(const FeatureMap& map) {
+  std::vector<JsonText> columns;
   for (const Column& column : map.columns()) {
-    json fields = {{"name", column.name}, {"role", word_for(roles, column.role)}};
-    if (column.right) fields["right"] = true;
-    if (column.marks_missing) fields["marks_missing"] = true;
-    if (column.role == Column::Role::number) fields["scaling"] = described(column.scaling);
-    columns.push_back(std::move(fields));
+    std::vector<std::pair<std::string, JsonText>> fields{{"name", column.name}, {"role", word_for(roles, column.role)}};
+    if (column.right) fields.emplace_back("right", true);
+    if (column.marks_missing) fields.emplace_back("marks_missing", true);
+    if (column.role == Column::Role::number) fields.emplace_back("scaling", described(column.scaling));
+    columns.push_back(JsonText::object(fields));
   }
-  return {{"format", word_for(formats, map.format)},
-          {"kind", word_for(kinds, map.kind)},
-          {"columns", std::move(columns)},
-          {"left_count", map.count_of_seen(FeatureMap::Side::left)},
-          {"right_count", map.count_of_seen(FeatureMap::Side::right)},
-          {"least_count", map.least_count},
-          {"hash_bits", map.hash_bits},
-          {"index_base", map.index_base},
-          {"right_first", map.right_first},
-          {"right_last", map.right_last},
-          {"weight", map.weight},
-          {"target",
-           {{"name", map.target.name},
-            {"task", word_for(tasks, map.target.task)},
-            {"scaling", described(map.target.scaling)},
-            {"reach", map.target.reach},
-            {"low", map.target.low},
-            {"high", map.target.high},
-            {"range_is_given", map.target.range_is_given},
-            {"least_seen", map.target.least_seen},
-            {"most_seen", map.target.most_seen},
-            {"negative", map.target.negative},
-            {"positive", map.target.positive}}}};
+  return JsonText::object({{"format", word_for(formats, map.format)},
+                           {"kind", word_for(kinds, map.kind)},
+                           {"columns", JsonText::array(columns)},
+                           {"left_count", map.count_of_seen(FeatureMap::Side::left)},
+                           {"right_count", map.count_of_seen(FeatureMap::Side::right)},
+                           {"least_count", map.least_count},
+                           {"hash_bits", map.hash_bits},
+                           {"index_base", map.index_base},
+                           {"right_first", map.right_first},
+                           {"right_last", map.right_last},
+                           {"weight", map.weight},
+                           {"target", JsonText::object({{"name", map.target.name},
+                                                        {"task", word_for(tasks, map.target.task)},
+                                                        {"scaling", described(map.target.scaling)},
+                                                        {"reach", map.target.reach},
+                                                        {"low", map.target.low},
+                                                        {"high", map.target.high},
+                                                        {"range_is_given", map.target.range_is_given},
+                                                        {"least_seen", map.target.least_seen},
+                                                        {"most_seen", map.target.most_seen},
+                                                        {"negative", map.target.negative},
+                                                        {"positive", map.target.positive}})}});
 }
 
 /// Category texts one behind the other, where each ends, and the column of each.
@@ -184,7 +185,8 @@ class Reader {
 };
 
 void read_features(const Reader& reader, FeatureMap& map) {
-  const json fields = bounded_json(reader.text("features"));
+  const JsonDocument document(reader.text("features"));
+  const json& fields = document.root();
   map.format = reader.choice(formats, fields, "format");
   map.kind = reader.choice(kinds, fields, "kind");
   map.hash_bits = reader.field<int>(fields, "hash_bits");
@@ -281,7 +283,7 @@ std::string ModelFile::to_bytes() const {
   parts.metadata["format_version"] = std::to_string(format_version);
   parts.metadata[checksum_key] = checksum_placeholder;
   parts.metadata["written_by"] = std::string("dyad ") + DYAD_VERSION;
-  parts.metadata["features"] = described(features).dump(-1, ' ', false, json::error_handler_t::replace);
+  parts.metadata["features"] = described(features).text();
   for (const auto& [name, value] : training) parts.metadata[training_prefix + name] = value;
   for (const auto& [name, value] : annotations) parts.metadata[annotation_prefix + name] = value;
 

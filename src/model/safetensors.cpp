@@ -9,6 +9,7 @@
 #include <dyad/data_error.h>
 
 #include "model/bounded_json.h"
+#include "model/json_text.h"
 
 namespace dyad {
 namespace {
@@ -87,15 +88,17 @@ class Checker {
 }  // namespace
 
 std::string Safetensors::to_bytes() const {
-  nlohmann::ordered_json header;
-  if (!metadata.empty()) header[metadata_key] = metadata;
+  std::vector<std::pair<std::string, JsonText>> header;
+  if (!metadata.empty()) header.emplace_back(metadata_key, JsonText::object({metadata.begin(), metadata.end()}));
   std::size_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
-    header[name] = {
-        {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + tensor.bytes.size()}}};
-    offset += tensor.bytes.size();
+    const std::size_t end = offset + tensor.bytes.size();
+    header.emplace_back(name, JsonText::object({{"dtype", tensor.dtype},
+                                                {"shape", JsonText::array({tensor.shape.begin(), tensor.shape.end()})},
+                                                {"data_offsets", JsonText::array({offset, end})}}));
+    offset = end;
   }
-  std::string text = header.is_null() ? "{}" : header.dump();
+  std::string text = JsonText::object(header).text();
   text.append((8 - text.size() % 8) % 8, ' ');  // so that the numbers are aligned
   std::string bytes(length_bytes, '\0');
   const std::uint64_t length = text.size();
@@ -118,7 +121,8 @@ Safetensors Safetensors::from_bytes(const std::string& bytes, const std::string&
   sizes.require(bytes.size() >= length_bytes, "it is too short");
   const std::string_view text = header_of(bytes);
   sizes.require(!text.empty(), "its header is cut off, or it is something else");
-  const json header = bounded_json(text);
+  const JsonDocument document(text);
+  const json& header = document.root();
   sizes.require(header.is_object(), "its header is not JSON, or not that of a model");
 
   Safetensors result;

@@ -13,7 +13,8 @@ namespace {
 ModelContainer example() {
   ModelContainer container;
   container.annotations = {{"estimator", "Example"}, {"empty", ""}};
-  container.parts = {{"0", std::string("\0\xff bytes", 8)}, {"1", ""}};
+  container.parts = {std::string("\0\xff bytes", 8), ""};
+  for (int i = 2; i < 12; ++i) container.parts.push_back(std::to_string(i));
   return container;
 }
 
@@ -35,7 +36,10 @@ TEST(ModelContainer, OtherVersionsAndTypesAreRefused) {
   other.metadata["format_version"] = "2";
   EXPECT_THROW((void)ModelContainer::from_bytes(other.to_bytes(), "c"), DataError);
   other = file;
-  other.tensors["2"] = make_tensor(std::vector<double>{1}, {1});
+  other.tensors["other"] = other.tensors["part.3"];
+  EXPECT_THROW((void)ModelContainer::from_bytes(other.to_bytes(), "c"), DataError);
+  other = file;
+  other.tensors["part.12"] = make_tensor(std::vector<double>{1}, {1});
   EXPECT_THROW((void)ModelContainer::from_bytes(other.to_bytes(), "c"), DataError);
 }
 
@@ -44,7 +48,7 @@ TEST(ModelContainer, ModelFileIsReadAsItsOnlyPart) {
   model.metadata = {{"format", "dyad"}, {"annotation.estimator", "Example"}};
   const ModelContainer container = ModelContainer::from_bytes(model.to_bytes(), "c");
   EXPECT_EQ(container.annotations, (std::map<std::string, std::string>{{"estimator", "Example"}}));
-  EXPECT_EQ(container.parts, (std::map<std::string, std::string>{{"0", model.to_bytes()}}));
+  EXPECT_EQ(container.parts, std::vector<std::string>{model.to_bytes()});
 }
 
 TEST(ModelContainer, IsNotAModelFile) {
