@@ -47,7 +47,7 @@ struct Inspect {
     if (output.json)
       print_result(nlohmann::ordered_json{{"verified", is_verified}, {"checksum", inspection.checksum}}.dump());
     else if (is_verified)
-      print_result(fmt::format("{}: the checksum {} matches", printable(model), inspection.checksum));
+      print_result(fmt::format("{}: the checksum {} matches", escape_unprintable(model), inspection.checksum));
     return is_verified ? done : bad_data;
   }
 

@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 
 #include "base/output_file.h"
+#include "model/checksum.h"
 #include "model/model_container.h"
 #include "model/model_file.h"
 #include "support.h"
@@ -104,6 +105,11 @@ nb::tuple unpack(const nb::bytes& content, const nb::str& file) {
   return nb::make_tuple(annotations, parts);
 }
 
+/// False for files of format version 1, which cannot be verified.
+bool has_checksum(const nb::bytes& content) {
+  return has_valid_checksum(std::string_view(content.c_str(), content.size()));
+}
+
 }  // namespace
 
 void bind_files(nb::module_& module) {
@@ -112,6 +118,7 @@ void bind_files(nb::module_& module) {
   module.def("annotate", &annotate, "model"_a, "annotations"_a);
   module.def("pack", &pack, "annotations"_a, "parts"_a);
   module.def("unpack", &unpack, "content"_a, "file"_a);
+  module.def("has_checksum", &has_checksum, "content"_a);
 }
 
 }  // namespace dyad::python

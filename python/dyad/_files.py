@@ -71,7 +71,16 @@ def load(path: str | os.PathLike[str]) -> Any:
         FactorizationRegressor or a FactorizationClassifier. ``partial_fit`` goes on from it.
     """
     os.stat(path)  # FileNotFoundError
-    return from_bytes(_core.read_file(os.fsencode(path)), os.fsdecode(path))
+    name = os.fsdecode(path)
+    content = _core.read_file(os.fsencode(path))
+    estimator = from_bytes(content, name)
+    if not _core.has_checksum(content):
+        warnings.warn(
+            f"{name} has format version 1, which has no checksum, so that damage to the file may go unnoticed. Save the "
+            "estimator again to add one.",
+            stacklevel=2,
+        )
+    return estimator
 
 
 def from_bytes(content: bytes, name: str = "the model") -> Any:

@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -263,3 +264,25 @@ def test_sparse_models_load(tmp_path):
     back = reloaded(model, tmp_path / "m")
     np.testing.assert_array_equal(back.predict(X), model.predict(X))
     assert back.n_features_in_ == X.shape[1]
+
+
+def test_a_file_without_a_checksum_loads_with_a_warning():
+    path = Path(__file__).parents[2] / "tests" / "data" / "model-format-1.dyad"
+    with pytest.warns(UserWarning, match="checksum"):
+        assert isinstance(dyad.load(path), dyad.FactorizationRegressor)
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    path = tmp_path / "model.dyad"
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    dyad.FactorizationRegressor(rank=2).fit(X, X[:, 0]).save(path)
+    content = bytearray(path.read_bytes())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dyad.load(path)
+    for place in range(0, len(content), 97):
+        damaged = content.copy()
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        with pytest.raises(dyad.DataError):
+            dyad.load(path)

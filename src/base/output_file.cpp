@@ -1,9 +1,7 @@
 #include "base/output_file.h"
 
 #include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <stdexcept>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -146,8 +144,8 @@ void OutputFile::commit() {
 }
 
 void OutputFile::fail(const char* what) const {
-  const std::string reason = std::strerror(errno);
-  throw std::runtime_error((path_ == "-" ? "standard output" : path_) + " " + what + ": " + reason);
+  const int error = errno;
+  throw std::system_error(error, std::generic_category(), (path_ == "-" ? "standard output" : path_) + " " + what);
 }
 
 }  // namespace dyad

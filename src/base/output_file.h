@@ -14,7 +14,7 @@ namespace dyad {
 /// system has none, to a temporary file beside the target, synced to disk and renamed over the target. Symbolic links
 /// are followed; an existing file keeps its mode and, where permitted, its owner; a new one gets the mode 0666 less the
 /// umask. Everything else ("-" for standard output, pipes, devices, /dev/stdout, /dev/fd/N) is written to directly and
-/// never replaced. Every failure throws std::runtime_error with the path and the reason. Not thread-safe.
+/// never replaced. Every failure throws std::system_error with the path and the reason. Not thread-safe.
 class OutputFile {
  public:
   explicit OutputFile(std::string path);

@@ -6,6 +6,7 @@
 #include <dyad/version.h>
 #include <fmt/format.h>
 
+#include "model/checksum.h"
 #include "model/safetensors.h"
 
 namespace dyad {
@@ -22,11 +23,14 @@ std::string ModelContainer::to_bytes() const {
   Safetensors file;
   file.metadata["format"] = container_format;
   file.metadata["format_version"] = container_version;
+  file.metadata[checksum_key] = checksum_placeholder;
   file.metadata["written_by"] = std::string("dyad ") + DYAD_VERSION;
   for (const auto& [name, value] : annotations) file.metadata[annotation_prefix + name] = value;
   for (std::size_t i = 0; i < parts.size(); ++i)
     file.tensors[part_name(i)] = {dtype_of<std::uint8_t>(), {static_cast<Index>(parts[i].size())}, parts[i]};
-  return file.to_bytes();
+  std::string bytes = file.to_bytes();
+  write_checksum(bytes);
+  return bytes;
 }
 
 ModelContainer ModelContainer::from_bytes(const std::string& bytes, const std::string& file) {
@@ -35,9 +39,13 @@ ModelContainer ModelContainer::from_bytes(const std::string& bytes, const std::s
     const auto found = content.metadata.find(name);
     return found == content.metadata.end() ? std::string() : found->second;
   };
+  const bool is_container = metadata("format") == container_format;
+  // Files of version 1 have no checksum; ModelFile refuses newer ones without it.
+  if ((is_container || content.metadata.contains(checksum_key)) && !has_valid_checksum(bytes))
+    throw DataError(file, 0, 0, "the file is damaged: its checksum does not match its content; use a copy");
   ModelContainer result;
   result.annotations = metadata_with_prefix(content, annotation_prefix);
-  if (metadata("format") != container_format) {
+  if (!is_container) {
     result.parts = {bytes};
     return result;
   }

@@ -8,7 +8,7 @@ namespace dyad {
 
 /// Several complete files in one file, for example the binary models of a classifier with several classes. The layout
 /// is safetensors: the parts are U8 tensors named part.0, part.1, ..., and the metadata are `format`
-/// ("dyad-container"), `format_version`, `written_by` and `annotation.*`.
+/// ("dyad-container"), `format_version`, `checksum` (model/checksum.h), `written_by` and `annotation.*`.
 struct ModelContainer {
   std::map<std::string, std::string> annotations;  ///< free-form text of the program that wrote the container
   std::vector<std::string> parts;                  ///< bytes of each file

@@ -18,6 +18,8 @@
 
 #include <dyad/data_error.h>
 
+#include "base/file_descriptor.h"
+
 namespace dyad {
 namespace {
 
@@ -30,28 +32,20 @@ class Descriptor {
  public:
   explicit Descriptor(const Input& input) : path_(input.path), stop_(input.stop) {
     // Opening a pipe without a writer must not block: read_some waits, and can be stopped.
-    number_ = path_ == "-" ? STDIN_FILENO : open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (number_ < 0) throw std::runtime_error(path_ + " cannot be opened: " + std::strerror(errno));
+    if (path_ != "-") file_ = FileDescriptor(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (path_ != "-" && !file_.is_open())
+      throw std::runtime_error(path_ + " cannot be opened: " + std::strerror(errno));
     struct stat status {};
-    if (fstat(number_, &status) == 0 && S_ISDIR(status.st_mode))
+    if (fstat(number(), &status) == 0 && S_ISDIR(status.st_mode))
       throw std::runtime_error(path_ + " is a folder, expected a file");
     may_wait_ = !S_ISREG(status.st_mode);
   }
-  ~Descriptor() {
-    if (number_ > STDIN_FILENO) close(number_);
-  }
-  Descriptor(Descriptor&& other) noexcept
-      : path_(std::move(other.path_)),
-        stop_(std::move(other.stop_)),
-        number_(std::exchange(other.number_, -1)),
-        may_wait_(other.may_wait_) {}
-  Descriptor& operator=(Descriptor&&) = delete;
 
   /// What is there already, without waiting for a full buffer; 0 only at the end.
   std::size_t read_some(char* buffer, std::size_t size) {
     while (true) {
       if (may_wait_) wait();
-      const ssize_t got = ::read(number_, buffer, size);
+      const ssize_t got = ::read(number(), buffer, size);
       if (got >= 0) return static_cast<std::size_t>(got);
       if (errno != EINTR && errno != EAGAIN)
         throw std::runtime_error(path_ + " cannot be read: " + std::strerror(errno));
@@ -61,16 +55,18 @@ class Descriptor {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
+  [[nodiscard]] int number() const { return path_ == "-" ? STDIN_FILENO : file_.number(); }
+
   void wait() const {
     constexpr int stop_poll_ms = 50;
-    pollfd waiting{number_, POLLIN, 0};
+    pollfd waiting{number(), POLLIN, 0};
     do throw_if_stopped(stop_);
     while (poll(&waiting, 1, stop_poll_ms) <= 0);
   }
 
   std::string path_;
   std::function<bool()> stop_;
-  int number_ = -1;
+  FileDescriptor file_;  ///< none for standard input
   bool may_wait_ = false;
 };
 

@@ -4,6 +4,7 @@
 
 #include <dyad/data_error.h>
 
+#include "model/checksum.h"
 #include "model/model_file.h"
 #include "model/safetensors.h"
 
@@ -32,15 +33,36 @@ TEST(ModelContainer, TruncatedBytesAreRefused) {
 
 TEST(ModelContainer, OtherVersionsAndTypesAreRefused) {
   const Safetensors file = Safetensors::from_bytes(example().to_bytes(), "c");
+  const auto is_refused = [](const Safetensors& changed) {
+    std::string bytes = changed.to_bytes();
+    write_checksum(bytes);
+    EXPECT_THROW((void)ModelContainer::from_bytes(bytes, "c"), DataError);
+  };
   Safetensors other = file;
   other.metadata["format_version"] = "2";
-  EXPECT_THROW((void)ModelContainer::from_bytes(other.to_bytes(), "c"), DataError);
+  is_refused(other);
   other = file;
   other.tensors["other"] = other.tensors["part.3"];
-  EXPECT_THROW((void)ModelContainer::from_bytes(other.to_bytes(), "c"), DataError);
+  is_refused(other);
   other = file;
   other.tensors["part.12"] = make_tensor(std::vector<double>{1}, {1});
-  EXPECT_THROW((void)ModelContainer::from_bytes(other.to_bytes(), "c"), DataError);
+  is_refused(other);
+  other = file;
+  other.metadata.erase(checksum_key);
+  is_refused(other);
+}
+
+TEST(ModelContainer, EverySingleBitFlipIsRefused) {
+  std::string bytes = example().to_bytes();
+  for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ 1 << bit % 8);
+    const auto read = [&] {
+      const ModelContainer container = ModelContainer::from_bytes(bytes, "c");
+      for (const std::string& part : container.parts) (void)ModelFile::from_bytes(part, "c");
+    };
+    EXPECT_THROW(read(), DataError) << "bit " << bit;
+    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ 1 << bit % 8);
+  }
 }
 
 TEST(ModelContainer, ModelFileIsReadAsItsOnlyPart) {
