@@ -224,11 +224,9 @@ class Factorization(Plots, BaseEstimator):
         return {}
 
     @classmethod
-    def _from_parts(
-        cls, parts: list[bytes], parameters: Optional[dict[str, Any]], attributes: Optional[dict[str, Any]], name: str
-    ) -> Any:
-        """The fitted estimator of a file; of the command line's, there are no parameters and attributes."""
-        predictor = _core.Predictor.from_bytes(parts[0], name)
+    def _from_saved(cls, saved: _files.Saved) -> Any:
+        predictor = _core.Predictor.from_bytes(saved.parts[0], saved.name)
+        attributes, parameters = saved.attributes, saved.parameters
         if parameters is None:
             parameters = {"rank": len(predictor.parameters()["spectrum"])}
         estimator = cls(**parameters)
@@ -238,7 +236,7 @@ class Factorization(Plots, BaseEstimator):
         estimator.n_features_in_ = len(estimator._columns)
         if estimator._layout == "table" and (attributes is None or attributes["has_feature_names"]):
             estimator.feature_names_in_ = np.array(estimator._columns, dtype=object)
-        estimator._keep([(part, {}) for part in parts])
+        estimator._keep([(part, {}) for part in saved.parts])
         estimator._restore(predictor, attributes)
         return estimator
 

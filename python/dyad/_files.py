@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 import os
@@ -10,15 +11,31 @@ from typing import Any, Optional, cast
 
 from . import _core, _plain
 
-# Modules of the classes that can be saved.
-_CLASSES = {
-    "FactorizationClassifier": "_estimators",
-    "FactorizationRegressor": "_estimators",
-    "InductiveMatrixCompletion": "_sensing",
-    "Learner": "_learner",
-    "MatrixSensing": "_sensing",
-    "PhaseRetrieval": "_sensing",
-}
+# The classes that can be saved.
+_CLASSES = (
+    "FactorizationClassifier",
+    "FactorizationRegressor",
+    "InductiveMatrixCompletion",
+    "Learner",
+    "MatrixSensing",
+    "PhaseRetrieval",
+)
+
+
+@dataclasses.dataclass
+class Saved:
+    """The content of a file. Files of the command line have neither parameters nor attributes."""
+
+    parts: list[bytes]
+    parameters: Optional[dict[str, Any]]
+    attributes: Optional[dict[str, Any]]
+    name: str
+
+    def only_part(self) -> tuple[bytes, dict[str, Any], dict[str, Any]]:
+        """The only part, parameters and attributes. Raises ValueError if there are others."""
+        if len(self.parts) != 1 or self.parameters is None or self.attributes is None:
+            raise ValueError("it must have one part, parameters and attributes")
+        return self.parts[0], self.parameters, self.attributes
 
 
 def to_bytes(estimator: Any, parts: list[bytes], parameters: dict[str, Any], attributes: dict[str, Any]) -> bytes:
@@ -92,12 +109,12 @@ def from_bytes(content: bytes, name: str = "the model") -> Any:
     saved = annotations["estimator"]
     if saved not in _CLASSES:
         raise _core.DataError(f"{name}: the file holds a {saved}, which this version of dyad does not know.")
-    made = getattr(importlib.import_module(f".{_CLASSES[saved]}", __package__), saved)
+    made = getattr(importlib.import_module(str(__package__)), saved)
     try:
         parameters = _read_json(annotations, "parameters")
         if parameters is not None:
             parameters = {key: _plain.decoded(value) for key, value in parameters.items()}
-        return made._from_parts(parts, parameters, _read_json(annotations, "attributes"), name)
+        return made._from_saved(Saved(parts, parameters, _read_json(annotations, "attributes"), name))
     except _core.DataError:
         raise
     except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:

@@ -154,13 +154,10 @@ class Learner:
         _files.write(path, _files.to_bytes(self, [self._own.to_bytes()], parameters, attributes))
 
     @classmethod
-    def _from_parts(
-        cls, parts: list[bytes], parameters: Optional[dict[str, Any]], attributes: Optional[dict[str, Any]], name: str
-    ) -> Learner:
-        if len(parts) != 1 or parameters is None or attributes is None:
-            raise ValueError("it lacks the state or the parameters")
+    def _from_saved(cls, saved: _files.Saved) -> Learner:
+        state, parameters, attributes = saved.only_part()
         learner = cls(**parameters)
-        learner._own = _core.Learner.from_bytes(parts[0])
+        learner._own = _core.Learner.from_bytes(state)
         learner._places = {_plain.decoded(key): place for place, key in enumerate(attributes["features"])}
         learner._classes = [_plain.decoded(label) for label in attributes["classes"]]
         return learner

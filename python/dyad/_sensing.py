@@ -48,14 +48,11 @@ class _OneModel(BaseEstimator):
         return {}
 
     @classmethod
-    def _from_parts(
-        cls, parts: list[bytes], parameters: Optional[dict[str, Any]], attributes: Optional[dict[str, Any]], name: str
-    ) -> Any:
-        if len(parts) != 1 or parameters is None or attributes is None:
-            raise ValueError("it lacks the model or the parameters")
+    def _from_saved(cls, saved: _files.Saved) -> Any:
+        model, parameters, attributes = saved.only_part()
         estimator = cls(**parameters)
         estimator.summary_ = {}
-        estimator._restore(parts[0], attributes, name)
+        estimator._restore(model, attributes, saved.name)
         return estimator
 
     def _restore(self, model: bytes, attributes: dict[str, Any], name: str) -> None:

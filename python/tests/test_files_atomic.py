@@ -40,7 +40,7 @@ def test_a_thread_that_loads_sees_only_complete_models(tmp_path):
     threads = [threading.Thread(target=read) for _ in range(2)]
     for thread in threads:
         thread.start()
-    for i in range(300):
+    for i in range(60):
         models[i % 2].save(path)
         if failures:
             break
