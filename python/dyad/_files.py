@@ -70,7 +70,9 @@ def to_bytes(estimator: Any, parts: list[bytes], parameters: dict[str, Any], att
 
 def write(path: str | os.PathLike[str], content: bytes) -> None:
     """Replace the file as a whole; if that fails, the old one stays. Links and permissions are kept."""
-    _core.write_file(os.fsencode(path), content)
+    name = os.fsencode(path)
+    os.stat(os.path.dirname(name) or b".")  # FileNotFoundError
+    _core.write_file(b"./-" if name == b"-" else name, content)  # "-" is standard output on the command line
 
 
 def load(path: str | os.PathLike[str]) -> Any:

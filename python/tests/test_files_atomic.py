@@ -70,6 +70,21 @@ def test_permissions_and_links_are_kept(tmp_path, rows):
     assert os.stat(tmp_path / "new").st_mode & 0o777 == 0o640
 
 
+def test_names_of_files_are_taken_as_they_are(tmp_path, rows, monkeypatch):
+    model = FactorizationRegressor(rank=1, solver="kalman").fit(*rows)
+    monkeypatch.chdir(tmp_path)
+    for name in ("-", b"bytes", "\udcff not UTF-8", "ä"):
+        model.save(name)
+        np.testing.assert_array_equal(load(name).predict(rows[0]), model.predict(rows[0]))
+    assert len(os.listdir()) == 4
+    with pytest.raises(FileNotFoundError):
+        model.save(tmp_path / "nowhere" / "model")
+    with pytest.raises(OSError):
+        model.save("ä/model")
+    with pytest.raises(ValueError, match="null"):
+        model.save("a\0b")
+
+
 @pytest.fixture
 def library():
     if "DYAD_FAILING_CALLS" not in os.environ:

@@ -336,9 +336,10 @@ class Training {
     if (lines_->all().weight() == 0)
       summary_.warnings.emplace_back("all rows have weight 0, so there was nothing to learn from");
     else if (constant_target)
-      summary_.warnings.emplace_back(file_.features.target.task == Task::classification
-                                         ? "all rows that count are of one class, so the model cannot separate the classes"
-                                         : "the target is the same in all rows, so the model is a constant");
+      summary_.warnings.emplace_back(
+          file_.features.target.task == Task::classification
+              ? "all rows that count are of one class, so the model cannot separate the classes"
+              : "the target is the same in all rows, so the model is a constant");
     if (wild_rows_ > 0)
       summary_.warnings.push_back(fmt::format(
           "{} rows were a thousand times as long as usual; they were predicted, but not learned from", wild_rows_));

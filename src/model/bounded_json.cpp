@@ -77,7 +77,6 @@ class Builder : public nlohmann::json_sax<json> {
     return &(parent[key_] = std::move(value));
   }
   bool open(json::value_t kind) {
-    open_.reserve(open_.size() + 1);
     open_.push_back(add(kind));
     return true;
   }
@@ -91,6 +90,7 @@ class Builder : public nlohmann::json_sax<json> {
   std::string key_;          ///< of the next value, if its parent is an object
 };
 
+/// Removes all children, from the leaves up.
 void clear(json& value) noexcept {
   if (auto* const array = value.get_ptr<json::array_t*>()) {
     for (json& child : *array) clear(child);

@@ -12,7 +12,6 @@
 namespace dyad {
 namespace {
 
-constexpr const char* container_format = "dyad-container";
 constexpr const char* container_version = "1";
 
 std::string part_name(std::size_t place) { return "part." + std::to_string(place); }
@@ -21,7 +20,7 @@ std::string part_name(std::size_t place) { return "part." + std::to_string(place
 
 std::string ModelContainer::to_bytes() const {
   Safetensors file;
-  file.metadata["format"] = container_format;
+  file.metadata["format"] = format;
   file.metadata["format_version"] = container_version;
   file.metadata[checksum_key] = checksum_placeholder;
   file.metadata["written_by"] = std::string("dyad ") + DYAD_VERSION;
@@ -39,7 +38,7 @@ ModelContainer ModelContainer::from_bytes(const std::string& bytes, const std::s
     const auto found = content.metadata.find(name);
     return found == content.metadata.end() ? std::string() : found->second;
   };
-  const bool is_container = metadata("format") == container_format;
+  const bool is_container = metadata("format") == format;
   // Files of version 1 have no checksum; ModelFile refuses newer ones without it.
   if ((is_container || content.metadata.contains(checksum_key)) && !has_valid_checksum(bytes))
     throw DataError(file, 0, 0, "the file is damaged: its checksum does not match its content; use a copy");

@@ -10,6 +10,8 @@ namespace dyad {
 /// is safetensors: the parts are U8 tensors named part.0, part.1, ..., and the metadata are `format`
 /// ("dyad-container"), `format_version`, `checksum` (model/checksum.h), `written_by` and `annotation.*`.
 struct ModelContainer {
+  static constexpr const char* format = "dyad-container";
+
   std::map<std::string, std::string> annotations;  ///< free-form text of the program that wrote the container
   std::vector<std::string> parts;                  ///< bytes of each file
 

@@ -25,6 +25,7 @@
 #include "model/bounded_json.h"
 #include "model/checksum.h"
 #include "model/json_text.h"
+#include "model/model_container.h"
 #include "model/safetensors.h"
 #include "model/sides.h"
 
@@ -314,7 +315,7 @@ ModelFile ModelFile::from_bytes(const std::string& bytes, const std::string& fil
   const Safetensors parts = Safetensors::from_bytes(bytes, file);
   const Reader reader(parts, file);
   const std::string format = parts.metadata.contains("format") ? parts.metadata.at("format") : "";
-  if (format == "dyad-container")
+  if (format == ModelContainer::format)
     reader.fail(
         "expected a model of dyad, got a container of several models or of a Learner, which the Python package wrote; "
         "read it with dyad.load, and write the model of one class with save(path, class_index=...)");

@@ -51,15 +51,20 @@ StreamOptions stream_options(const LearnerOptions& options) {
 
 /// Squares of larger numbers overflow in the sums of the filter.
 template <typename Scalar>
-void require_finite(const Rows<Scalar>& rows) {
-  for (Index i = 0; i < rows.count(); ++i) {
-    bool is_possible = true;
-    rows.for_each_entry(i, [&](Index, Scalar x) { is_possible = is_possible && std::abs(x) <= largest_value; });
-    if (!is_possible)
-      throw std::invalid_argument("row " + std::to_string(i) + " has a feature that is not finite, or beyond 1e70");
-    if (rows.has_targets() && !(std::abs(rows.targets()[static_cast<std::size_t>(i)]) <= largest_value))
+void require_finite_features(const Rows<Scalar>& rows) {
+  for (Index i = 0; i < rows.count(); ++i)
+    rows.for_each_entry(i, [&](Index, Scalar x) {
+      if (!(std::abs(x) <= largest_value))
+        throw std::invalid_argument("row " + std::to_string(i) + " has a feature that is not finite, or beyond 1e70");
+    });
+}
+
+template <typename Scalar>
+void require_finite_targets(const Rows<Scalar>& rows) {
+  const std::span<const Scalar> targets = rows.targets();
+  for (std::size_t i = 0; i < targets.size(); ++i)
+    if (!(std::abs(targets[i]) <= largest_value))
       throw std::invalid_argument("row " + std::to_string(i) + " has a target that is not finite, or beyond 1e70");
-  }
 }
 
 constexpr const char* learner_format = "dyad-learner";
@@ -247,7 +252,8 @@ void Learner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predicti
   if (!rows.has_targets() && rows.count() > 0) throw std::invalid_argument("rows to learn from need targets");
   if (!predictions.empty() && static_cast<Index>(predictions.size()) != rows.count())
     throw std::invalid_argument("predictions must hold one number per row");
-  require_finite(rows);
+  require_finite_features(rows);
+  require_finite_targets(rows);
   Index done = 0;
   for (; !own_->learner && done < rows.count(); ++done) {
     if (!predictions.empty()) predictions[static_cast<std::size_t>(done)] = own_->as_prediction(own_->mean());
@@ -275,7 +281,7 @@ void Learner<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predic
       (!deviations.empty() && deviations.size() != predictions.size()))
     throw std::invalid_argument(
         "rows must have the learner's features, and predictions and deviations one number each");
-  require_finite(rows);
+  require_finite_features(rows);
   const bool classes = own_->options.task == Task::classification;
   std::vector<Scalar> variances(predictions.size());
   if (own_->learner)
