@@ -5,6 +5,7 @@ the old model, after another the new one, complete. A failed load raises an exce
 exception: nanobind aborts if there is no memory to register a new object, which only loading makes.
 """
 
+import ctypes
 import errno
 import os
 import signal
@@ -13,6 +14,8 @@ import sys
 import numpy as np
 
 from dyad import FactorizationClassifier, FactorizationRegressor, Learner, load
+
+FAILING_CALLS = ctypes.CDLL(os.environ["LD_PRELOAD"])
 
 
 def estimators():
@@ -40,10 +43,9 @@ def in_child(work, call, at, may_abort=False):
         status = 0
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         signal.alarm(60)
-        os.environ["DYAD_FAIL_AT"] = str(at)
-        os.environ["DYAD_FAIL_ERROR"] = str(errno.ENOMEM if call in ("malloc", "mmap") else errno.EIO)
-        os.environ["DYAD_FAIL_CALL"] = call
+        error = errno.ENOMEM if call in ("malloc", "mmap") else errno.EIO
         try:
+            FAILING_CALLS.dyad_fail_call(call.encode(), ctypes.c_long(at), ctypes.c_long(2**62), error)
             work()
         except Exception:  # noqa: BLE001
             status = 1

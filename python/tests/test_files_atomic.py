@@ -92,7 +92,7 @@ def library():
     return os.environ["DYAD_FAILING_CALLS"]
 
 
-CALLS = ["fwrite", "fsync", "rename", "read", "linkat", "ftruncate", "mmap"]
+CALLS = ["write", "fsync", "rename", "read", "linkat", "ftruncate", "mmap"]
 
 
 def test_failing_calls_leave_a_complete_file(library, tmp_path):
