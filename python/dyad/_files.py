@@ -90,7 +90,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         FactorizationRegressor or a FactorizationClassifier. ``partial_fit`` goes on from it.
     """
     os.stat(path)  # FileNotFoundError
-    name = os.fsdecode(path)
+    name = os.fsencode(path).decode(errors="replace")
     content = _core.read_file(os.fsencode(path))
     estimator = from_bytes(content, name)
     if not _core.has_checksum(content):
