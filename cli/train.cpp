@@ -147,31 +147,36 @@ void Train::print_start(const TrainStart& start) {
                 loss_, "best", "", "peak", "rows", "so far", "since last", "constant", "rows/s", "memory");
 }
 
+/// Empty for NaN.
+std::string number_or_nothing(double value) { return std::isnan(value) ? "" : fmt::format("{:.6g}", value); }
+
 void Train::print_line(const TrainProgress& point) {
-  print_message("{:>12} {:>12.6g} {:>12.6g} {:>12.6g} {:>9} {:>6} MB\n", point.rows, point.average_loss,
-                point.recent_loss, point.constant_loss, short_count(point.rows_per_second),
+  print_message("{:>12} {:>12} {:>12} {:>12.6g} {:>9} {:>6} MB\n", point.rows, number_or_nothing(point.average_loss),
+                number_or_nothing(point.recent_loss), point.constant_loss, short_count(point.rows_per_second),
                 point.rss_bytes / 1'000'000);
 }
 
 void Train::print_status(const TrainProgress& point) const {
-  show_status(fmt::format("{:>12} rows, {} {:.6g}, {} rows/s", point.rows, loss_, point.average_loss,
+  show_status(fmt::format("{:>12} rows, {} {}, {} rows/s", point.rows, loss_, number_or_nothing(point.average_loss),
                           short_count(point.rows_per_second)));
 }
 
 void Train::print_step(const RefineProgress& step) {
   if (!std::exchange(has_steps_, true))
     print_heading("\n{:>20} {:>12} {:>12} {:>8}\n", "all rows again", "objective", "held out", "seconds");
-  const auto number = [](double value) { return std::isnan(value) ? std::string() : fmt::format("{:.6g}", value); };
-  print_message("{:>20} {:>12} {:>12} {:>8.2f}{}\n", step.level, number(step.objective), number(step.held_out),
-                step.seconds, step.is_refit ? "  with all rows" : "");
+  print_message("{:>20} {:>12} {:>12} {:>8.2f}{}\n", step.level, number_or_nothing(step.objective),
+                number_or_nothing(step.held_out), step.seconds, step.is_refit ? "  with all rows" : "");
 }
 
 void Train::print_summary(const TrainSummary& summary) const {
-  print_message("\n{} rows in {:.2f} s ({} rows/s), {} features; each row predicted before it was learned:\n",
-                summary.rows, summary.seconds, short_count(static_cast<double>(summary.rows) / summary.seconds),
-                summary.features);
-  print_message("  all rows     {}\n", sentence_of(summary.progressive));
-  print_message("  latest rows  {}\n", sentence_of(summary.metrics));
+  const bool has_metrics = !std::isnan(summary.progressive.loss());
+  print_message("\n{} rows in {:.2f} s ({} rows/s), {} features{}\n", summary.rows, summary.seconds,
+                short_count(static_cast<double>(summary.rows) / summary.seconds), summary.features,
+                has_metrics ? "; each row predicted before it was learned:" : "");
+  if (has_metrics) {
+    print_message("  all rows     {}\n", sentence_of(summary.progressive));
+    print_message("  latest rows  {}\n", sentence_of(summary.metrics));
+  }
   if (summary.validation) print_message("  validation   {}\n", sentence_of(*summary.validation));
   if (summary.improvement) {
     const Improvement& rows = *summary.improvement;

@@ -4,7 +4,7 @@
 
 namespace dyad {
 
-/// How good predictions were, in the units of the target.
+/// How good predictions were, in the units of the target. NaN: not measured.
 struct Metrics {
   Task task = Task::regression;
   double weight = 0;  ///< of all rows: their number, unless they have weights

@@ -49,7 +49,8 @@ struct TrainOptions {
   void validate() const;
 };
 
-/// After so many rows; each was predicted before it was learned.
+/// After so many rows; each was predicted before it was learned. Losses are NaN while they would measure the order of
+/// the rows rather than the model.
 struct TrainProgress {
   Index rows = 0;
   double average_loss = 0;     ///< rmse or logloss, over all rows
@@ -104,7 +105,8 @@ struct TrainSummary {
   Index row_reads = 0;
   double seconds = 0;
   std::int64_t peak_rss_bytes = 0;
-  Metrics progressive;  ///< of all rows, each predicted before it was learned
+  Metrics progressive;  ///< of all rows, each predicted before it was learned; NaN if the rows come in an order that
+                        ///< predicts the targets (rows sorted by the target), with a warning
   Metrics metrics;      ///< the same for the latest half of them or so: how good the model is by now
   std::optional<Metrics> validation;
   Index features = 0;

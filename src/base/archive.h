@@ -25,6 +25,9 @@ class Archive {
   [[nodiscard]] const std::map<std::string, std::vector<double>>& arrays() const { return arrays_; }
   [[nodiscard]] std::map<std::string, std::vector<double>> take() { return std::move(arrays_); }
 
+  /// Loading: whether there is an array of this name.
+  [[nodiscard]] bool has(const std::string& name) const { return arrays_.contains(prefix_ + name); }
+
   template <typename Number>
   void number(const std::string& name, Number& value) {
     static_assert(std::is_arithmetic_v<Number>);

@@ -28,6 +28,8 @@ class Lanes {
   [[nodiscard]] Scalar sum() const { return (values_[0] + values_[1]) + (values_[2] + values_[3]); }
   friend Lanes operator*(const Lanes& a, const Lanes& b) { return Lanes(a.values_ * b.values_); }
 
+  friend Lanes larger(const Lanes& a, const Lanes& b) { return Lanes(a.values_ > b.values_ ? a.values_ : b.values_); }
+
   void add_to(Scalar* sums) const { (Lanes(sums) + *this).store(sums); }
 
  private:

@@ -6,8 +6,23 @@
 #include "base/text.h"
 
 namespace dyad {
+namespace {
+
+constexpr Index bits_of_byte = 8;
+
+}  // namespace
 
 void FeatureMap::fix(std::vector<Column> columns) {
+  fix_columns(std::move(columns));
+  for (const Side side : {Side::left, Side::right}) used_slots_[index_of(side)].assign(slot_bytes(side), 0);
+}
+
+std::size_t FeatureMap::slot_bytes(Side side) const {
+  const Index slots = hash_bits > 0 ? counts_[index_of(side)] - first_category_[index_of(side)] : 0;
+  return static_cast<std::size_t>((slots + bits_of_byte - 1) / bits_of_byte);
+}
+
+void FeatureMap::fix_columns(std::vector<Column> columns) {
   columns_ = std::move(columns);
   dictionaries_.resize(columns_.size());
   for (std::size_t c = 0; c < columns_.size(); ++c)
@@ -44,9 +59,7 @@ bool FeatureMap::is_dense() const {
 
 Index FeatureMap::category(std::size_t column, std::string_view text, bool grow) {
   const std::size_t side = index_of(side_of(columns_[column]));
-  if (hash_bits > 0)
-    return first_category_[side] +
-           static_cast<Index>(stable_hash(text, column) & ((std::uint64_t{1} << hash_bits) - 1));
+  if (hash_bits > 0) return slot(side, stable_hash(text, column), grow);
   Dictionary& dictionary = *dictionaries_[column];
   if (const Index found = dictionary.find(text); found != Dictionary::absent) return found;
   if (!grow) return unknown;
@@ -54,13 +67,47 @@ Index FeatureMap::category(std::size_t column, std::string_view text, bool grow)
   return counts_[side]++;
 }
 
+Index FeatureMap::slot(std::size_t side, std::uint64_t hash, bool grow) {
+  const auto slot = static_cast<Index>(hash & ((std::uint64_t{1} << hash_bits) - 1));
+  if (std::vector<std::uint8_t>& bytes = used_slots_[side]; !bytes.empty()) {
+    std::uint8_t& byte = bytes[static_cast<std::size_t>(slot / bits_of_byte)];
+    const auto bit = static_cast<std::uint8_t>(1U << (slot % bits_of_byte));
+    if ((byte & bit) == 0) {
+      if (!grow) return unknown;
+      byte |= bit;
+    }
+  }
+  return first_category_[side] + slot;
+}
+
+bool FeatureMap::is_used(Index feature) const {
+  const Side side = feature < count(Side::left) ? Side::left : Side::right;
+  const std::vector<std::uint8_t>& bytes = used_slots_[index_of(side)];
+  const Index slot = feature - (side == Side::left ? 0 : count(Side::left)) - first_category_[index_of(side)];
+  if (bytes.empty() || slot < 0) return true;
+  return (bytes[static_cast<std::size_t>(slot / bits_of_byte)] >> (slot % bits_of_byte) & 1U) != 0;
+}
+
+std::vector<std::uint8_t> FeatureMap::used_slots() const {
+  std::vector<std::uint8_t> bytes = used_slots_[0];
+  bytes.insert(bytes.end(), used_slots_[1].begin(), used_slots_[1].end());
+  return bytes;
+}
+
+bool FeatureMap::restore_used_slots(const std::vector<std::uint8_t>& bytes) {
+  if (bytes.size() != slot_bytes(Side::left) + slot_bytes(Side::right)) return false;
+  const auto middle = bytes.begin() + static_cast<std::ptrdiff_t>(slot_bytes(Side::left));
+  used_slots_[0].assign(bytes.begin(), middle);
+  used_slots_[1].assign(middle, bytes.end());
+  return true;
+}
+
 std::pair<FeatureMap::Side, Index> FeatureMap::indexed(std::int64_t index, bool grow) {
   const bool right = is_bilinear() && index >= right_first;
   const Side side = right ? Side::right : Side::left;
   const std::size_t s = index_of(side);
   if (hash_bits > 0)
-    return {side, static_cast<Index>(stable_hash({reinterpret_cast<const char*>(&index), sizeof(index)}, 0) &
-                                     ((std::uint64_t{1} << hash_bits) - 1))};
+    return {side, slot(s, stable_hash({reinterpret_cast<const char*>(&index), sizeof(index)}, 0), grow)};
   const Index feature = index - (right ? right_first : index_base);
   if (feature >= counts_[s]) {
     if (!grow) return {side, unknown};
@@ -92,19 +139,34 @@ std::vector<Scaling> FeatureMap::scalings() const {
   return all;
 }
 
-std::vector<Index> FeatureMap::exclusive_groups() const {
-  std::vector<Index> groups(static_cast<std::size_t>(dim()), -1);
+std::vector<Index> FeatureMap::indicator_columns() const {
+  std::vector<Index> result(static_cast<std::size_t>(dim()), -1);
+  const auto first = [&](Side side) { return side == Side::right ? count(Side::left) : 0; };
   for (const Side side : {Side::left, Side::right}) {
-    Index feature = first_category_[index_of(side)] + (side == Side::right ? count(Side::left) : 0);
+    Index feature = first(side) + first_category_[index_of(side)];
     for (const auto& [column, text] : category_names_[index_of(side)])
-      groups[static_cast<std::size_t>(feature++)] = static_cast<Index>(column);
+      result[static_cast<std::size_t>(feature++)] = static_cast<Index>(column);
+  }
+  for (std::size_t column = 0; column < columns_.size(); ++column)
+    if (const Index mark = columns_[column].missing_feature; mark >= 0)
+      result[static_cast<std::size_t>(first(side_of(columns_[column])) + mark)] = static_cast<Index>(column);
+  return result;
+}
+
+std::vector<Index> FeatureMap::feature_groups() const {
+  std::vector<Index> groups = indicator_columns();
+  if (hash_bits == 0 && format != Format::libsvm) return groups;
+  for (const Side side : {Side::left, Side::right}) {
+    const Index first = side == Side::right ? count(Side::left) : 0;
+    std::fill(groups.begin() + first + first_category_[index_of(side)], groups.begin() + first + count(side),
+              group_of_side(side));
   }
   return groups;
 }
 
 void FeatureMap::restore(std::vector<Column> columns, Index left_count, Index right_count,
                          const std::vector<std::pair<std::size_t, std::string>>& categories) {
-  fix(std::move(columns));
+  fix_columns(std::move(columns));
   for (const auto& [column, text] : categories) {
     if (!dictionaries_[column]) dictionaries_[column] = std::make_unique<Dictionary>();
     (void)category(column, text, true);

@@ -79,7 +79,8 @@ class FeatureMap {
 
   static constexpr Index unknown = -1;
 
-  /// The feature for a category, counted within the side of its column; a new one if `grow`, else unknown.
+  /// The feature for a category, counted within the side of its column; a new one if `grow`, else unknown. A hashed
+  /// feature is unknown until a call with `grow` has used it.
   Index category(std::size_t column, std::string_view text, bool grow);
   /// Makes that quick for a category that will be asked for soon.
   void prefetch(std::size_t column, std::string_view text) const {
@@ -92,20 +93,44 @@ class FeatureMap {
   [[nodiscard]] std::string name(Index feature) const;
   /// One for each feature.
   [[nodiscard]] std::vector<Scaling> scalings() const;
-  /// The column of each feature that is a category, of which a row has one at most; -1 for others.
-  [[nodiscard]] std::vector<Index> exclusive_groups() const;
+  /// The column of each feature that is 1 in some rows and 0 in all others: a category of the column, or the mark of a
+  /// missing number. A row has at most one of a column. -1 for all other features. Hashed features are sums of
+  /// indicators and count among these others.
+  [[nodiscard]] std::vector<Index> indicator_columns() const;
+
+  /// Groups of features whose parameters are alike before any data: the categories of each column, and for each side
+  /// the features that are hashed or numbered. Of each feature, -1 for columns of numbers.
+  [[nodiscard]] std::vector<Index> feature_groups() const;
+  [[nodiscard]] Index group_count() const { return static_cast<Index>(columns_.size()) + 2; }
+  [[nodiscard]] Index group_of_side(Side side) const { return static_cast<Index>(columns_.size() + index_of(side)); }
+  [[nodiscard]] Index group_of_category(std::size_t column) const {
+    return hash_bits > 0 ? group_of_side(side_of(columns_[column])) : static_cast<Index>(column);
+  }
 
   /// Categories in the order of their features, side by side: the column and the text. Hashed ones are not remembered.
   [[nodiscard]] const std::vector<std::pair<std::size_t, const std::string*>>& categories(Side side) const {
     return category_names_[index_of(side)];
   }
-  /// Puts categories back that were saved, and for libsvm, which has none, the counts.
+  /// Hashed features that training rows have used, one bit each, side by side. Empty without hashing, and where this is
+  /// not known, so that all of them count as used.
+  [[nodiscard]] std::vector<std::uint8_t> used_slots() const;
+  /// False if the number of bytes is not that of used_slots().
+  [[nodiscard]] bool restore_used_slots(const std::vector<std::uint8_t>& bytes);
+  /// False for a hashed feature that no training row has used.
+  [[nodiscard]] bool is_used(Index feature) const;
+
+  /// Puts categories back that were saved, and for libsvm, which has none, the counts. All hashed features count as
+  /// used until restore_used_slots().
   void restore(std::vector<Column> columns, Index left_count, Index right_count,
                const std::vector<std::pair<std::size_t, std::string>>& categories);
 
  private:
   static std::size_t index_of(Side side) { return static_cast<std::size_t>(side); }
   static Side side_of(const Column& column) { return column.right ? Side::right : Side::left; }
+
+  void fix_columns(std::vector<Column> columns);
+  [[nodiscard]] std::size_t slot_bytes(Side side) const;
+  Index slot(std::size_t side, std::uint64_t hash, bool grow);
 
   bool fixed_ = false;
   std::vector<Column> columns_;
@@ -115,6 +140,7 @@ class FeatureMap {
   std::array<bool, 2> grows_{};
   std::array<Index, 2> first_category_{};
   std::array<std::vector<std::pair<std::size_t, const std::string*>>, 2> category_names_;
+  std::array<std::vector<std::uint8_t>, 2> used_slots_;  ///< bits; empty: all, or no hashing
 };
 
 }  // namespace dyad

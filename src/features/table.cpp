@@ -100,7 +100,7 @@ double number_in(std::string_view cell, const std::string& column, const Place& 
 }
 
 void fix_table(FeatureMap& map, const ColumnOptions& options, const std::vector<std::string>& header,
-               const TableSample& sample, const std::string& file) {
+               const TableSample& sample, const std::string& file, const std::function<void(TargetScan&)>& scan) {
   if (options.target.empty())
     throw std::invalid_argument("say which column is to be predicted, with --target; the columns of " + file + " are " +
                                 listed(header));
@@ -116,7 +116,8 @@ void fix_table(FeatureMap& map, const ColumnOptions& options, const std::vector<
   for (std::size_t i = 0; i < sample.rows.size(); ++i)
     targets.push_back({sample.rows[i][target_cell], sample.lines[i]});
   map.target.name = options.target;
-  map.target.fix(targets, options.task, !map.is_measurement(), {file, 0, static_cast<std::int64_t>(target_cell) + 1});
+  fix_by_scan(map.target, std::move(targets), options.task, !map.is_measurement(),
+              {file, 0, static_cast<std::int64_t>(target_cell) + 1}, scan);
   map.weight = options.weight;
 
   const ColumnPatterns ignored(options.ignored);
@@ -185,7 +186,7 @@ void TableEncoder::encode(const std::string_view* cells, std::int64_t line, RowB
     const std::string_view category = is_missing(cell) ? std::string_view() : cell;
     const Index feature = map_.category(feed.column, category, unknown_ == Unknown::grows);
     if (feature == FeatureMap::unknown)
-      ++block.unknown_cells;
+      block.add_unknown_cell(map_.group_of_category(feed.column));
     else
       row_.category(column, feature);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "base/name_index.h"
 #include "features/feature_map.h"
 #include "features/row_builder.h"
+#include "features/target_scan.h"
 #include "rows/block.h"
 
 namespace dyad {
@@ -53,9 +55,10 @@ struct ColumnLook {
 double number_in(std::string_view cell, const std::string& column, const Place& place, bool while_learning);
 
 /// Decides from the first rows what the columns are: the target, numbers (where nothing else occurs) or categories,
-/// with scales. Throws std::invalid_argument for a column that is not there, DataError for rows that cannot be.
+/// with scales. `scan` reads the targets of all rows that can be read again; it is called if those of the first rows
+/// are all the same. Throws std::invalid_argument for a column that is not there, DataError for rows that cannot be.
 void fix_table(FeatureMap& map, const ColumnOptions& options, const std::vector<std::string>& header,
-               const TableSample& sample, const std::string& file);
+               const TableSample& sample, const std::string& file, const std::function<void(TargetScan&)>& scan = {});
 
 /// Turns cells of text into features.
 class TableEncoder {

@@ -39,6 +39,10 @@ bool sounds_positive(const std::string& label) {
   return std::find(words.begin(), words.end(), lower) != words.end();
 }
 
+bool are_usual_classes(const std::vector<std::string>& sorted) {
+  return sorted == std::vector<std::string>{"0", "1"} || sorted == std::vector<std::string>{"-1", "1"};
+}
+
 [[noreturn]] void refuse_third_class(const Place& place, const std::string& third, const std::string& first,
                                      const std::string& second) {
   throw DataError(place.file, place.line, place.column,
@@ -64,10 +68,29 @@ std::string shortest(double value) {
   return {buffer.data(), end};
 }
 
+bool Target::are_constant(const std::vector<Sample>& samples) {
+  std::string first;
+  for (const Sample& sample : samples) {
+    if (is_missing(sample.text)) continue;
+    if (first.empty())
+      first = canonical(sample.text);
+    else if (sample.text != first && canonical(sample.text) != first)
+      return false;
+  }
+  return !samples.empty();
+}
+
+bool Target::is_provisional() const {
+  const std::string& only = negative.empty() ? positive : negative;
+  return task_is_open && task == Task::classification && negative.empty() != positive.empty() &&
+         (only == "0" || only == "1" || only == "-1");
+}
+
 void Target::fix(const std::vector<Sample>& samples, std::optional<Task> given, bool centred, const Place& place) {
   std::vector<std::string> labels;  // at most three
   std::vector<double> numbers;
-  Place third = place;
+  const std::string* file_of_third = &place.file;
+  std::int64_t line_of_third = place.line;
   for (const Sample& sample : samples) {
     double value = 0;
     if (parse_number(sample.text, value) && std::isfinite(value)) numbers.push_back(value);
@@ -75,17 +98,22 @@ void Target::fix(const std::vector<Sample>& samples, std::optional<Task> given, 
     const std::string label = canonical(sample.text);
     if (std::find(labels.begin(), labels.end(), label) != labels.end()) continue;
     labels.push_back(label);
-    if (labels.size() == 3) third.line = sample.line;
+    if (labels.size() < 3) continue;
+    line_of_third = sample.line;
+    if (sample.file != nullptr) file_of_third = sample.file;
   }
   const bool numeric = 2 * numbers.size() >= samples.size();
   std::vector<std::string> sorted = labels;
   std::sort(sorted.begin(), sorted.end(), label_before);
-  const bool two_usual_numbers =
-      sorted == std::vector<std::string>{"0", "1"} || sorted == std::vector<std::string>{"-1", "1"};
-  task = given.value_or(!numeric || two_usual_numbers ? Task::classification : Task::regression);
+  const bool is_one_class =
+      !range_is_given && labels.size() == 1 && (labels[0] == "0" || labels[0] == "1" || labels[0] == "-1");
+  const bool are_classes = centred && (!numeric || are_usual_classes(sorted) || is_one_class);
+  task = given.value_or(are_classes ? Task::classification : Task::regression);
+  task_is_open = !given;
   if (task == Task::classification) {
     refuse_range();
-    if (labels.size() > 2) refuse_third_class(third, labels[2], labels[0], labels[1]);
+    if (labels.size() > 2)
+      refuse_third_class({*file_of_third, line_of_third, place.column}, labels[2], labels[0], labels[1]);
     if (labels.size() == 2) {
       negative = sorted[0];
       positive = sorted[1];
@@ -187,8 +215,36 @@ double Target::encode_label(std::string_view label, const Place& place) {
   if (label == negative) return -1;
   if (label == positive) return 1;
   if (!negative.empty() && !positive.empty()) refuse_third_class(place, std::string(label), negative, positive);
+  if (is_provisional()) return encode_second_value(label, place);
   (negative.empty() ? negative : positive) = label;
   return encode_label(label, place);
+}
+
+double Target::encode_second_value(std::string_view label, const Place& place) {
+  const std::string first = negative.empty() ? positive : negative;
+  std::vector<std::string> both{first, std::string(label)};
+  std::sort(both.begin(), both.end(), label_before);
+  if (are_usual_classes(both)) {
+    negative = both[0];
+    positive = both[1];
+    return encode_label(label, place);
+  }
+  double second = 0;
+  if (!parse_number(label, second) || !std::isfinite(second))
+    throw DataError(place.file, place.line, place.column,
+                    "expected a number as the target, which is " + first + " in all rows before, got " +
+                        in_quotes(label) + " (if these are two classes, say so with --task classification)");
+  // The rows before keep their code, which is the scaled value of their target.
+  const double code = negative.empty() ? 1 : -1;
+  double value = 0;
+  (void)parse_number(first, value);
+  task = Task::regression;
+  negative.clear();
+  positive.clear();
+  scaling = Scaling();
+  scaling.scale = std::abs(second - value);
+  scaling.centre = value - code * scaling.scale;
+  return scaling.apply(second);
 }
 
 }  // namespace dyad

@@ -36,6 +36,7 @@ class Target {
   double least_seen = std::numeric_limits<double>::max();  ///< in the user's units; where nobody looked, it is above
   double most_seen = -std::numeric_limits<double>::max();  ///< this one
   bool range_is_given = false;  ///< by the user; else found in the first rows, and given up when it is broken
+  bool task_is_open = false;    ///< classes of a run that has not been told the task: see is_provisional()
   std::string negative;         ///< the labels; empty: not seen yet
   std::string positive;
 
@@ -57,13 +58,22 @@ class Target {
   [[nodiscard]] bool has_low() const { return low > -std::numeric_limits<double>::max(); }
   [[nodiscard]] bool has_high() const { return high < std::numeric_limits<double>::max(); }
 
-  /// One label or target of the first rows, as text.
+  /// One label or target of some rows, as text.
   struct Sample {
     std::string_view text;
     std::int64_t line = 0;
+    const std::string* file = nullptr;  ///< unless it is the file of the place that goes with it
   };
 
-  /// Decides from the first rows: the task unless given, scale and labels. Measurements (`centred` false) keep their 0.
+  /// Whether these rows do not tell the task: all targets are the same.
+  [[nodiscard]] static bool are_constant(const std::vector<Sample>& samples);
+
+  /// Whether the task is classification because all targets so far are 0, all are 1 or all are -1. A second value
+  /// that makes 0 and 1, or -1 and 1, of them decides for classes, any other number for regression.
+  [[nodiscard]] bool is_provisional() const;
+
+  /// Decides from some rows: the task unless given, scale and labels. Measurements (`centred` false) are numbers and
+  /// keep their 0.
   void fix(const std::vector<Sample>& samples, std::optional<Task> given, bool centred, const Place& place);
 
   /// The same from rows of numbers, each of which counts as often as its weight says.
@@ -83,6 +93,7 @@ class Target {
   void find_range(const std::vector<double>& numbers, std::span<const double> weights);
   [[nodiscard]] double encode_number(double value, const Place& place) const;
   double encode_label(std::string_view label, const Place& place);
+  double encode_second_value(std::string_view label, const Place& place);
 
   double last_value_ = std::numeric_limits<double>::quiet_NaN();  ///< a class as a number, and its code
   double last_code_ = 0;

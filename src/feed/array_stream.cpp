@@ -42,7 +42,8 @@ class ArrayStream : public RowStream {
         return values;
       };
       fix_numbers(map_, columns, column, {}, path_);
-      fix_target(map_.target, block, options_.columns, !map_.is_measurement(), path_);
+      fix_target(map_.target, block, options_.columns, !map_.is_measurement(), path_,
+                 [this](TargetScan& scan) { scan_files(scan); });
     }
     encode_targets(map_.target, block, path_);
     const std::vector<Scaling> scalings = map_.scalings();
@@ -68,6 +69,26 @@ class ArrayStream : public RowStream {
                       "expected one target for each of the " + std::to_string(features_->rows()) + " rows of " + path_ +
                           ", got an array of " + std::to_string(targets_->rows()) + " x " +
                           std::to_string(targets_->columns()));
+  }
+
+  void scan_files(TargetScan& scan) const {
+    const std::vector<std::string> paths = regular_files(options_.data).target_paths;
+    std::size_t next = 0;
+    std::optional<NpyReader> reader;
+    std::vector<double> targets(4096);
+    std::int64_t line = 0;
+    scan_targets(
+        [&] {
+          const Index got = reader && reader->columns() == 1 ? reader->next(targets) : 0;
+          for (Index i = 0; i < got; ++i)
+            scan.add(shortest(targets[static_cast<std::size_t>(i)]), ++line, paths[next - 1]);
+          if (got > 0) return true;
+          if (next == paths.size()) return false;
+          reader.emplace(Input(paths[next++], options_.stop));
+          line = 0;
+          return true;
+        },
+        options_.stop);
   }
 
   void read(RowBlock<double>& block, const BlockLimits& limits) {

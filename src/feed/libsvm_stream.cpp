@@ -34,7 +34,8 @@ class LibsvmStream : public RowStream {
     if (!map_.is_fixed()) {
       make_room(map_, block.count(), options_.room);
       map_.fix({});
-      fix_target(map_.target, block, options_.columns, !map_.is_measurement(), reader_->path());
+      fix_target(map_.target, block, options_.columns, !map_.is_measurement(), reader_->path(),
+                 [this](TargetScan& scan) { scan_files(scan); });
     }
     if (options_.targets == Targets::needed)
       encode_targets(map_.target, block, reader_->path());
@@ -45,6 +46,28 @@ class LibsvmStream : public RowStream {
   }
 
  private:
+  void scan_files(TargetScan& scan) const {
+    const DataOptions data = regular_files(options_.data);
+    Files files(data, options_.stop);
+    std::optional<LineReader> reader;
+    LineBlock lines;
+    RowBlock<double> block;
+    scan_targets(
+        [&] {
+          if (lines.text.empty() && !(reader && reader->next(lines))) {
+            if (files.at_end()) return false;
+            reader.emplace(files.next());
+            return true;
+          }
+          block.clear();
+          parse_libsvm(lines, reader->path(), {4096, 1 << 19}, block);
+          for (std::size_t i = 0; i < block.targets.size(); ++i)
+            scan.add(shortest(block.targets[i]), block.lines[i], reader->path());
+          return true;
+        },
+        options_.stop);
+  }
+
   void encode_indices(RowBlock<double>& block) {
     if (!map_.is_bilinear() && map_.hash_bits == 0 && map_.index_base == 0) {
       // Indices are features already, unless one is unknown.
@@ -89,7 +112,7 @@ class LibsvmStream : public RowStream {
                             ", got " + std::to_string(index));
       const auto [side, feature] = map_.indexed(index, options_.unknown == Unknown::grows);
       if (feature == FeatureMap::unknown)
-        ++block.unknown_cells;
+        block.unknown_cells.push_back({static_cast<Index>(i), map_.group_of_side(side)});
       else
         row_.emplace_back(side == FeatureMap::Side::left ? feature : feature + right_mark, block.values[e]);
     }

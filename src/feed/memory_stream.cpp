@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -107,9 +108,24 @@ class MemoryStream : public RowStream {
     fix(first);
     map_.target.name = columns().target;
     if (rows_.labels.empty())
-      map_.target.fix_numbers(targets, first.weights, !map_.is_measurement());
+      fix_numbers_of_target(targets, first.weights);
     else
       map_.target.fix_labels(rows_.labels[0], rows_.labels[1]);
+  }
+
+  /// By the first rows, or by all if the targets of the first ones are all the same.
+  void fix_numbers_of_target(std::vector<double> targets, std::vector<double> weights) {
+    if (learns() && std::adjacent_find(targets.begin(), targets.end(), std::not_equal_to<>()) == targets.end()) {
+      targets.clear();
+      weights.clear();
+      for (Index row = 0; row < rows_.count; ++row) {
+        const auto at = static_cast<std::size_t>(row);
+        if (!counts(row) || !std::isfinite(rows_.targets[at])) continue;
+        targets.push_back(rows_.targets[at]);
+        if (!rows_.weights.empty()) weights.push_back(rows_.weights[at]);
+      }
+    }
+    map_.target.fix_numbers(targets, weights, !map_.is_measurement());
   }
 
   FeatureMap& map_;
@@ -173,7 +189,7 @@ class SparseStream : public MemoryStream {
     const auto entry = [&](std::int64_t index, double value) {
       if (as_they_are) {
         if (index >= known) {
-          ++block.unknown_cells;
+          block.add_unknown_cell(map().group_of_side(FeatureMap::Side::left));
           return;
         }
         block.columns.push_back(static_cast<std::int32_t>(index));
@@ -182,7 +198,7 @@ class SparseStream : public MemoryStream {
       }
       const auto [side, feature] = map().indexed(index, may_grow());
       if (feature == FeatureMap::unknown)
-        ++block.unknown_cells;
+        block.add_unknown_cell(map().group_of_side(side));
       else
         row_.put(side == FeatureMap::Side::right, feature, value);
     };
@@ -248,7 +264,7 @@ class ColumnStream : public MemoryStream {
       if (column.role == Column::Role::category) {
         const Index feature = category(feed, feed.from->codes[row]);
         if (feature == FeatureMap::unknown)
-          ++block.unknown_cells;
+          block.add_unknown_cell(map().group_of_category(feed.column));
         else
           row_->category(column, feature);
         continue;

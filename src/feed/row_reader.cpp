@@ -24,7 +24,7 @@ void give(RowBlock<double>& from, RowBlock<float>& to) {
   to.dim = from.dim;
   to.left_dim = from.left_dim;
   to.dense = from.dense;
-  to.unknown_cells = from.unknown_cells;
+  to.unknown_cells.swap(from.unknown_cells);
   to.ends_stretch = from.ends_stretch;
   to.offsets.swap(from.offsets);
   to.columns.swap(from.columns);
@@ -45,7 +45,7 @@ void give(RowBlock<double>& from, RowBlock<float>& to) {
 }  // namespace
 
 template <typename Scalar>
-RowReader<Scalar>::RowReader(FeatureMap& map, Options options) : options_(std::move(options)) {
+RowReader<Scalar>::RowReader(FeatureMap& map, Options options) : options_(std::move(options)), map_(map) {
   stream_ = open_rows(map, {options_.data, options_.columns, options_.targets, options_.unknown, options_.room,
                             [this] { return stopping_.load(); }});
   thread_ = std::thread([this] { read(); });
@@ -111,7 +111,7 @@ bool RowReader<Scalar>::deliver(RowBlock<double>& block) {
   changed_.wait(lock, [&] { return stopping_ || ready_.size() < blocks_ahead; });
   ready_.push_back(std::move(own));
   changed_.notify_all();
-  if (ends_stretch || std::exchange(is_first_, false)) {
+  if (std::exchange(is_first_, false) || ends_stretch || map_.target.is_provisional()) {
     asking_ = false;
     changed_.wait(lock, [&] { return stopping_ || (ready_.empty() && asking_); });
   }

@@ -32,8 +32,8 @@ class RowReader {
     std::function<bool()> interrupted{};  ///< asked while waiting
   };
 
-  /// `map` belongs to the reader's thread, and to the caller only behind the first block and one that ends a stretch,
-  /// until the next is asked for, and after stop().
+  /// `map` belongs to the reader's thread, and to the caller only behind the first block, one that ends a stretch and
+  /// one after which the task is provisional, until the next is asked for, and after stop().
   RowReader(FeatureMap& map, Options options);
   ~RowReader();
   RowReader(const RowReader&) = delete;
@@ -48,6 +48,7 @@ class RowReader {
   bool deliver(RowBlock<double>& block);
 
   Options options_;
+  const FeatureMap& map_;
   std::atomic<bool> stopping_ = false;
   std::unique_ptr<RowStream> stream_;
   std::mutex mutex_;

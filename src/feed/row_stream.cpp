@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <limits>
 #include <stdexcept>
 
+#include <dyad/data_error.h>
 #include <dyad/memory.h>
 
 #include "feed/streams.h"
@@ -44,13 +46,38 @@ void make_room(FeatureMap& map, Index first_rows, Index room) {
   if (first_rows < few) map.least_count = std::max<Index>(1, room);
 }
 
+DataOptions regular_files(const DataOptions& data) {
+  DataOptions regular = data;
+  regular.paths.clear();
+  regular.target_paths.clear();
+  const auto is_regular = [](const std::string& path) {
+    std::error_code unknown;
+    return path != "-" && std::filesystem::is_regular_file(path, unknown);
+  };
+  for (const std::string& path : data.paths)
+    if (is_regular(path)) regular.paths.push_back(path);
+  for (const std::string& path : data.target_paths)
+    if (is_regular(path)) regular.target_paths.push_back(path);
+  return regular;
+}
+
+bool can_be_read_again(const DataOptions& data) { return regular_files(data).paths.size() == data.paths.size(); }
+
+void scan_targets(const std::function<bool()>& read_next, const std::atomic<bool>* stop) {
+  try {
+    while (!(stop != nullptr && *stop) && read_next()) continue;
+  } catch (const DataError&) {
+    return;
+  }
+}
+
 void fix_target(Target& target, const RowBlock<double>& block, const ColumnOptions& options, bool centred,
-                const std::string& file) {
+                const std::string& file, const std::function<void(TargetScan&)>& scan) {
   std::vector<std::string> texts;
   for (const double value : block.targets) texts.push_back(shortest(value));
   std::vector<Target::Sample> samples;
   for (std::size_t i = 0; i < texts.size(); ++i) samples.push_back({texts[i], block.lines[i]});
-  target.fix(samples, options.task, centred, {file});
+  fix_by_scan(target, std::move(samples), options.task, centred, {file}, scan);
 }
 
 void encode_targets(Target& target, RowBlock<double>& block, const std::string& file) {

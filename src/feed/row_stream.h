@@ -36,6 +36,11 @@ struct RowStreamOptions {
 /// All files that reading `data` opens, the files of targets included.
 std::vector<NamedFile> input_files(const DataOptions& data);
 
+/// The files that can be read a second time.
+DataOptions regular_files(const DataOptions& data);
+/// Whether all rows can: those of regular files, or in memory.
+bool can_be_read_again(const DataOptions& data);
+
 /// The map must outlive the stream. A stream writes to it only while it is not fixed, if unknown features grow, or if
 /// targets are needed (a second class): predictions in several threads can share one map.
 std::unique_ptr<RowStream> open_rows(FeatureMap& map, const RowStreamOptions& options);

@@ -43,9 +43,13 @@ void refuse_names(const ColumnOptions& options, const char* format);
 /// Where the first rows are few, a side that grows is given `room` features.
 void make_room(FeatureMap& map, Index first_rows, Index room);
 
-/// From the numbers of the first rows.
+/// Reads targets until the end, or until the reading is to stop. An error of the data ends it, too: it is thrown again
+/// when the rows are read to learn from.
+void scan_targets(const std::function<bool()>& read_next, const std::atomic<bool>* stop);
+
+/// From the numbers of the first rows. `scan` as in fix_table().
 void fix_target(Target& target, const RowBlock<double>& block, const ColumnOptions& options, bool centred,
-                const std::string& file);
+                const std::string& file, const std::function<void(TargetScan&)>& scan);
 void encode_targets(Target& target, RowBlock<double>& block, const std::string& file);
 
 /// Decides how columns that have numbers as names are scaled, from the first rows: `column(j)` gives theirs.

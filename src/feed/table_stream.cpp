@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -11,6 +12,7 @@ class TableStream : public RowStream {
   TableStream(FeatureMap& map, const RowStreamOptions& options, char separator)
       : map_(map),
         options_(options),
+        separator_(separator),
         rows_(options.data, separator, options.stop, [this] { check_header(); }),
         checks_ignored_(map.is_fixed()) {}
 
@@ -54,12 +56,32 @@ class TableStream : public RowStream {
     sample_ = rows_.take(limits.rows, limits.entries);
     if (sample_.rows.empty()) return;
     make_room(map_, static_cast<Index>(sample_.rows.size()), options_.room);
-    fix_table(map_, options_.columns, rows_.names(), sample_, rows_.path());
+    fix_table(map_, options_.columns, rows_.names(), sample_, rows_.path(),
+              [this](TargetScan& scan) { scan_files(scan); });
     open_encoder();
+  }
+
+  /// A file without the column of the target is refused when its turn comes.
+  void scan_files(TargetScan& scan) const {
+    const DataOptions files = regular_files(options_.data);
+    std::ptrdiff_t cell = 0;
+    std::optional<TableRows> rows;
+    rows.emplace(files, separator_, options_.stop, [&] {
+      cell = std::find(rows->names().begin(), rows->names().end(), options_.columns.target) - rows->names().begin();
+    });
+    scan_targets(
+        [&] {
+          if (!rows->is_waiting(true)) return false;
+          if (cell < std::ssize(rows->names())) scan.add(rows->cells()[cell], rows->line(), rows->path());
+          rows->advance();
+          return true;
+        },
+        options_.stop);
   }
 
   FeatureMap& map_;
   RowStreamOptions options_;
+  char separator_;
   TableRows rows_;
   std::optional<TableEncoder> encoder_;
   TableSample sample_;

@@ -60,7 +60,14 @@ Inspection inspect(const ModelFile& file, Index top) {
     scale[j] = scalings[static_cast<std::size_t>(j)].scale;
     shift[j] = scalings[static_cast<std::size_t>(j)].centre / scale[j];
   }
-  const Vector<double> w = as_vector(model.weights);
+  const std::vector<Index> indicator_columns = map.indicator_columns();
+  Vector<double> w = as_vector(model.weights);
+  if (!sides.two()) {
+    // The square of an indicator is the indicator.
+    const Vector<double> squares = square_coefficients(model);
+    for (Index j = 0; j < model.dim(); ++j)
+      if (indicator_columns[static_cast<std::size_t>(j)] >= 0) w[j] += squares[j];
+  }
   const Vector<double> slope = interaction_slope(model, shift);
 
   Inspection result;
@@ -81,7 +88,7 @@ Inspection inspect(const ModelFile& file, Index top) {
   const Vector<double> strength = (unit * w).cwiseAbs().cwiseMax(1e-12 * linear.cwiseProduct(scale).cwiseAbs());
   for (const Index j : strongest(strength, top)) result.weights.push_back({map.name(j), "", linear[j], unit * w[j]});
 
-  const StrongestPairs pairs = strongest_pairs(model, top, map.exclusive_groups());
+  const StrongestPairs pairs = strongest_pairs(model, top, indicator_columns);
   result.pairs_are_exact = pairs.exact;
   result.pair_bound = std::abs(unit) * pairs.bound;
   for (const Pair& pair : pairs.pairs) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/logistic.h"
+
 namespace dyad {
 namespace {
 
@@ -15,10 +17,6 @@ Index bin_of(double probability) {
   const double log_odds = std::clamp(std::log(p / (1 - p)), -largest_log_odds, largest_log_odds);
   return std::min(score_bins - 1,
                   static_cast<Index>((log_odds + largest_log_odds) / (2 * largest_log_odds) * double{score_bins}));
-}
-
-double entropy(double share) {
-  return share <= 0 || share >= 1 ? 0 : -share * std::log(share) - (1 - share) * std::log1p(-share);
 }
 
 }  // namespace

@@ -7,12 +7,11 @@
 
 #include "base/logistic.h"
 #include "fit/peak_memory.h"
-#include "fit/train_solver.h"
 
 namespace dyad {
 
 Prediction::Prediction(ModelFile& file, const PredictOptions& options, const PredictHooks& hooks,
-                       TableEncoder::Targets targets, const KalmanFilter<double>* posterior)
+                       TableEncoder::Targets targets, const ErrorBars* error_bars)
     : file_(file),
       workers_(options.threads),
       reader_(file.features, {.data = options.data,
@@ -20,10 +19,10 @@ Prediction::Prediction(ModelFile& file, const PredictOptions& options, const Pre
                               .targets = targets,
                               .unknown = TableEncoder::Unknown::is_left_out,
                               .interrupted = hooks.interrupted}),
-      posterior_(posterior) {
-  if (!options.deviations || posterior != nullptr) return;
-  own_posterior_.emplace(posterior_of(file_, options.model_path));
-  posterior_ = &*own_posterior_;
+      error_bars_(error_bars) {
+  if (!options.deviations || error_bars != nullptr) return;
+  own_error_bars_.emplace(file_, options.model_path);
+  error_bars_ = &*own_error_bars_;
 }
 
 bool Prediction::next(PredictSummary& summary) {
@@ -38,11 +37,11 @@ bool Prediction::next(PredictSummary& summary) {
     file_.model.predict(rows.slice(share.first, share.count), own);
     for (double& value : own) value = in_units_of_target(value);
   });
-  if (posterior_ != nullptr) find_deviations(rows);
+  if (error_bars_ != nullptr) find_deviations();
   require_finite(values_);
   require_finite(deviations_);
   summary.rows += rows.count();
-  summary.unknown_cells += block_.unknown_cells;
+  summary.unknown_cells += static_cast<Index>(block_.unknown_cells.size());
   return true;
 }
 
@@ -61,18 +60,16 @@ void Prediction::require_finite(const std::vector<double>& numbers) const {
                     "the prediction is not finite, expected values of a size that the model has seen");
 }
 
-void Prediction::find_deviations(const Rows<double>& rows) {
+void Prediction::find_deviations() {
   deviations_.resize(values_.size());
-  std::vector<double> means(values_.size());
-  workers_.split(rows.count(), [&](int, Share share) {
-    const auto first = static_cast<std::size_t>(share.first);
-    const auto count = static_cast<std::size_t>(share.count);
-    posterior_->predict(rows.slice(share.first, share.count), std::span(means).subspan(first, count),
-                        std::span(deviations_).subspan(first, count));
+  workers_.split(block_.count(), [&](int, Share share) {
+    error_bars_->find_variances(
+        block_, share.first,
+        std::span(deviations_).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count)));
   });
   const bool classes = target().task == Task::classification;
   for (std::size_t i = 0; i < deviations_.size(); ++i) {
-    const double variance = deviations_[i] + (classes ? 0 : posterior_->noise_variance());
+    const double variance = deviations_[i] + (classes ? 0 : error_bars_->noise_variance());
     deviations_[i] = std::sqrt(variance) * (classes ? values_[i] * (1 - values_[i]) : target().scaling.scale);
   }
 }

@@ -8,7 +8,7 @@
 
 #include "base/workers.h"
 #include "feed/row_reader.h"
-#include "kalman/filter.h"
+#include "fit/error_bars.h"
 #include "model/model_file.h"
 
 namespace dyad {
@@ -16,9 +16,9 @@ namespace dyad {
 /// Runs rows through a model, a block at a time.
 class Prediction {
  public:
-  /// The model is somebody else's, and is not changed. `posterior`: where it has been read before.
+  /// The model is somebody else's, and is not changed. `error_bars`: where they have been read before.
   Prediction(ModelFile& file, const PredictOptions& options, const PredictHooks& hooks, TableEncoder::Targets targets,
-             const KalmanFilter<double>* posterior = nullptr);
+             const ErrorBars* error_bars = nullptr);
 
   [[nodiscard]] const Target& target() const { return file_.features.target; }
 
@@ -33,7 +33,7 @@ class Prediction {
 
  private:
   void require_finite(const std::vector<double>& numbers) const;
-  void find_deviations(const Rows<double>& rows);
+  void find_deviations();
   [[nodiscard]] double in_units_of_target(double value) const;
 
   ModelFile& file_;
@@ -41,8 +41,8 @@ class Prediction {
   RowReader<double> reader_;
   RowBlock<double> block_;
   std::vector<double> values_;
-  std::optional<KalmanFilter<double>> own_posterior_;
-  const KalmanFilter<double>* posterior_;
+  std::optional<ErrorBars> own_error_bars_;
+  const ErrorBars* error_bars_;
   std::vector<double> deviations_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };

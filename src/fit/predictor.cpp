@@ -7,7 +7,6 @@
 
 #include "fit/inspect.h"
 #include "fit/prediction.h"
-#include "fit/train_solver.h"
 
 namespace dyad {
 
@@ -15,15 +14,15 @@ struct Predictor::Implementation {
   explicit Implementation(ModelFile of) : file(std::move(of)) { file.features.target.range_is_given = false; }
 
   /// Read when somebody asks for it.
-  const KalmanFilter<double>& error_bars() {
+  const ErrorBars& error_bars() {
     const std::lock_guard lock(mutex);
-    if (!posterior) posterior.emplace(posterior_of(file, "memory"));
-    return *posterior;
+    if (!bars) bars.emplace(file, "memory");
+    return *bars;
   }
 
   ModelFile file;  ///< predictions read it only
   std::mutex mutex;
-  std::optional<KalmanFilter<double>> posterior;
+  std::optional<ErrorBars> bars;
 };
 
 Predictor::Predictor(std::unique_ptr<Implementation> own) : own_(std::move(own)) {}

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include <dyad/train.h>
 
 #include "fit/metrics.h"
+#include "fit/order_check.h"
 #include "fit/peak_memory.h"
 
 namespace dyad {
@@ -14,12 +16,13 @@ namespace dyad {
 class ProgressLines {
  public:
   ProgressLines(Task task, const TrainHooks& hooks)
-      : hooks_(hooks), all_(task), window_(task), last_window_(task), task_(task) {}
+      : hooks_(hooks), all_(task), window_(task), last_window_(task), order_(task), task_(task) {}
 
   /// `rate`: rows per second so far.
   void add(double target, double prediction, double weight, double rate) {
     all_.add(target, prediction, weight);
     window_.add(target, prediction, weight);
+    order_.add(target, weight);
     ++rows_;
     if (rows_ == next_line_) line(rate);
   }
@@ -40,13 +43,17 @@ class ProgressLines {
   [[nodiscard]] const MetricSums& all() const { return all_; }
   /// Of the rows since the last doubling, or before it where those are few.
   [[nodiscard]] const Metrics& recent() const { return recent_; }
+  /// Whether the losses measure the order of the rows; see OrderCheck.
+  [[nodiscard]] bool are_about_order() const { return order_.is_about_order(all_.metrics()); }
 
  private:
   [[nodiscard]] TrainProgress point(double rate) const {
     const Metrics all = all_.metrics();
+    constexpr double none = std::numeric_limits<double>::quiet_NaN();
+    const bool is_about_order = order_.is_about_order(all);
     return {.rows = rows_,
-            .average_loss = all.loss(),
-            .recent_loss = window_.metrics().loss(),
+            .average_loss = is_about_order ? none : all.loss(),
+            .recent_loss = is_about_order ? none : window_.metrics().loss(),
             .constant_loss = all.of_best_constant,
             .rows_per_second = rate,
             .rss_bytes = peak_rss_bytes()};
@@ -63,6 +70,7 @@ class ProgressLines {
   MetricSums all_;
   MetricSums window_;
   MetricSums last_window_;
+  OrderCheck order_;
   Metrics recent_;
   Task task_;
   Index rows_ = 0;

@@ -9,6 +9,7 @@
 
 #include "base/logistic.h"
 #include "base/private_file.h"
+#include "base/temporary_value.h"
 #include "feed/row_reader.h"
 #include "fit/metrics.h"
 #include "variational/sweeps.h"
@@ -108,12 +109,13 @@ std::optional<Solver> SecondLook<Scalar>::chosen_solver(const KalmanOptions& sha
   return std::nullopt;
 }
 
-/// Passes blocks to `visit` until it returns false. Targets outside of the range are included. Returns false if the
-/// reading was interrupted.
+/// Passes blocks to `visit` until it returns false. Targets outside of the range are included, and the task does not
+/// depend on these rows. Returns false if the reading was interrupted.
 template <typename Scalar>
 bool SecondLook<Scalar>::read_validation(FeatureMap& map, const std::function<bool()>& interrupted,
                                          const std::function<bool(const RowBlock<Scalar>&)>& visit) const {
-  const bool range_was_given = std::exchange(map.target.range_is_given, false);
+  const TemporaryValue<bool> without_range(map.target.range_is_given, false);
+  const TemporaryValue<bool> with_known_task(map.target.task_is_open, false);
   RowReader<Scalar> reader(map, {.data = options_.validation_data(),
                                  .columns = {},
                                  .unknown = TableEncoder::Unknown::is_left_out,
@@ -121,8 +123,6 @@ bool SecondLook<Scalar>::read_validation(FeatureMap& map, const std::function<bo
   RowBlock<Scalar> block;
   auto next = reader.next(block);
   while (next == RowReader<Scalar>::Next::block && visit(block)) next = reader.next(block);
-  reader.stop();
-  map.target.range_is_given = range_was_given;
   return next != RowReader<Scalar>::Next::interrupted;
 }
 

@@ -68,7 +68,15 @@ class Best {
 
 }  // namespace
 
-StrongestPairs strongest_pairs(const Model<double>& model, Index top, const std::vector<Index>& groups,
+Vector<double> square_coefficients(const Model<double>& model) {
+  Vector<double> squares = diagonal_of_interactions(model);
+  // Where the diagonal is zero the two cancel, up to rounding.
+  const Vector<double> rounding = 1e-6 * squares.cwiseAbs();
+  if (!model.squares.empty()) squares += as_vector(model.squares);
+  return (squares.cwiseAbs().array() > rounding.array()).select(squares, 0);
+}
+
+StrongestPairs strongest_pairs(const Model<double>& model, Index top, const std::vector<Index>& indicator_columns,
                                Index products) {
   const Sides sides(model);
   const auto U = as_tall(model.factors, model.dim(), model.rank());
@@ -78,21 +86,19 @@ StrongestPairs strongest_pairs(const Model<double>& model, Index top, const std:
   const Ordered right(sides.right(U), root);
   const double times = sides.two() ? 1 : 2;  // both M_ij and M_ji
 
+  const auto column_of = [&](Index feature) {
+    return indicator_columns.empty() ? Index(-1) : indicator_columns[static_cast<std::size_t>(feature)];
+  };
   const auto exclude_each_other = [&](Index i, Index j) {
-    if (groups.empty()) return false;
-    const Index group = groups[static_cast<std::size_t>(i)];
-    return group >= 0 && group == groups[static_cast<std::size_t>(j + sides.right_first())];
+    return column_of(i) >= 0 && column_of(i) == column_of(j + sides.right_first());
   };
 
   Best best(top);
   StrongestPairs result;
   if (!sides.two()) {
-    Vector<double> squares = diagonal_of_interactions(model);
-    // Where the diagonal is zero the two cancel, up to rounding.
-    const Vector<double> rounding = 1e-6 * squares.cwiseAbs();
-    if (!model.squares.empty()) squares += as_vector(model.squares);
+    const Vector<double> squares = square_coefficients(model);
     for (Index j = 0; j < squares.size(); ++j)
-      if (std::abs(squares[j]) > rounding[j]) best.offer({j, j, squares[j]});
+      if (column_of(j) < 0) best.offer({j, j, squares[j]});
   }
   const std::size_t rights = right.lengths.size();
   for (std::size_t i = 0; i < left.lengths.size(); ++i) {

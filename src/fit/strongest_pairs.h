@@ -4,6 +4,8 @@
 
 #include <dyad/model.h>
 
+#include "base/linear_algebra.h"
+
 namespace dyad {
 
 /// The coefficient of x_left x_right: 2 M_ij, or M_jj + squares_j for a square; bilinear: M_ij, j counting within z.
@@ -19,11 +21,14 @@ struct StrongestPairs {
   double bound = 0;         ///< no other pair is stronger than this
 };
 
-/// The `top` strongest pairs. Two features of one group (numbers from 0 on; -1: none), such as two categories of one
-/// column, never occur together and are no pair; without groups all are. Features are taken in the order of the length
-/// of their factors, whose product bounds the coefficient: the search ends where no pair left can be strong enough, or
-/// after so many `products`.
-StrongestPairs strongest_pairs(const Model<double>& model, Index top, const std::vector<Index>& groups = {},
+/// The coefficients of x_j^2 of a symmetric model, M_jj + squares_j; 0 where the two cancel up to rounding.
+Vector<double> square_coefficients(const Model<double>& model);
+
+/// The `top` strongest pairs. `indicator_columns`, unless empty: as FeatureMap gives them. Two indicators of one column
+/// never occur together and are no pair, and the square of an indicator is the indicator itself. Features are taken in
+/// the order of the length of their factors, whose product bounds the coefficient: the search ends where no pair left
+/// can be strong enough, or after so many `products`.
+StrongestPairs strongest_pairs(const Model<double>& model, Index top, const std::vector<Index>& indicator_columns = {},
                                Index products = 300'000'000);
 
 }  // namespace dyad

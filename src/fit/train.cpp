@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -19,6 +21,7 @@
 #include "base/private_file.h"
 #include "base/workers.h"
 #include "feed/row_reader.h"
+#include "fit/class_evidence.h"
 #include "fit/peak_memory.h"
 #include "fit/prediction.h"
 #include "fit/progress_lines.h"
@@ -26,6 +29,7 @@
 #include "fit/tame.h"
 #include "fit/train_settings.h"
 #include "fit/train_solver.h"
+#include "model/low_rank.h"
 #include "model/model_file.h"
 
 namespace dyad {
@@ -59,8 +63,10 @@ class Training {
         settings_(settings),
         output_(output),
         threads_(Workers::count_for(options.threads)) {
-    if (settings.rows > 0) restore();
     if (!file.warning.empty()) summary_.warnings.push_back(file.warning);
+    if (settings.rows == 0) return;
+    restore();
+    file_.features.target.task_is_open = !options.columns.task;
   }
 
   TrainSummary run() {
@@ -93,11 +99,28 @@ class Training {
 
   [[nodiscard]] double rate() const { return static_cast<double>(rows_of_this_run_) / elapsed(); }
 
+  /// A number has shown that what seemed to be one class is none. All targets before were the same, so that a filter
+  /// has learned nothing but their value.
+  void restart_with_numbers() {
+    summary_.warnings.push_back(
+        fmt::format("the targets of the first {} rows are all the same, and were taken for one class until another "
+                    "number came; the "
+                    "pass began again there, as regression (to count them, say --task regression, or shuffle the rows)",
+                    settings_.rows));
+    solver_.reset();
+    lines_.reset();
+  }
+
   /// The first block has fixed the columns: now everything else can be.
   void begin(const RowBlock<Scalar>& block) {
     const FeatureMap& map = file_.features;
     lines_.emplace(map.target.task, hooks_);
     summary_.task = map.target.task;
+    if (rows_of_this_run_ == 0) {
+      first_rows_ = block.count();
+      began_with_constant_target_ =
+          std::adjacent_find(block.targets.begin(), block.targets.end(), std::not_equal_to<>()) == block.targets.end();
+    }
     if (!solver_) {
       const Index most_rank = block.left_dim > 0 ? std::min(block.left_dim, block.dim - block.left_dim) : block.dim;
       if (settings_.rank > most_rank) {
@@ -111,8 +134,8 @@ class Training {
       require_memory(block.dim, settings_.rank, threads_, sizeof(Scalar));
       settings_.watches_moments = moments_carry_signal(block, map.target.task);
       solver_ = make_train_solver<Scalar>(options_, settings_, map, &block, hooks_.interrupted);
-      second_look_.emplace(options_, settings_);
-      second_look_->check_validation(file_.features, hooks_.interrupted);
+      if (!second_look_ && !options_.resume) second_look_.emplace(options_, settings_);
+      if (second_look_) second_look_->check_validation(file_.features, hooks_.interrupted);
     }
     if (!hooks_.start) return;
     TrainStart start;
@@ -158,6 +181,7 @@ class Training {
     }
     const std::vector<Scalar> targets = block.targets;
     const std::vector<Scalar> weights = block.weights;
+    if (lines_ && file_.features.target.task != summary_.task) restart_with_numbers();
     if (!solver_) usual_length_ = median_length(block);
     Target& target = file_.features.target;
     wild_rows_ += tame(block, target.task, usual_length_, target.reach);
@@ -176,10 +200,12 @@ class Training {
       const double f = predictions_[i];
       const double weight = weights.empty() ? 1 : static_cast<double>(weights[i]);
       const auto y = static_cast<double>(targets[i]);
-      if (target.task == Task::regression)
+      if (target.task == Task::regression) {
         lines_->add(target.in_units(y), target.prediction_in_units(f), weight, rows_per_second);
-      else
+      } else {
         lines_->add(y > 0 ? 1 : 0, logistic(f), weight, rows_per_second);
+        evidence_.add(y > 0, log_loss(y > 0 ? 1 : 0, logistic(f)), weight);
+      }
     }
     settings_.rows += block.count();
     lines_->pulse(rows_per_second);
@@ -188,6 +214,24 @@ class Training {
   void archive(Archive& archive) {
     solver_->archive(archive);
     archive.number("usual_length", usual_length_);
+    if (file_.features.target.task == Task::classification)
+      archive.group("evidence", [&] { evidence_.archive(archive); });
+  }
+
+  /// Whether the model is the constant probability, because rows that it had not seen do not speak for more.
+  [[nodiscard]] bool lacks_evidence() const {
+    if (file_.features.target.task == Task::regression || settings_.solver == Solver::moment) return false;
+    // The order of rows that count exactly has no effect, so that only held-out rows can speak.
+    const bool counts_exactly = second_look_ && second_look_->counts_exactly(file_.features);
+    if (counts_exactly && !has_held_out_) return false;
+    return (counts_exactly ? evidence_.held_out() : evidence_.nats()) < ClassEvidence::least_nats;
+  }
+
+  void make_constant(Model<double>& model) const {
+    model.intercept = evidence_.log_odds();
+    std::fill(model.weights.begin(), model.weights.end(), 0.0);
+    std::fill(model.spectrum.begin(), model.spectrum.end(), 0.0);
+    std::fill(model.squares.begin(), model.squares.end(), 0.0);
   }
 
   /// To its file; where there is none, all that comes before it is done.
@@ -207,6 +251,12 @@ class Training {
     const FeatureMap& map = file_.features;
     solver_->grow(map.dim(), map.left_dim());
     file_.model = solver_->model();
+    if (map.hash_bits > 0) {
+      std::vector<bool> is_unused(static_cast<std::size_t>(map.dim()));
+      for (Index j = 0; j < map.dim(); ++j) is_unused[static_cast<std::size_t>(j)] = !map.is_used(j);
+      clear_features(file_.model, is_unused);
+    }
+    if (lacks_evidence()) make_constant(file_.model);
     if (!file_.model.is_finite())
       throw DataError(options_.data.name(), 0, 0,
                       "these numbers have led to a model that is not finite, which was not saved (" +
@@ -240,8 +290,10 @@ class Training {
       save();
       summary_.progressive = lines_->all().metrics();
       summary_.metrics = lines_->recent();
+      if (lines_->are_about_order()) leave_out_progressive_metrics();
       explain();
       if (summary_.outcome != Outcome::interrupted) look_again();
+      explain_constant();
     }
     summary_.features = file_.features.seen();
     if (options_.model_path.empty() && lines_) {
@@ -264,6 +316,17 @@ class Training {
       summary_.outcome = Outcome::interrupted;
     else
       summary_.validation = evaluated.metrics;
+  }
+
+  void leave_out_progressive_metrics() {
+    for (Metrics* metrics : {&summary_.progressive, &summary_.metrics}) {
+      constexpr double none = std::numeric_limits<double>::quiet_NaN();
+      metrics->rmse = metrics->mae = metrics->r2 = metrics->logloss = metrics->auc = metrics->accuracy = none;
+    }
+    summary_.warnings.emplace_back(
+        "the rows come in an order that predicts their targets, such as sorted by the target: losses of rows predicted "
+        "before they were learned would say nothing about other rows and are left out; shuffle the rows, or measure "
+        "with --validation or evaluate");
   }
 
   /// The rows that were kept, again and again. What one pass has learned is saved by now, and stays where nothing is
@@ -304,6 +367,8 @@ class Training {
       summary_.outcome = Outcome::interrupted;
       return;
     }
+    has_held_out_ = result.gain_over_constant.has_value();
+    if (has_held_out_) evidence_.set_held_out(*result.gain_over_constant);
     if (result.takes_too_long)
       summary_.warnings.emplace_back(
           "these rows are too many to read them again in reasonable time, so the model comes from one pass; ask for it "
@@ -314,6 +379,7 @@ class Training {
       if (options_.asks_to_read_again() && second_look_->why_not().empty())
         summary_.warnings.emplace_back(
             "the rows are too few, or too odd, to be read again, so the model comes from one pass");
+      if (has_held_out_) save();
       return;
     }
     if (options_.passes && result.levels + 1 < *options_.passes)
@@ -333,6 +399,14 @@ class Training {
 
   void explain() {
     const bool constant_target = lines_->all().target_is_constant();
+    if (began_with_constant_target_ && !constant_target && !can_be_read_again(options_.data))
+      summary_.warnings.push_back(
+          fmt::format("the targets of the first {} rows are all the same, and what does not lie in files cannot be "
+                      "read twice to see "
+                      "the others; {} (give --task, or shuffle the rows)",
+                      first_rows_,
+                      summary_.task == Task::classification ? "they were taken for one of two classes"
+                                                            : "the scale of the target is a guess"));
     if (lines_->all().weight() == 0)
       summary_.warnings.emplace_back("all rows have weight 0, so there was nothing to learn from");
     else if (constant_target)
@@ -343,6 +417,11 @@ class Training {
     if (wild_rows_ > 0)
       summary_.warnings.push_back(fmt::format(
           "{} rows were a thousand times as long as usual; they were predicted, but not learned from", wild_rows_));
+    if (const auto* stream = solver_->stream(); stream != nullptr && stream->left_out_features() > 0)
+      summary_.warnings.push_back(fmt::format(
+          "{} features were left out, because their values are too large or too small for {} precision; rescale them{}",
+          stream->left_out_features(), sizeof(Scalar) == sizeof(float) ? "single" : "double",
+          sizeof(Scalar) == sizeof(float) ? ", or use --precision double" : ""));
     const FeatureMap& map = file_.features;
     if (map.is_bilinear() &&
         (map.count_of_seen(FeatureMap::Side::left) == 0 || map.count_of_seen(FeatureMap::Side::right) == 0))
@@ -351,8 +430,20 @@ class Training {
     summary_.solver = settings_.solver == Solver::moment ? Solver::moment : Solver::kalman;
     summary_.story = solver_->story();
     summary_.noise = solver_->noise() * (map.target.task == Task::regression ? map.target.scaling.scale : 0);
-    summary_.is_constant = solver_->is_constant();
-    if (summary_.is_constant && !constant_target && summary_.outcome != Outcome::interrupted)
+  }
+
+  void explain_constant() {
+    const bool lacks = lacks_evidence();
+    summary_.is_constant = lacks || solver_->is_constant();
+    if (!summary_.is_constant || lines_->all().target_is_constant() || summary_.outcome == Outcome::interrupted) return;
+    if (lacks)
+      summary_.warnings.push_back(fmt::format(
+          "the model is a constant probability: on rows that it had not seen, the features gain {:.1f} nats of "
+          "log-likelihood over the best constant, and at least {:g} are needed to tell a gain from chance; more rows "
+          "of "
+          "the rarer class may change that",
+          std::max(0.0, evidence_.nats()), ClassEvidence::least_nats));
+    else
       summary_.warnings.push_back(solver_->why_constant());
   }
 
@@ -370,7 +461,11 @@ class Training {
   Index dim_ = 0;
   Index rows_of_this_run_ = 0;
   Index wild_rows_ = 0;
-  double usual_length_ = 0;  ///< the median squared length of the first rows
+  Index first_rows_ = 0;  ///< of the first block
+  bool began_with_constant_target_ = false;
+  ClassEvidence evidence_;     ///< of all runs
+  bool has_held_out_ = false;  ///< rows were held out in this run
+  double usual_length_ = 0;    ///< the median squared length of the first rows
   TrainSummary summary_;
 };
 

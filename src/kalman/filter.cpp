@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 
 #include "base/lanes.h"
@@ -15,6 +16,11 @@ template <typename Scalar>
 void zero(std::vector<Scalar>& numbers) {
   std::fill(numbers.begin(), numbers.end(), Scalar(0));
 }
+
+/// One row leaves at least this share of a variance. Where a row says far more than was known, 1 - P g^2 / S is the
+/// difference of two numbers that agree in all digits, and may be negative.
+template <typename Scalar>
+constexpr Scalar least_share_left = std::numeric_limits<Scalar>::epsilon();
 
 }  // namespace
 
@@ -151,6 +157,28 @@ void KalmanFilter<Scalar>::narrow_all(const Rows<Scalar>& rows) {
   if (intercept_variance_ > 0) intercept_variance_ = 1 / (1 / intercept_variance_ + weight_of_all / noise);
 }
 
+template <typename Scalar>
+void KalmanFilter<Scalar>::expect_noise(double variance) {
+  const double ratio = variance / noise_.value();
+  noise_ = NoiseTracker(variance, options_.unknowns_of_row(), rows_);
+  surprise_ = 1;
+  recent_squares_ = variance;
+  const auto changed = [&]<typename Number>(Number& before, double prior) {
+    if (!(before > 0)) return;
+    const double of_data = 1 / static_cast<double>(before) - 1 / prior;
+    before = static_cast<Number>(of_data > 0 ? 1 / (1 / prior + of_data / ratio) : prior);
+  };
+  if (options_.intercept) changed(intercept_variance_, prior_.intercept);
+  for (Index j = 0; j < options_.dim; ++j) {
+    Scalar* feature = record(j);
+    if (!(feature[scale_at()] > 0)) continue;
+    const double per_square = 1 / std::pow(static_cast<double>(feature[scale_at()]), 2);
+    for (Index c = 0; c < options_.rank; ++c) changed(feature[width_ + c], prior_.factors * per_square);
+    changed(feature[weight_at() + 1], prior_.weights * per_square);
+    changed(feature[square_at() + 1], prior_.squares * per_square * per_square);
+  }
+}
+
 /// How much a row says about its prediction, in units of the noise.
 template <typename Scalar>
 double KalmanFilter<Scalar>::curvature(const Row& row, Scalar target) const {
@@ -208,6 +236,7 @@ inline void KalmanFilter<Scalar>::pass(Number* A, Index side, Scalar x, const St
   const Four four_x(x);
   const Four gain(step.gain);
   const Four shrink(step.shrink);
+  const Four least_left(least_share_left<Scalar>);
   const Four four_to_x(to_x);
   Scalar* projection = to.projection.data() + side;
   Scalar* spread = to.spread.data() + side;
@@ -223,7 +252,7 @@ inline void KalmanFilter<Scalar>::pass(Number* A, Index side, Scalar x, const St
       if constexpr (untied) g = g - two * Four(signs + c) * a * four_x;
       const Four Pg = p * g * four_x;
       a = a + Pg * gain;
-      p = p - Pg * Pg * shrink;
+      p = larger(p - Pg * Pg * shrink, p * least_left);
       a.store(A + c);
       p.store(P + c);
     }
@@ -245,7 +274,7 @@ inline void KalmanFilter<Scalar>::pass(Number* A, Index side, Scalar x, const St
     if constexpr (moves) {
       const Scalar Pg = parameter[1] * g;
       parameter[0] += Pg * step.gain;
-      parameter[1] -= Pg * Pg * step.shrink;
+      parameter[1] = std::max(parameter[1] - Pg * Pg * step.shrink, parameter[1] * least_share_left<Scalar>);
     }
     if constexpr (looks) {
       to.linear += parameter[0] * to_g;
@@ -301,7 +330,9 @@ void KalmanFilter<Scalar>::finish_look(Row& row, std::optional<Scalar> target) c
 template <typename Scalar>
 void KalmanFilter<Scalar>::move_intercept(const Step& step) {
   intercept_ += intercept_variance_ * static_cast<double>(step.gain);
-  intercept_variance_ -= intercept_variance_ * intercept_variance_ * static_cast<double>(step.shrink);
+  intercept_variance_ =
+      std::max(intercept_variance_ - intercept_variance_ * intercept_variance_ * static_cast<double>(step.shrink),
+               intercept_variance_ * least_share_left<double>);
 }
 
 /// Variances double with every half-life since the feature was last seen, up to what they were before any data.

@@ -33,8 +33,10 @@ class KalmanFilter : private Posterior<Scalar> {
                std::span<const double> feature_scales, double noise, double rows);
 
   using Base::begin;
+  using Base::belief_of;
   using Base::beliefs;
   using Base::bytes;
+  using Base::factor_signs;
   using Base::first_prior;
   using Base::grow;
   using Base::is_finite;
@@ -59,6 +61,10 @@ class KalmanFilter : private Posterior<Scalar> {
 
   /// The variances that remain behind these rows, which the means fit: 1 / (1/P + sum g^2 / noise).
   void narrow(const Rows<Scalar>& rows);
+
+  /// The posterior of the same rows if their noise had this variance: what data adds to the precisions is inversely
+  /// proportional to it.
+  void expect_noise(double variance);
 
   void set_range(double low, double high) {
     options_.low = low;

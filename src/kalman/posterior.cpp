@@ -28,10 +28,12 @@ template <typename Scalar>
 Posterior<Scalar>::Posterior(const KalmanOptions& options, const Prior& prior)
     : options_(options),
       prior_(prior),
+      right_first_(right_first_of(options)),
       width_(rounded_up(options.rank, Lanes<Scalar>::count)),
       stride_(rounded_up(2 * width_ + linear_numbers, CacheAligned<Scalar>::line)),
       records_(static_cast<std::size_t>(options.dim * stride_)),
       signs_(static_cast<std::size_t>(width_)),
+      intercept_(options.intercept ? prior.intercept_mean : 0),
       intercept_variance_(options.intercept ? prior.intercept : 0) {
   if (options.half_life > 0) last_seen_.resize(static_cast<std::size_t>(options.dim));
   const bool one_sign = options.left_dim > 0 || options.positive;
@@ -118,6 +120,7 @@ void Posterior<Scalar>::grow(Index dim, Index left_dim) {
   if (options_.half_life > 0) make_room(last_seen_, 1, rows_);
   options_.dim = dim;
   options_.left_dim = left_dim;
+  right_first_ = right_first_of(options_);
 }
 
 template <typename Scalar>

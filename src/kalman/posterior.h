@@ -37,12 +37,13 @@ struct KalmanOptions {
   [[nodiscard]] double unknowns_of_row() const;
 };
 
-/// Variances of the parameters before any data.
+/// Variances of the parameters before any data. All means are 0 but that of the intercept.
 struct Prior {
   double intercept = 1;
   double weights = 1;
   double squares = 1;
   double factors = 1;
+  double intercept_mean = 0;  ///< of a start from nothing; not saved
 
   void archive(Archive& archive);
 };
@@ -54,6 +55,18 @@ struct Naturals {
 
   void add(double scale, const Naturals& other);
   void archive(Archive& archive, Index size);
+};
+
+/// Means and variances of the parameters of one feature. Does not own the factors.
+template <typename Scalar>
+struct FeatureBelief {
+  const Scalar* factors = nullptr;
+  const Scalar* factor_variances = nullptr;
+  Scalar weight = 0;
+  Scalar weight_variance = 0;
+  Scalar square = 0;  ///< free diagonal
+  Scalar square_variance = 0;
+  Scalar scale = 0;  ///< 0: no row has shown the feature
 };
 
 /// A mean and a variance for every parameter, laid out so that the numbers of one feature fill cache lines of their
@@ -73,6 +86,13 @@ class Posterior {
   [[nodiscard]] SignedFactors<Scalar> parameters() const;
   /// With their variances; that of the intercept is what it is for squares measured from their centre.
   [[nodiscard]] Beliefs<Scalar> beliefs() const;
+  [[nodiscard]] FeatureBelief<Scalar> belief_of(Index j) const {
+    const Scalar* own = record(j);
+    const Scalar* weight = own + weight_at();
+    return {own, own + width_, weight[0], weight[1], weight[2], weight[3], weight[4]};
+  }
+  /// Of the factors.
+  [[nodiscard]] std::vector<Scalar> factor_signs() const { return {signs_.begin(), signs_.begin() + options_.rank}; }
   [[nodiscard]] const Prior& first_prior() const { return prior_; }
   [[nodiscard]] bool is_finite() const;
   [[nodiscard]] std::vector<double> scales() const;
@@ -90,8 +110,11 @@ class Posterior {
   [[nodiscard]] Index weight_at() const { return 2 * width_; }
   [[nodiscard]] Index square_at() const { return 2 * width_ + 2; }
   [[nodiscard]] Index scale_at() const { return 2 * width_ + 4; }
-  [[nodiscard]] Index side_of(Index j) const { return options_.left_dim > 0 && j >= options_.left_dim ? 1 : 0; }
+  [[nodiscard]] Index side_of(Index j) const { return j >= right_first_ ? 1 : 0; }
 
+  static Index right_first_of(const KalmanOptions& options) {
+    return options.left_dim > 0 ? options.left_dim : std::numeric_limits<Index>::max();
+  }
   void archive_features(Archive& archive);
   template <typename Self, typename Visit>
   static void for_each_parameter(Self& self, Visit&& visit);
@@ -103,6 +126,7 @@ class Posterior {
 
   KalmanOptions options_;
   Prior prior_;
+  Index right_first_;          ///< first feature of the right side; symmetric: beyond all features
   Index width_;                ///< the rank, rounded up to full vectors
   Index stride_;               ///< numbers per feature
   BigVector<Scalar> records_;  ///< per feature: factors, their variances, weight and its

@@ -100,6 +100,26 @@ Vector<Scalar> interaction_slope(const Model<Scalar>& model, const Vector<Scalar
   return sides.two() ? product : 2 * product;
 }
 
+void clear_features(Model<double>& model, const std::vector<bool>& cleared) {
+  const Index rank = model.rank();
+  Small<double> factors = as_tall(model.factors, model.dim(), rank);
+  Vector<double> squares = model.squares.empty() ? Vector<double>() : diagonal_of_interactions(model);
+  if (squares.size() > 0) squares += as_vector(model.squares);
+  bool has_changed = false;
+  for (Index j = 0; j < model.dim(); ++j) {
+    if (!cleared[static_cast<std::size_t>(j)]) continue;
+    has_changed = has_changed || !factors.row(j).isZero(0);
+    factors.row(j).setZero();
+    model.weights[static_cast<std::size_t>(j)] = 0;
+    if (squares.size() > 0) squares[j] = 0;
+  }
+  if (has_changed) {
+    const Small<double> core = as_vector(model.spectrum).asDiagonal();
+    set_interactions(model, best_rank_k<double>(Sides(model), factors, core, rank, Keep::largest));
+  }
+  if (squares.size() > 0) as_vector(model.squares) = squares - diagonal_of_interactions(model);
+}
+
 template Factored<float> best_rank_k(const Sides&, const Small<float>&, const Small<float>&, Index, Keep);
 template Factored<double> best_rank_k(const Sides&, const Small<double>&, const Small<double>&, Index, Keep);
 template float spectral_norm(const Sides&, const Small<float>&, const Small<float>&);

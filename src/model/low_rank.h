@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include <dyad/model.h>
 
 #include "base/linear_algebra.h"
@@ -45,5 +47,8 @@ Vector<Scalar> diagonal_of_interactions(const Model<Scalar>& model);
 /// The derivative of the second-order terms at x: 2 (M + diag(squares)) x, or [M z, M'x] for x above z.
 template <typename Scalar>
 Vector<Scalar> interaction_slope(const Model<Scalar>& model, const Vector<Scalar>& x);
+
+/// Sets all parameters of some features to 0. The coefficients of the others stay.
+void clear_features(Model<double>& model, const std::vector<bool>& cleared);
 
 }  // namespace dyad

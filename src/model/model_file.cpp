@@ -38,6 +38,7 @@ constexpr int format_version = 2;
 constexpr int first_version_with_checksum = 2;
 constexpr const char* state_prefix = "state.";
 constexpr const char* training_prefix = "training.";
+constexpr const char* used_slots_name = "hash.used";  // models of version 0.1.0 have no such array
 
 template <typename Choice, std::size_t count>
 const char* word_for(const std::array<std::pair<const char*, Choice>, count>& words, Choice choice) {
@@ -167,6 +168,8 @@ class Reader {
     return found->second;
   }
 
+  [[nodiscard]] bool has_tensor(const std::string& name) const { return parts_.tensors.contains(name); }
+
   template <typename Number>
   [[nodiscard]] std::vector<Number> exactly(const std::string& name) const {
     require(tensor(name).dtype == dtype_of<Number>(), "the array '" + name + "' has the wrong type");
@@ -258,6 +261,9 @@ void read_features(const Reader& reader, FeatureMap& map) {
   reader.require(map.count_of_seen(FeatureMap::Side::left) == left &&
                      map.count_of_seen(FeatureMap::Side::right) == right && map.least_count >= 1,
                  "the columns and categories do not make as many features as it says");
+  if (reader.has_tensor(used_slots_name))
+    reader.require(map.restore_used_slots(reader.exactly<std::uint8_t>(used_slots_name)),
+                   "the hashed features that rows have used are of another number");
 }
 
 void read_model(const Reader& reader, const FeatureMap& map, Model<double>& model) {
@@ -304,6 +310,9 @@ std::string ModelFile::to_bytes() const {
   parts.tensors["categories.ends"] = make_tensor(categories.ends, {static_cast<Index>(categories.ends.size())});
   parts.tensors["categories.columns"] =
       make_tensor(categories.columns, {static_cast<Index>(categories.columns.size())});
+  const std::vector<std::uint8_t> used_slots = features.used_slots();
+  if (!used_slots.empty())
+    parts.tensors[used_slots_name] = make_tensor(used_slots, {static_cast<Index>(used_slots.size())});
   for (const auto& [name, numbers] : state)
     parts.tensors[state_prefix + name] = make_tensor(numbers, {static_cast<Index>(numbers.size())});
   std::string bytes = parts.to_bytes();

@@ -233,7 +233,18 @@ void MomentLearner<Scalar>::Trial::archive(Archive& archive) {
 }
 
 template <typename Scalar>
+void MomentLearner<Scalar>::drop_overflow() {
+  if (one_scan_.drop_overflow()) rows_in_batch_ = 0;
+  if (!std::isfinite(record_.squares) || !std::isfinite(record_.squares_of_constant)) record_ = {};
+  if (std::isfinite(trial_.before) && std::isfinite(trial_.both) && std::isfinite(trial_.after)) return;
+  trial_ = {};
+  proposed_.reset();
+  proposed_is_a_part_ = false;
+}
+
+template <typename Scalar>
 void MomentLearner<Scalar>::archive(Archive& archive) {
+  if (!archive.is_loading()) drop_overflow();
   archive.group("one_scan", [&] { one_scan_.archive(archive); });
   archive.number("batch_growth", batch_growth_);
   archive.number("rows_in_batch", rows_in_batch_);

@@ -41,6 +41,7 @@ class MomentLearner {
   [[nodiscard]] bool is_constant() const { return steps_taken_ == 0 || is_worse_than_constant(); }
   [[nodiscard]] Index rows_until_step() const;  ///< rows still missing from the batch
 
+  /// Saving drops sums that have overflowed: they could not be loaded again.
   void archive(Archive& archive);
 
   /// In place of learn(), for rows in many places: each gathers what its part of them says about the present model, or
@@ -77,6 +78,7 @@ class MomentLearner {
   void decide();
   void take(const Model<Scalar>& model);
   void start_again();
+  void drop_overflow();
 
   MomentOptions options_;
   std::optional<Index> batch_;

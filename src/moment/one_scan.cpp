@@ -63,6 +63,13 @@ typename OneScan<Scalar>::Sums OneScan<Scalar>::take_batch() {
 }
 
 template <typename Scalar>
+bool OneScan<Scalar>::drop_overflow() {
+  if (!batch_ || batch_->total().is_finite()) return false;
+  batch_.reset();
+  return true;
+}
+
+template <typename Scalar>
 void OneScan<Scalar>::put_batch(const Sums& sums) {
   batch_.reset();
   current_batch().restore(sums.of_residuals, sums.of_features);

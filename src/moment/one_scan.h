@@ -42,6 +42,9 @@ class OneScan {
   /// Takes a model of the same shape for the next batch. Not within a batch.
   void set_model(Model<Scalar> model) { model_ = std::move(model); }
 
+  /// Begins the batch again if its sums have overflowed, which makes them useless. True if it did.
+  bool drop_overflow();
+
   void grow(const Growth& growth);
   void archive(Archive& archive);
 

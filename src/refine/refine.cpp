@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/logistic.h"
 #include "base/random.h"
 #include "base/stable_hash.h"
 #include "newton/start.h"
@@ -26,41 +27,16 @@ constexpr Index level_without_folds = 2;  // for rows too few to hold any out
 constexpr double most_work_dense = 6e10;
 constexpr double most_work_sparse = 6e9;
 
-/// Rows with features of scale 1, until they are scaled back, and parameters to match.
+/// Beliefs for features of the same scale times `factors`.
 template <typename Scalar>
-class InScale {
- public:
-  InScale(KeptRows<Scalar>& rows, std::vector<double> scales, Index left_dim)
-      : rows_(rows), scales_(std::move(scales)), inverse_(scales_), left_dim_(left_dim) {
-    for (double& scale : inverse_) scale = scale > 0 ? 1 / scale : 0;
-    are_one_ = std::all_of(scales_.begin(), scales_.end(), [](double scale) { return scale == 1 || scale == 0; });
-    if (!are_one_) rows_.scale(inverse_, left_dim_);
+Beliefs<Scalar> rescaled(Beliefs<Scalar> beliefs, const std::vector<double>& factors) {
+  beliefs.means.scale_features(factors);
+  if (beliefs.variances.dim() > 0) {
+    beliefs.variances.scale_features(factors);
+    beliefs.variances.scale_features(factors);
   }
-
-  [[nodiscard]] Beliefs<Scalar> there(Beliefs<Scalar> beliefs) const { return changed(std::move(beliefs), scales_); }
-  [[nodiscard]] Beliefs<Scalar> back(Beliefs<Scalar> beliefs) const { return changed(std::move(beliefs), inverse_); }
-  [[nodiscard]] const std::vector<double>& scales() const { return scales_; }
-  void scale_back() {
-    if (!are_one_) rows_.scale(scales_, left_dim_);
-    are_one_ = true;
-  }
-
- private:
-  [[nodiscard]] Beliefs<Scalar> changed(Beliefs<Scalar> beliefs, const std::vector<double>& factors) const {
-    beliefs.means.scale_features(factors);
-    if (beliefs.variances.dim() > 0) {
-      beliefs.variances.scale_features(factors);
-      beliefs.variances.scale_features(factors);
-    }
-    return beliefs;
-  }
-
-  KeptRows<Scalar>& rows_;
-  std::vector<double> scales_;
-  std::vector<double> inverse_;
-  Index left_dim_;
-  bool are_one_ = false;
-};
+  return beliefs;
+}
 
 /// A number for the content of a row: rows that are the same but for rounding have the same.
 template <typename Scalar>
@@ -125,10 +101,21 @@ class Refinement {
       result_.takes_too_long = true;
       return std::move(result_);
     }
-    InScale<Scalar> scale(
-        kept_, options_.exact_weights ? weighted_scales(kept_.view(shape_.dim, shape_.left_dim)) : one_pass_.scales(),
-        shape_.left_dim);
-    std::optional<InScale<Scalar>> validation_scale;
+    const std::vector<double> scales =
+        options_.exact_weights ? weighted_scales(kept_.view(shape_.dim, shape_.left_dim)) : one_pass_.scales();
+    const std::optional<Refined<Scalar>> best = fit_scaled(scales);
+    result_.interrupted = is_interrupted();
+    if (result_.interrupted || !best) return std::move(result_);
+    KalmanFilter<Scalar> filter = filter_of(*best, scales);
+    if (filter.is_finite()) result_.filter.emplace(std::move(filter));
+    return std::move(result_);
+  }
+
+ private:
+  /// The fit to the rows with features of scale 1, in the units of the rows.
+  std::optional<Refined<Scalar>> fit_scaled(const std::vector<double>& scales) {
+    const ScaledRows<Scalar> scale(kept_, scales, shape_.left_dim);
+    std::optional<ScaledRows<Scalar>> validation_scale;
     if (validation_ != nullptr) validation_scale.emplace(*validation_, one_pass_.scales(), shape_.left_dim);
     rows_.emplace(kept_.view(shape_.dim, shape_.left_dim));
     std::optional<Refined<Scalar>> best;
@@ -153,16 +140,11 @@ class Refinement {
       turn_of_ = {};
       if (result_.levels > 0 && !is_interrupted()) best = fit_all(result_.levels, scale);
     }
-    scale.scale_back();
-    result_.interrupted = is_interrupted();
-    if (result_.interrupted || !best) return std::move(result_);
-    best->beliefs = scale.back(std::move(best->beliefs));
-    KalmanFilter<Scalar> filter = filter_of(*best, scale.scales());
-    if (filter.is_finite()) result_.filter.emplace(std::move(filter));
-    return std::move(result_);
+    rows_.reset();
+    if (best) best->beliefs = rescaled(std::move(best->beliefs), scale.inverse_scales());
+    return best;
   }
 
- private:
   /// To go on with, in the units of the rows.
   KalmanFilter<Scalar> filter_of(const Refined<Scalar>& found, const std::vector<double>& scales) {
     const Rows<Scalar> rows = kept_.view(shape_.dim, shape_.left_dim);
@@ -201,7 +183,7 @@ class Refinement {
 
   [[nodiscard]] bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
 
-  std::vector<Fold> make_folds(const InScale<Scalar>& scale) {
+  std::vector<Fold> make_folds(const ScaledRows<Scalar>& scale) {
     const bool is_few = kept_.count() < few_rows;
     const int turns = is_few && shape_.dim * (shape_.rank + 2) < most_numbers ? turns_of_few : 1;
     const double share = is_few ? 1.0 / turns_of_few : held_out_share;
@@ -237,8 +219,8 @@ class Refinement {
   }
 
   /// For all rows.
-  [[nodiscard]] Beliefs<Scalar> start(const InScale<Scalar>& scale) const {
-    return options_.exact_weights ? start_of_moments(*rows_) : scale.there(one_pass_.beliefs());
+  [[nodiscard]] Beliefs<Scalar> start(const ScaledRows<Scalar>& scale) const {
+    return options_.exact_weights ? start_of_moments(*rows_) : rescaled(one_pass_.beliefs(), scale.scales());
   }
 
   /// A start that does not depend on the order of the rows.
@@ -249,7 +231,7 @@ class Refinement {
   }
 
   /// What one pass makes of the fold's rows. Where no more than priors raced, the best of them need not race again.
-  void pass_over(Fold& fold, const InScale<Scalar>& scale) {
+  void pass_over(Fold& fold, const ScaledRows<Scalar>& scale) {
     const Rows<Scalar>& rows = *fold.rows;
     const auto take = [&](const KalmanFilter<Scalar>& filter) {
       fold.start = filter.beliefs();
@@ -286,6 +268,7 @@ class Refinement {
   [[nodiscard]] double held_out_loss(std::vector<Fold>& folds) {
     double sum = 0;
     double weight = 0;
+    double positive = 0;
     squares_ = 0;
     result_.held_out_rows = 0;
     for (Fold& fold : folds) {
@@ -305,10 +288,13 @@ class Refinement {
         sum += own * options_.loss(y, f);
         squares_ += own * (y - f) * (y - f);
         weight += own;
+        positive += y > 0 ? own : 0;
       }
       result_.held_out_rows += held_out.count();
     }
     squares_ /= weight;
+    held_out_weight_ = weight;
+    constant_loss_ = entropy(positive / weight);
     return sum / weight;
   }
 
@@ -342,6 +328,8 @@ class Refinement {
     }
     result_.refined = choice.best_loss();
     result_.levels = choice.best();
+    if (shape_.task == Task::classification)
+      result_.gain_over_constant = held_out_weight_ * (constant_loss_ - choice.best_loss());
     for (const Fold& fold : folds) result_.row_reads += fold.refiner->looks() * fold.count;
     if (options_.exact_weights) result_.held_out_rows = 0;  // one pass had no part in it
     return best;
@@ -355,7 +343,7 @@ class Refinement {
   }
 
   /// Measurements without noise, if there are enough of them: no row has to be held out to know.
-  std::optional<Refined<Scalar>> met_exactly(const InScale<Scalar>& scale) {
+  std::optional<Refined<Scalar>> met_exactly(const ScaledRows<Scalar>& scale) {
     if (shape_.linear) return std::nullopt;
     const auto refiner = make_refiner(*rows_, refiner_options_, start(scale), one_pass_.noise_variance(), workers_);
     const bool has_level = refiner->advance([&] { report_step(*refiner, true); });
@@ -366,7 +354,7 @@ class Refinement {
     return refiner->result();
   }
 
-  std::optional<Refined<Scalar>> fit_all(Index levels, const InScale<Scalar>& scale) {
+  std::optional<Refined<Scalar>> fit_all(Index levels, const ScaledRows<Scalar>& scale) {
     refiner_options_.most_looks = std::numeric_limits<Index>::max();
     const auto refiner = make_refiner(*rows_, refiner_options_, start(scale), one_pass_.noise_variance(), workers_);
     result_.levels = 0;
@@ -396,8 +384,10 @@ class Refinement {
   RefinerOptions refiner_options_;
   bool is_bounded_ = false;  ///< may not take as long as it likes
   std::optional<Rows<Scalar>> rows_;
-  std::vector<std::uint8_t> turn_of_;       ///< in which each row is held out
-  double squares_ = 0;                      ///< mean of the held-out rows, as they were last predicted
+  std::vector<std::uint8_t> turn_of_;  ///< in which each row is held out
+  double squares_ = 0;                 ///< mean of the held-out rows, as they were last predicted
+  double held_out_weight_ = 0;
+  double constant_loss_ = 0;                ///< classes: mean log-loss of the best constant on the held-out rows
   std::optional<double> held_out_squares_;  ///< at the best level
   RefineResult<Scalar> result_;
 };

@@ -38,6 +38,9 @@ struct RefineResult {
   double one_pass = 0;  ///< mean loss on held-out rows, where there were any
   double refined = 0;   ///< likewise
   Index held_out_rows = 0;
+  /// Classes: sum of the held-out losses of the best constant less those of the best level, one pass included. Nothing
+  /// where no rows were held out.
+  std::optional<double> gain_over_constant;
   Index row_reads = 0;
   bool interrupted = false;
   bool takes_too_long = false;  ///< so that it was not begun

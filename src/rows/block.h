@@ -25,6 +25,12 @@ struct DenseBlock {
   [[nodiscard]] Rows<Scalar> view() const { return Rows<Scalar>::dense(values, dim, targets); }
 };
 
+/// A cell whose category or index the model does not know. It has no entry in its row.
+struct UnknownCell {
+  Index row = 0;    ///< of the block
+  Index group = 0;  ///< of the features that it belongs to, as FeatureMap numbers them
+};
+
 /// Rows as a stream delivers them, dense or sparse, owned and used again from block to block.
 template <typename Scalar>
 struct RowBlock {
@@ -34,15 +40,15 @@ struct RowBlock {
   std::vector<Index> offsets{0};      ///< of the entries; dense: unused
   std::vector<std::int32_t> columns;  ///< dense: unused
   std::vector<Scalar> values;
-  std::vector<Scalar> targets;      ///< empty where nobody needs them
-  std::vector<Scalar> weights;      ///< empty: all 1
-  std::string file;                 ///< all rows of a block come from one
-  std::vector<std::int64_t> lines;  ///< where each row stands in it; its length is the number of rows
-  Index unknown_cells = 0;          ///< categories and indices that the model has never seen
-  bool ends_stretch = false;        ///< a checkpoint belongs behind the last row
+  std::vector<Scalar> targets;             ///< empty where nobody needs them
+  std::vector<Scalar> weights;             ///< empty: all 1
+  std::string file;                        ///< all rows of a block come from one
+  std::vector<std::int64_t> lines;         ///< where each row stands in it; its length is the number of rows
+  std::vector<UnknownCell> unknown_cells;  ///< in the order of the rows
+  bool ends_stretch = false;               ///< a checkpoint belongs behind the last row
 
   void clear() {
-    dim = left_dim = unknown_cells = 0;
+    dim = left_dim = 0;
     dense = ends_stretch = false;
     offsets.assign(1, 0);
     columns.clear();
@@ -51,7 +57,11 @@ struct RowBlock {
     weights.clear();
     lines.clear();
     file.clear();
+    unknown_cells.clear();
   }
+
+  /// Of the row that is being read, before its line is added.
+  void add_unknown_cell(Index group) { unknown_cells.push_back({count(), group}); }
 
   [[nodiscard]] Index count() const { return static_cast<Index>(lines.size()); }
 

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include <dyad/memory.h>
 #include <dyad/rows.h>
@@ -12,6 +14,9 @@
 #include "base/shelf.h"
 
 namespace dyad {
+
+template <typename Scalar>
+class ScaledRows;
 
 /// Rows that are worth a second look, those without weight left out, copied in the layout of the first of them; or
 /// looked at where they lie, if that is in memory that stays.
@@ -70,17 +75,6 @@ class KeptRows {
   [[nodiscard]] bool is_on_disk() const { return !folder_.empty(); }
   [[nodiscard]] const std::string& folder() const { return folder_; }
 
-  /// Multiplies each feature by its factor.
-  void scale(std::span<const double> factors, Index left_dim = 0) {
-    settle(left_dim);
-    const std::size_t dim = factors.size();
-    for (const Scalar value : std::exchange(lent_values_, {})) values_.put(value);
-    const std::span<Scalar> values = values_.all();
-    const std::span<const std::int32_t> columns = all_columns();
-    for (std::size_t e = 0; e < values.size(); ++e)
-      values[e] *= static_cast<Scalar>(factors[sparse_ ? static_cast<std::size_t>(columns[e]) : e % dim]);
-  }
-
   [[nodiscard]] Index count() const { return count_; }
   [[nodiscard]] bool is_sparse() const { return sparse_; }
   [[nodiscard]] double entries() const { return static_cast<double>(lent_values_.size() + values_.size()); }
@@ -104,6 +98,28 @@ class KeptRows {
   }
 
  private:
+  friend class ScaledRows<Scalar>;
+
+  /// Multiplies each feature by its factor. Either all values are multiplied, or an exception leaves them unchanged.
+  void scale(std::span<const double> factors, Index left_dim) {
+    settle(left_dim);
+    copy_lent_values();
+    const std::size_t dim = factors.size();
+    const std::span<Scalar> values = values_.all();
+    const std::span<const std::int32_t> columns = all_columns();
+    for (std::size_t e = 0; e < values.size(); ++e)
+      values[e] *= static_cast<Scalar>(factors[sparse_ ? static_cast<std::size_t>(columns[e]) : e % dim]);
+  }
+
+  void copy_lent_values() {
+    if (lent_values_.empty()) return;
+    Shelf<Scalar> copies;
+    if (is_on_disk()) copies.move_to_disk(folder_);
+    for (const Scalar value : lent_values_) copies.put(value);
+    values_ = std::move(copies);
+    lent_values_ = {};
+  }
+
   [[nodiscard]] Rows<Scalar> sparse_view(Index dim) {
     const auto seen = [&](auto offsets) {
       return Rows<Scalar>::sparse(offsets, all_columns(), all_values(), dim, targets_.all());
@@ -164,6 +180,35 @@ class KeptRows {
   Shelf<Scalar> values_;
   Shelf<Scalar> targets_;
   Shelf<Scalar> weights_;  ///< empty: all 1
+};
+
+/// Divides the features of cached rows by their scales for the lifetime of this object, and multiplies them again on
+/// destruction, also when an exception passes. A feature of scale 0 is set to 0 and stays so. Does not own the rows, to
+/// which nothing may be appended meanwhile.
+template <typename Scalar>
+class ScaledRows {
+ public:
+  ScaledRows(KeptRows<Scalar>& rows, std::vector<double> scales, Index left_dim = 0)
+      : rows_(rows), scales_(std::move(scales)), inverse_(scales_), left_dim_(left_dim) {
+    for (double& scale : inverse_) scale = scale > 0 ? 1 / scale : 0;
+    are_one_ = std::all_of(scales_.begin(), scales_.end(), [](double scale) { return scale == 1 || scale == 0; });
+    if (!are_one_) rows_.scale(inverse_, left_dim_);
+  }
+  ~ScaledRows() {
+    if (!are_one_) rows_.scale(scales_, left_dim_);
+  }
+  ScaledRows(const ScaledRows&) = delete;
+  ScaledRows& operator=(const ScaledRows&) = delete;
+
+  [[nodiscard]] const std::vector<double>& scales() const { return scales_; }
+  [[nodiscard]] const std::vector<double>& inverse_scales() const { return inverse_; }
+
+ private:
+  KeptRows<Scalar>& rows_;
+  std::vector<double> scales_;
+  std::vector<double> inverse_;
+  Index left_dim_;
+  bool are_one_ = false;
 };
 
 }  // namespace dyad

@@ -34,8 +34,31 @@ std::vector<double> FeatureScales::inverse() const {
 }
 
 template <typename Scalar>
+std::vector<std::pair<Index, double>> FeatureScales::meet_standardised(const Rows<Scalar>& rows) {
+  std::vector<std::pair<Index, double>> met;
+  if (unseen_ == 0) return met;
+  const auto show = [&](Index j) {
+    double& scale = scales_[static_cast<std::size_t>(j)];
+    if (scale > 0) return;
+    scale = 1;
+    --unseen_;
+    met.emplace_back(j, scale);
+  };
+  if (!rows.is_sparse())
+    for (Index j = 0; j < rows.dim(); ++j) show(j);
+  else
+    for (Index i = 0; i < rows.count(); ++i)
+      rows.for_each_entry(i, [&](Index j, Scalar x) {
+        if (x != 0 && rows.weight(i) > 0) show(j);
+      });
+  return met;
+}
+
+void FeatureScales::count_unseen() { unseen_ = std::count(scales_.begin(), scales_.end(), 0.0); }
+
+template <typename Scalar>
 std::vector<std::pair<Index, double>> FeatureScales::meet(const Rows<Scalar>& rows) {
-  if (standardised_) return {};
+  if (standardised_) return meet_standardised(rows);
   std::map<Index, std::vector<double>> sizes;
   for (Index i = 0; i < rows.count(); ++i)
     rows.for_each_entry(i, [&](Index j, Scalar x) {
@@ -60,7 +83,8 @@ std::vector<std::pair<Index, double>> FeatureScales::meet(const Rows<Scalar>& ro
     if (sizes[j].size() < enough)
       scale = std::sqrt((count * scale * scale + doubt * typical_ * typical_) / (count + doubt));
   }
-  std::erase_if(met, [](const auto& feature) { return !is_possible<Scalar>(feature.second); });
+  const auto left_out = std::erase_if(met, [](const auto& feature) { return !is_possible<Scalar>(feature.second); });
+  left_out_ = std::max(left_out_, static_cast<Index>(left_out));
   for (const auto& [j, scale] : met) scales_[static_cast<std::size_t>(j)] = scale;
   return met;
 }
@@ -68,17 +92,19 @@ std::vector<std::pair<Index, double>> FeatureScales::meet(const Rows<Scalar>& ro
 void FeatureScales::learn_of(std::span<const double> scales) {
   for (std::size_t j = 0; j < scales_.size(); ++j)
     if (!(scales_[j] > 0)) scales_[j] = scales[j];
+  count_unseen();
 }
 
 void FeatureScales::grow(Index left_before, Index left, Index right) {
-  const double scale = standardised_ ? 1 : 0;
-  scales_.insert(scales_.end(), static_cast<std::size_t>(right), scale);
-  scales_.insert(scales_.begin() + left_before, static_cast<std::size_t>(left), scale);
+  scales_.insert(scales_.end(), static_cast<std::size_t>(right), 0.0);
+  scales_.insert(scales_.begin() + left_before, static_cast<std::size_t>(left), 0.0);
+  unseen_ += left + right;
 }
 
 void FeatureScales::archive(Archive& archive) {
   archive.vector("all", scales_, static_cast<Index>(scales_.size()));
   archive.number("typical", typical_);
+  count_unseen();
 }
 
 template std::vector<std::pair<Index, double>> FeatureScales::meet(const Rows<float>&);

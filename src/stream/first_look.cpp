@@ -72,6 +72,11 @@ FirstLook FirstLook::at(const Rows<Scalar>& rows, std::span<const double> scales
   look.least_target = target.least;
   look.most_target = target.most;
   if (shape.task == Task::regression && target.variance > 0) look.target_variance = target.variance;
+  if (shape.task == Task::classification) {
+    const auto positive =
+        static_cast<double>(std::count_if(targets.begin(), targets.end(), [](double y) { return y > 0; }));
+    look.log_odds = std::log((positive + 0.5) / (static_cast<double>(targets.size()) - positive + 0.5));
+  }
   return look;
 }
 
@@ -83,7 +88,8 @@ Prior FirstLook::prior(const PriorShares& shares, const KalmanOptions& shape) co
   const double pair = two_sides ? std::sqrt(left_length * right_length) : std::sqrt(2.0) * left_length;
   const double share = shape.linear ? shares.factors : std::max(1.0, shares.weights);
   const double of_factors = std::sqrt(share * target_variance / static_cast<double>(shape.rank)) / pair;
-  return {target_variance + target_mean * target_mean, of_weights, of_weights, of_factors};
+  // Numbers are centred by the first rows; the intercept of classes begins at their log-odds.
+  return {target_variance + target_mean * target_mean, of_weights, of_weights, of_factors, log_odds};
 }
 
 template FirstLook FirstLook::at(const Rows<float>&, std::span<const double>, const KalmanOptions&);

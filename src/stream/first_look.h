@@ -26,6 +26,7 @@ struct FirstLook {
   double right_length = 1;  ///< bilinear
   double target_mean = 0;
   double target_variance = 1;  ///< classes: that of log-odds worth telling apart
+  double log_odds = 0;         ///< classes: of the positive one
   double least_target = 0;
   double most_target = 0;
 

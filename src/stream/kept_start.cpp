@@ -105,16 +105,16 @@ std::optional<typename KeptStart<Scalar>::Start> KeptStart<Scalar>::solve(const 
   const auto count = static_cast<double>(kept_->count());
   const double looks = (options_.most_work - work_) / work_of_look(count);
   if (looks < static_cast<double>(newton.most_products)) newton.most_products = static_cast<Index>(looks);
-  if (!scales.are_one()) kept_->scale(scales.inverse());
-  const Rows<Scalar> rows = kept_->view(shape_.dim);
-  NewtonFit<Scalar> fit = gauss_newton(rows, newton, workers_, last_fit_ ? &*last_fit_ : nullptr);
-  last_fit_ = fit.parameters;
-  extra_row_reads_ += fit.products * rows.count();
-  work_ += static_cast<double>(fit.products) * work_of_look(count);
-  if (!scales.are_one()) {
-    kept_->scale(scales.all());
-    fit.parameters.scale_features(scales.inverse());
+  NewtonFit<Scalar> fit;
+  {
+    const ScaledRows<Scalar> scaled(*kept_, {scales.all().begin(), scales.all().end()});
+    fit = gauss_newton(kept_->view(shape_.dim), newton, workers_, last_fit_ ? &*last_fit_ : nullptr);
   }
+  last_fit_ = fit.parameters;
+  extra_row_reads_ += fit.products * kept_->count();
+  work_ += static_cast<double>(fit.products) * work_of_look(count);
+  if (!scales.are_one()) fit.parameters.scale_features(scales.inverse());
+  const Rows<Scalar> rows = kept_->view(shape_.dim);
   const auto unknowns = static_cast<double>(count_unknowns(shape_));
   if (!fit.finite || !(fit.exact || count >= enough_with_noise * unknowns)) return std::nullopt;
   constexpr double least_noise = 1e-30;

@@ -53,6 +53,7 @@ class Race {
   void drop_runaways();
 
   void for_each(const std::function<void(KalmanFilter<Scalar>&)>& visit);
+  void for_champion(const std::function<void(KalmanFilter<Scalar>&)>& visit) { visit(contenders_.front().filter); }
 
   /// `make`: a filter of the right shape to load into.
   void archive(Archive& archive, const std::function<KalmanFilter<Scalar>()>& make);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -92,12 +93,7 @@ void StreamLearner<Scalar>::grow(Index dim, Index left_dim) {
   kalman.left_dim = left_dim;
   if (moments_) moments_->grow(dim, left_dim);
   if (search_) search_->grow(dim);
-  race_.for_each([&](KalmanFilter<Scalar>& filter) {
-    filter.grow(dim, left_dim);
-    if (!scales_.are_one()) return;
-    for (Index j = left_before; j < left_after; ++j) filter.begin(j, 1);
-    for (Index j = left_after + right_before; j < dim; ++j) filter.begin(j, 1);
-  });
+  race_.for_each([&](KalmanFilter<Scalar>& filter) { filter.grow(dim, left_dim); });
   keeping_.stop();  // its rows have another shape
 }
 
@@ -116,6 +112,13 @@ void StreamLearner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> pr
   for (Index first = 0; first < rows.count();) {
     Index count = std::clamp<Index>(next_decision_ - rows_, 1, rows.count() - first);
     if (keeping_.is_keeping()) count = std::min(count, keeping_.rows_missing());
+    if (fits_exactly()) {
+      const Index agreeing = count_agreeing(rows.slice(first, count));
+      if (agreeing > 0)
+        count = agreeing;
+      else
+        withdraw_exact_start(rows.slice(first, 1));
+    }
     const Rows<Scalar> part = rows.slice(first, count);
     const auto own = predictions.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
     see(part);
@@ -180,6 +183,38 @@ void StreamLearner<Scalar>::enter(std::optional<typename KeptStart<Scalar>::Star
   solved_rows_ = start->rows;
   race_.drop_worst(Origin::kept_rows);
   race_.enter(std::move(start->filter), Origin::kept_rows);
+}
+
+/// Rows before the first one that the exact model does not meet.
+template <typename Scalar>
+Index StreamLearner<Scalar>::count_agreeing(const Rows<Scalar>& rows) const {
+  // A fit is exact up to 1e-7 (single precision: 3e-5) of the targets' deviation in the mean; one of 10^4 rows may then
+  // be off by 100 times as much.
+  constexpr double tolerance = std::is_same_v<Scalar, float> ? 3e-3 : 1e-5;
+  std::vector<Scalar> predictions(static_cast<std::size_t>(rows.count()));
+  std::vector<Scalar> variances(predictions.size());
+  race_.champion().predict(rows, predictions, variances);
+  const double usual = std::max(std::abs(least_target_), std::abs(most_target_));
+  for (std::size_t i = 0; i < predictions.size(); ++i) {
+    const auto y = static_cast<double>(rows.targets()[i]);
+    const auto f = static_cast<double>(predictions[i]);
+    const double size = std::max({usual, std::abs(y), std::abs(f)});
+    if (rows.weight(static_cast<Index>(i)) > 0 && !(std::abs(y - f) <= tolerance * size)) return static_cast<Index>(i);
+  }
+  return rows.count();
+}
+
+/// The parameters stay; their variances become those of data with the noise that the contradicting row implies, which
+/// is least squares over all rows so far.
+template <typename Scalar>
+void StreamLearner<Scalar>::withdraw_exact_start(const Rows<Scalar>& contradicting) {
+  exact_rows_ = 0;
+  Scalar prediction = 0;
+  Scalar variance = 0;
+  race_.champion().predict(contradicting, {&prediction, 1}, {&variance, 1});
+  const double residual = static_cast<double>(contradicting.targets().front()) - static_cast<double>(prediction);
+  const double spare = std::max(1.0, static_cast<double>(rows_ + 1 - count_unknowns(options_.kalman)));
+  race_.for_champion([&](KalmanFilter<Scalar>& filter) { filter.expect_noise(residual * residual / spare); });
 }
 
 template <typename Scalar>
@@ -247,7 +282,11 @@ std::string StreamLearner<Scalar>::story() const {
 
 template <typename Scalar>
 void StreamLearner<Scalar>::archive(Archive& archive) {
-  if (!archive.is_loading()) race_.drop_runaways();
+  if (!archive.is_loading()) {
+    race_.drop_runaways();
+    if (!std::isfinite(moment_squares_) || !std::isfinite(champion_squares_))
+      moment_squares_ = champion_squares_ = compared_rows_ = 0;
+  }
   archive.number("rows", rows_);
   archive.number("next_decision", next_decision_);
   archive.number("next_turn", next_turn_);

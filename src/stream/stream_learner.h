@@ -55,9 +55,12 @@ class StreamLearner {
   [[nodiscard]] const StreamOptions& options() const { return options_; }
   [[nodiscard]] const KalmanFilter<Scalar>& filter() const { return race_.champion(); }
   [[nodiscard]] double noise_variance() const { return race_.champion().noise_variance(); }
-  /// Rows of the kept block in this run, where it gave a start, and whether that was all there is to learn.
+  /// Rows of the kept block in this run, where it gave a start.
   [[nodiscard]] Index solved_rows() const { return solved_rows_; }
+  /// Whether the kept block gave the model exactly, and no later row has contradicted it.
   [[nodiscard]] bool fits_exactly() const { return exact_rows_ > 0; }
+  /// Features that are left out because powers of their values overflow or underflow.
+  [[nodiscard]] Index left_out_features() const { return scales_.left_out(); }
   [[nodiscard]] Index extra_row_reads() const { return keeping_.extra_row_reads(); }
 
   [[nodiscard]] std::string plan() const;   ///< one line: what it will do with such data, and why
@@ -73,6 +76,8 @@ class StreamLearner {
   void follow_search(const Rows<Scalar>& rows);
   void follow_moments(const Rows<Scalar>& rows, std::span<const Scalar> predictions);
   void enter(std::optional<typename KeptStart<Scalar>::Start> start);
+  [[nodiscard]] Index count_agreeing(const Rows<Scalar>& rows) const;
+  void withdraw_exact_start(const Rows<Scalar>& contradicting);
   void decide();
   void enter_copy_with_turned_factors();
 

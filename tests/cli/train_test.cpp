@@ -68,6 +68,12 @@ TEST_F(TrainCommand, InspectionReproducesThePredictions) {
       y += term.at("coefficient").get<double>() * value(term.at("left"), row) * value(term.at("right"), row);
     EXPECT_NEAR(y, predicted[row], 1e-6 * std::abs(y));
   }
+  // The square of a category is the category: there is one coefficient for it.
+  const auto is_category = [](const json& term) { return contains(term.at("left"), "="); };
+  EXPECT_EQ(std::count_if(terms.at("weights").begin(), terms.at("weights").end(), is_category), 5);
+  for (const json& term : terms.at("pairs")) EXPECT_FALSE(is_category(term) && term.at("left") == term.at("right"));
+  EXPECT_FALSE(contains(content(path("terms.csv")), "square,district"));
+  EXPECT_TRUE(contains(content(path("terms.csv")), "square,area"));
   EXPECT_EQ(content(path("terms.csv")).substr(0, 35), "term,left,right,coefficient,effect\n");
   const Result text = run_dyad("inspect " + path("m.dyad"));
   for (const char* expected : {"strongest pairs", "area x rooms", "district=", "the strongest of all"})

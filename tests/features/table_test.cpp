@@ -118,7 +118,7 @@ TEST(Table, IsReadByNameInAnyOrderAndUnknownCategoriesCountAsNothing) {
   EXPECT_TRUE(block.targets.empty());
   for (Index j = 0; j < block.dim; ++j) EXPECT_EQ(entry(block, 0, j), entry(trained, 0, j));
   EXPECT_EQ(entry(block, 1, 0), entry(trained, 1, 0));
-  EXPECT_EQ(block.unknown_cells, 1);
+  EXPECT_EQ(block.unknown_cells.size(), 1U);
 }
 
 TEST(Table, PutsTheSecondFactorBehindTheFirst) {

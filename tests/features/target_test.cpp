@@ -23,7 +23,9 @@ TEST(Target, TellsClassesFromNumbers) {
   EXPECT_EQ(fixed_by({"1.0", "0.0"}).task, Task::classification);
   EXPECT_EQ(fixed_by({"no", "yes"}).task, Task::classification);
   EXPECT_EQ(fixed_by({"1", "2"}).task, Task::regression);
-  EXPECT_EQ(fixed_by({"0", "0"}).task, Task::regression);
+  EXPECT_EQ(fixed_by({"0", "0"}).task, Task::classification);  // until another number comes
+  EXPECT_EQ(fixed_by({"5", "5"}).task, Task::regression);
+  EXPECT_EQ(fixed_by({"0", "1"}, std::nullopt, false).task, Task::regression);  // measurements are numbers
   EXPECT_EQ(fixed_by({"0", "1", "0.5"}).task, Task::regression);
   EXPECT_EQ(fixed_by({"1", "2"}, Task::classification).task, Task::classification);
   EXPECT_EQ(fixed_by({"0", "1"}, Task::regression).task, Task::regression);
@@ -56,6 +58,29 @@ TEST(Target, LearnsTheSecondClassWhenItComes) {
   EXPECT_EQ(names.negative, "cat");
   EXPECT_EQ(names.encode("dog", {targets_csv}), 1);
   EXPECT_THROW((void)names.encode("cow", {targets_csv}), DataError);
+}
+
+TEST(Target, OneUsualClassIsProvisional) {
+  for (const auto& [first, second] : {std::pair{"0", "1"}, {"1", "0"}, {"1", "-1"}, {"-1", "1"}}) {
+    Target target = fixed_by({first, first});
+    EXPECT_TRUE(target.is_provisional());
+    const double code = target.encode(first, {targets_csv});
+    EXPECT_EQ(target.encode(second, {targets_csv}), -code);
+    EXPECT_FALSE(target.is_provisional());
+    EXPECT_EQ(target.task, Task::classification);
+  }
+  for (const auto& [first, second] : {std::pair{"0", "0.37"}, {"1", "2"}, {"-1", "0"}}) {
+    Target target = fixed_by({first});
+    const double code = target.encode(first, {targets_csv});
+    const double other = target.encode(second, {targets_csv});
+    EXPECT_EQ(target.task, Task::regression);
+    // Codes are scaled targets from the first row on.
+    EXPECT_NEAR(target.in_units(code), std::stod(first), 1e-12);
+    EXPECT_NEAR(target.in_units(other), std::stod(second), 1e-12);
+  }
+  EXPECT_FALSE(fixed_by({"0"}, Task::classification).is_provisional());
+  EXPECT_FALSE(fixed_by({"cat"}).is_provisional());
+  EXPECT_FALSE(fixed_by({"7"}, Task::classification).is_provisional());
 }
 
 TEST(Target, RefusesWithThePlace) {

@@ -27,7 +27,7 @@ class RowStreamTest : public test::InFolder {
     RowBlock<double> block;
     for (stream->fill(block, limits); block.count() > 0; stream->fill(block, limits)) {
       read.blocks.push_back(block.count());
-      read.unknown += block.unknown_cells;
+      read.unknown += static_cast<Index>(block.unknown_cells.size());
       const std::vector<Scaling> scalings = map.scalings();
       const Rows<double> view = block.view();
       for (Index i = 0; i < block.count(); ++i) {

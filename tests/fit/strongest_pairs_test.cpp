@@ -62,16 +62,16 @@ TEST(StrongestPairs, SayHowExactTheyAreWhereTheSearchIsCutShort) {
   }
 }
 
-TEST(StrongestPairs, LeaveOutWhatNeverOccursTogether) {
+TEST(StrongestPairs, LeaveOutPairsAndSquaresOfIndicatorsOfOneColumn) {
   const Model<double> model = test::random_model<double>(12, 2, 1);
-  const std::vector<Index> groups{-1, 0, 0, 0, -1, 1, 1, 2, -1, 1, 0, -1};
+  const std::vector<Index> columns{-1, 0, 0, 0, -1, 1, 1, 2, -1, 1, 0, -1};
   const auto excluded = [&](const Pair& pair) {
-    const Index group = groups[static_cast<std::size_t>(pair.left)];
-    return pair.left != pair.right && group >= 0 && group == groups[static_cast<std::size_t>(pair.right)];
+    const Index column = columns[static_cast<std::size_t>(pair.left)];
+    return column >= 0 && column == columns[static_cast<std::size_t>(pair.right)];
   };
   std::vector<Pair> expected = all_pairs(model);
   std::erase_if(expected, excluded);
-  const StrongestPairs found = strongest_pairs(model, 1000, groups);
+  const StrongestPairs found = strongest_pairs(model, 1000, columns);
   ASSERT_EQ(found.pairs.size(), expected.size());
   for (const Pair& pair : found.pairs) EXPECT_FALSE(excluded(pair));
 }

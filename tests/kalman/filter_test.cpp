@@ -349,5 +349,28 @@ TEST(KalmanFilter, StaysFiniteInSinglePrecisionWhateverComes) {
   }
 }
 
+/// A row that says far more than was known leaves next to nothing of a variance, which rounding must not make negative.
+TEST(Filter, VariancesStayPositiveInSinglePrecision) {
+  for (int seed = 1; seed <= 50; ++seed) {
+    KalmanOptions options;
+    options.dim = 3;
+    options.rank = 2;
+    options.diagonal = Diagonal::free;
+    Prior prior;
+    prior.weights = prior.squares = prior.factors = 0.1 * seed;
+    KalmanFilter<float> filter(options, prior, 1e-14);
+    for (Index j = 0; j < 3; ++j) filter.begin(j, 1);
+    const auto rows = random_rows<float>(40, 3, static_cast<std::uint64_t>(seed), 0.4);
+    std::vector<float> predictions(40);
+    filter.learn(rows.sparse(), predictions);
+    for (Index j = 0; j < 3; ++j) {
+      const FeatureBelief<float> belief = filter.belief_of(j);
+      EXPECT_GT(belief.weight_variance, 0);
+      EXPECT_GT(belief.square_variance, 0);
+      for (Index c = 0; c < 2; ++c) EXPECT_GT(belief.factor_variances[c], 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace dyad

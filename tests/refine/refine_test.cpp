@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <memory>
+#include <stdexcept>
 
 #include <gtest/gtest.h>
 
@@ -87,6 +88,15 @@ TEST(Refine, TheScaleOfFeaturesDoesNotMatter) {
     EXPECT_NEAR(error_of(*of_small.filter, small.truth), error_of(*of_large.filter, large.truth, 1024), 1e-6);
     EXPECT_NEAR(large.kept.view(5).row(3)[2], large.rows.X(3, 2), 1e-9);  // the rows are as they were
   }
+}
+
+TEST(Refine, AnExceptionLeavesTheRowsInTheirUnits) {
+  Workers workers(1);
+  Learned data = learned(300, 5, 2, 1024);
+  RefineOptions options = refine_shape(Solver::newton);
+  options.progress = [](const RefineStep&) { throw std::runtime_error("stop"); };
+  EXPECT_THROW((void)refine<double>(*data.one_pass, data.kept, nullptr, options, workers), std::runtime_error);
+  EXPECT_NEAR(data.kept.view(5).row(3)[2], data.rows.X(3, 2), 1e-9);
 }
 
 TEST(Refine, DeclinesWhereOnePassIsBetterUnlessAskedFor) {

@@ -1,5 +1,7 @@
 #include "rows/kept_rows.h"
 
+#include <stdexcept>
+
 #include <gtest/gtest.h>
 
 #include "support.h"
@@ -34,16 +36,45 @@ TEST(KeptRows, LeaveOutRowsWithoutWeight) {
   EXPECT_EQ(kept.view(3).targets()[1], rows.targets[3]);
 }
 
-TEST(KeptRows, ScaleAndBack) {
+TEST(ScaledRows, RestoreTheRowsAlsoAfterAnException) {
   const auto rows = random_rows<double>(5, 3, 1);
-  const std::vector<double> there{2, 0.25, 8};
-  const std::vector<double> back{0.5, 4, 0.125};
+  for (const bool sparse : {false, true}) {
+    KeptRows<double> kept;
+    kept.append(sparse ? rows.sparse() : rows.dense());
+    const auto value = [&] {
+      double found = 0;
+      kept.view(3).for_each_entry(1, [&](Index j, double x) { found = j == 2 ? x : found; });
+      return found;
+    };
+    try {
+      const ScaledRows<double> scaled(kept, {0.5, 4, 0.125});
+      EXPECT_EQ(value(), 8 * rows.X(1, 2));
+      throw std::runtime_error("stop");
+    } catch (const std::runtime_error&) {
+      EXPECT_EQ(value(), rows.X(1, 2));
+    }
+  }
+}
+
+TEST(ScaledRows, CopyBorrowedValues) {
+  const auto rows = random_rows<double>(4, 3, 1);
+  MemorySparse lent;
+  lent.columns = 3;
+  std::vector<std::int64_t> offsets(rows.offsets.begin(), rows.offsets.end());
+  lent.offsets = offsets.data();
+  lent.indices = rows.columns.data();
+  lent.values = rows.values.data();
+  ASSERT_TRUE(KeptRows<double>::can_borrow(lent));
+  const std::vector<double> before = rows.values;
   KeptRows<double> kept;
-  kept.append(rows.dense());
-  kept.scale(there);
-  EXPECT_EQ(kept.view(3).row(1)[2], 8 * rows.X(1, 2));
-  kept.scale(back);
-  EXPECT_EQ(kept.view(3).row(1)[2], rows.X(1, 2));
+  kept.borrow(lent, 4);
+  kept.append(rows.sparse());
+  {
+    const ScaledRows<double> scaled(kept, {2, 2, 2});
+    EXPECT_EQ(kept.entries(), 12);
+  }
+  EXPECT_EQ(rows.values, before);
+  EXPECT_EQ(kept.entries(), 12);
 }
 
 }  // namespace

@@ -51,6 +51,30 @@ double mean_square(const std::vector<double>& predictions, const std::vector<dou
   return sum / static_cast<double>(targets.size() - from);
 }
 
+TEST(KeptStart, AnExceptionLeavesTheRowsInTheirUnits) {
+  const Model<double> truth = random_model<double>(6, 2, 1);
+  auto rows = planted_rows(truth, 100, 0, 2);
+  rows.X *= 1024;
+  FeatureScales scales(6, false);
+  (void)scales.meet(rows.dense());
+  Workers workers(1);
+  bool stops = true;
+  KeepOptions options;
+  options.memory = 1e9;
+  options.interrupted = [&]() -> bool { return stops ? throw std::runtime_error("stop") : false; };
+  KeptStart<double> keeping(options, workers);
+  const StreamOptions shape = stream_options_for(6, 2, 1e9);
+  keeping.begin(shape.kalman, false);
+  EXPECT_THROW((void)keeping.keep(rows.dense(), Prior(), scales), std::runtime_error);
+  stops = false;
+  const auto start = keeping.finish(Prior(), scales);
+  ASSERT_TRUE(start);
+  EXPECT_TRUE(start->exact);
+  std::vector<double> predictions(100);
+  start->filter.model().predict(rows.dense(), predictions);
+  EXPECT_LT(mean_square(predictions, rows.targets, 0), 1e-12);
+}
+
 TEST(StreamLearner, KeptRowsGiveTheExactModelAtOnce) {
   const Model<double> truth = random_model<double>(20, 2, 1);
   const auto rows = planted_rows(truth, 400, 0, 2);

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "features/target.h"
+
+namespace dyad {
+
+/// The targets of many rows in bounded memory: a uniform random sample of them, and the first row of each of the first
+/// three values.
+class TargetScan {
+ public:
+  void add(std::string_view text, std::int64_t line, const std::string& file) {
+    ++count_;
+    if (sample_.size() < sample_size)
+      sample_.push_back({std::string(text), line, file_of(file)});
+    else if (const auto place = static_cast<std::size_t>(random_.uniform() * count_); place < sample_size)
+      sample_[place] = {std::string(text), line, file_of(file)};
+    if (first_.size() > 2 || text == last_text_) return;
+    last_text_ = text;
+    for (const Kept& kept : first_)
+      if (kept.text == text) return;
+    first_.push_back({std::string(text), line, file_of(file)});
+  }
+
+  [[nodiscard]] bool is_empty() const { return sample_.empty(); }
+
+  /// Views of this object's texts.
+  [[nodiscard]] std::vector<Target::Sample> samples() const {
+    std::vector<Target::Sample> views;
+    for (const auto* kept : {&first_, &sample_})
+      for (const Kept& one : *kept) views.push_back({one.text, one.line, one.file});
+    return views;
+  }
+
+ private:
+  static constexpr std::size_t sample_size = 4096;  // as many as the rows of a usual block
+
+  struct Kept {
+    std::string text;
+    std::int64_t line = 0;
+    const std::string* file = nullptr;
+  };
+
+  const std::string* file_of(const std::string& file) {
+    if (files_.empty() || files_.back() != file) files_.push_back(file);
+    return &files_.back();
+  }
+
+  Random random_{1, start_stream - 3};
+  double count_ = 0;
+  std::string last_text_;
+  std::vector<Kept> first_;
+  std::vector<Kept> sample_;
+  std::deque<std::string> files_;  ///< places stay valid
+};
+
+/// Target::fix() by the first rows. Where all of their targets are the same and the task is not given, `scan` reads the
+/// targets of all rows that can be read again, and these decide together with the first row.
+inline void fix_by_scan(Target& target, std::vector<Target::Sample> samples, std::optional<Task> given, bool centred,
+                        const Place& place, const std::function<void(TargetScan&)>& scan) {
+  TargetScan all;
+  if (scan && !given && Target::are_constant(samples)) scan(all);
+  if (!all.is_empty()) {
+    const std::vector<Target::Sample> scanned = all.samples();
+    samples.resize(1);
+    samples.insert(samples.end(), scanned.begin(), scanned.end());
+  }
+  target.fix(samples, given, centred, place);
+}
+
+}  // namespace dyad

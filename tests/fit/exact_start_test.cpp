@@ -1,0 +1,118 @@
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include <dyad/memory.h>
+#include <dyad/predictor.h>
+#include <dyad/train.h>
+
+#include "newton/gauss_newton.h"
+#include "stream/stream_learner.h"
+#include "support.h"
+
+namespace dyad {
+namespace {
+
+constexpr Index dim = 20;
+constexpr Index rank = 2;
+constexpr Index count = 400;
+
+/// Measurements x'Mx without noise, but for one.
+struct Measured {
+  Model<double> truth{dim, rank};
+  test::OwnedRows<double> rows;
+
+  explicit Measured(std::uint64_t seed, std::size_t wrong, double value)
+      : rows(test::random_rows<double>(count, dim, seed)) {
+    truth = test::random_model<double>(dim, rank, seed);
+    truth.intercept = 0;
+    std::fill(truth.weights.begin(), truth.weights.end(), 0.0);
+    const Vector<double> f = test::brute_force_predictions(truth, rows.X);
+    rows.targets.assign(f.begin(), f.end());
+    if (wrong < rows.targets.size()) rows.targets[wrong] = value;
+  }
+
+  [[nodiscard]] double error_of(const Model<double>& model) const {
+    return (test::dense_interactions(model) - test::dense_interactions(truth)).norm();
+  }
+
+  /// The fit to all rows, from the truth.
+  [[nodiscard]] double error_of_least_squares() const {
+    NewtonOptions options;
+    options.rank = rank;
+    options.linear = options.intercept = options.restarts = false;
+    Workers workers(1);
+    const auto start = SignedFactors<double>::of(truth, Diagonal::tied, 0);
+    return error_of(gauss_newton(rows.dense(), options, workers, &start).parameters.model());
+  }
+
+  [[nodiscard]] TrainSummary trained() const {
+    MemoryRows memory;
+    memory.count = count;
+    memory.features = MemoryMatrix{dim, rows.X.data(), dim, 1};
+    memory.targets = rows.targets;
+    TrainOptions options;
+    options.data.memory = &memory;
+    options.kind = Kind::sensing;
+    options.rank = rank;
+    options.threads = 1;
+    return train(options);
+  }
+};
+
+/// Of the user's units.
+Model<double> model_of(const TrainSummary& summary) {
+  const Predictor predictor = Predictor::from_bytes(summary.model_bytes);
+  Model<double> model = predictor.model();
+  // The scale of the target, from any prediction.
+  const test::OwnedRows<double> one = test::random_rows<double>(1, dim, 5);
+  MemoryRows memory;
+  memory.count = 1;
+  memory.features = MemoryMatrix{dim, one.X.data(), dim, 1};
+  std::vector<double> value(1);
+  (void)predictor.predict(memory, value);
+  std::vector<double> scaled(1);
+  model.predict(one.dense(), scaled);
+  for (double& lambda : model.spectrum) lambda *= value[0] / scaled[0];
+  return model;
+}
+
+TEST(ExactStart, HoldsWhereNoRowContradictsIt) {
+  const Measured measured(1, count, 0);
+  EXPECT_LT(measured.error_of(model_of(measured.trained())), 1e-6);
+}
+
+TEST(ExactStart, IsWithdrawnWhereALaterRowContradictsIt) {
+  for (const std::size_t wrong : {std::size_t{100}, std::size_t{390}, std::size_t{399}}) {
+    const Measured measured(1, wrong, 100);
+    const TrainSummary summary = measured.trained();
+    EXPECT_GT(summary.noise, 1);  // 100 / sqrt(400)
+    EXPECT_LE(measured.error_of(model_of(summary)), 1.02 * measured.error_of_least_squares()) << wrong;
+  }
+}
+
+TEST(ExactStart, OfAStreamIsWithdrawn) {
+  const Measured measured(2, 390, 100);
+  StreamOptions options;
+  options.kalman.dim = dim;
+  options.kalman.rank = rank;
+  options.kalman.linear = options.kalman.intercept = false;
+  options.moment.emplace();
+  options.moment->dim = dim;
+  options.moment->rank = rank;
+  options.moment->linear = options.moment->intercept = false;
+  options.keep.memory = 1e9;
+  options.keep.sign_restarts = true;
+  options.threads = 1;
+  StreamLearner<double> learner(options);
+  std::vector<double> predictions(count);
+  learner.learn(measured.rows.dense().slice(0, 390), std::span(predictions).first(390));
+  EXPECT_TRUE(learner.fits_exactly());
+  learner.learn(measured.rows.dense().slice(390, 10), std::span(predictions).subspan(390));
+  EXPECT_FALSE(learner.fits_exactly());
+  EXPECT_GT(learner.noise_variance(), 1);
+  EXPECT_LE(measured.error_of(learner.model()), 1.02 * measured.error_of_least_squares());
+}
+
+}  // namespace
+}  // namespace dyad

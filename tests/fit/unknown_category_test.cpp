@@ -1,0 +1,185 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include <dyad/inspect.h>
+#include <dyad/predictor.h>
+#include <dyad/train.h>
+
+#include "base/random.h"
+#include "in_folder.h"
+
+namespace dyad {
+namespace {
+
+/// Ratings y = u + v + 2 p q + noise, where every user has (u, p) and every film (v, q), all standard normal.
+struct Ratings {
+  std::vector<std::int32_t> users;
+  std::vector<std::int32_t> films;
+  std::vector<double> y;
+
+  Ratings(int count, int first_user, int user_count, std::uint64_t seed) {
+    Random random(seed, 0);
+    for (int i = 0; i < count; ++i) {
+      const int user = first_user + static_cast<int>(user_count * random.uniform());
+      const int film = static_cast<int>(40 * random.uniform());
+      const std::vector<double> u = effects(user);
+      const std::vector<double> v = effects(1'000'000 + film);
+      users.push_back(user);
+      films.push_back(film);
+      y.push_back(u[0] + v[0] + u[1] * v[1] + 0.5 * random.normal());
+    }
+  }
+
+  static std::vector<double> effects(int of) {
+    Random random(7, static_cast<std::uint64_t>(of));
+    return {random.normal(), random.normal()};
+  }
+
+  [[nodiscard]] MemoryRows view(int users_known) const {
+    MemoryRows rows;
+    rows.count = static_cast<Index>(y.size());
+    MemoryColumn user{.name = "user", .is_category = true, .codes = users.data()};
+    for (int i = 0; i < users_known; ++i) user.categories.push_back("u" + std::to_string(i));
+    MemoryColumn film{.name = "film", .is_category = true, .codes = films.data()};
+    for (int i = 0; i < 40; ++i) film.categories.push_back("f" + std::to_string(i));
+    rows.features = std::vector<MemoryColumn>{std::move(user), std::move(film)};
+    rows.targets = y;
+    return rows;
+  }
+};
+
+struct Predicted {
+  double rmse = 0;
+  double deviation = 0;
+  double coverage = 0;  ///< of one standard deviation
+};
+
+Predicted predicted(const Predictor& predictor, const Ratings& ratings, int users_known) {
+  std::vector<double> values(ratings.y.size());
+  std::vector<double> deviations(ratings.y.size());
+  (void)predictor.predict(ratings.view(users_known), values, deviations, 1);
+  Predicted result;
+  const auto count = static_cast<double>(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double residual = std::abs(values[i] - ratings.y[i]);
+    result.rmse += residual * residual / count;
+    result.deviation += deviations[i] * deviations[i] / count;
+    result.coverage += residual < deviations[i] ? 1 / count : 0;
+  }
+  result.rmse = std::sqrt(result.rmse);
+  result.deviation = std::sqrt(result.deviation);
+  return result;
+}
+
+TEST(UnknownCategories, AddTheVarianceOfTheirColumn) {
+  for (const int hash_bits : {0, 14}) {
+    SCOPED_TRACE(hash_bits);
+    const Ratings known(20000, 0, 400, 1);
+    const MemoryRows rows = known.view(400);
+    TrainOptions options;
+    options.data.memory = &rows;
+    options.columns.hash_bits = hash_bits;
+    options.rank = 2;
+    options.threads = 1;
+    const Predictor predictor = Predictor::from_bytes(train(options).model_bytes);
+    const Predicted of_known = predicted(predictor, Ratings(4000, 0, 400, 2), 400);
+    EXPECT_NEAR(of_known.deviation, of_known.rmse, 0.1 * of_known.rmse);
+    // 400 users that no row has shown: the standard error of the rmse over users is 1/sqrt(2 * 400) = 3.5% of it, and
+    // that of the second moments of known users is the same.
+    const Predicted of_unknown = predicted(predictor, Ratings(4000, 1000, 400, 3), 1400);
+    EXPECT_GT(of_unknown.deviation, 2 * of_known.deviation);
+    EXPECT_NEAR(of_unknown.deviation, of_unknown.rmse, 0.25 * of_unknown.rmse);
+    EXPECT_NEAR(of_unknown.coverage, 0.68, 0.1);
+  }
+}
+
+class HashedCategories : public test::InFolder {
+ protected:
+  /// y = u + noise for one of five categories; b is a number of no effect.
+  [[nodiscard]] std::string rows(const std::string& name, int count, int first, std::uint64_t seed) const {
+    Random random(seed, 0);
+    std::string text = "u,b,y\n";
+    for (int i = 0; i < count; ++i) {
+      const int u = first + static_cast<int>(5 * random.uniform());
+      text += "c" + std::to_string(u) + "," + std::to_string(random.normal()) + "," +
+              std::to_string(u + 0.1 * random.normal()) + "\n";
+    }
+    return write(name, text);
+  }
+
+  [[nodiscard]] TrainOptions options_for(const std::string& file, Solver solver = Solver::kalman) const {
+    TrainOptions options;
+    options.data.paths = {file};
+    options.columns.target = "y";
+    options.columns.hash_bits = 10;
+    options.model_path = path("m.dyad");
+    options.solver = solver;
+    options.rank = 2;
+    options.threads = 1;
+    return options;
+  }
+
+  /// Predictions for these categories, at b = 0.
+  [[nodiscard]] std::vector<double> predictions(const std::vector<std::string>& categories, Index unknown) const {
+    std::string text = "u,b\n";
+    for (const std::string& category : categories) text += category + ",0\n";
+    PredictOptions options;
+    options.data.paths = {write("fresh.csv", text)};
+    options.model_path = path("m.dyad");
+    options.output_path = path("p.txt");
+    EXPECT_EQ(predict(options).unknown_cells, unknown);
+    std::ifstream file(path("p.txt"));
+    std::vector<double> values;
+    for (double value = 0; file >> value;) values.push_back(value);
+    return values;
+  }
+};
+
+TEST_F(HashedCategories, ThatNoRowHasShownContributeNothing) {
+  for (const Solver solver : {Solver::kalman, Solver::moment, Solver::automatic}) {
+    (void)train(options_for(rows("rows.csv", 3000, 0, 1), solver));
+    const std::vector<double> values = predictions({"never", "nowhere", "c1"}, 2);
+    ASSERT_EQ(values.size(), 3U);
+    EXPECT_EQ(values[0], values[1]);
+    // Five of 1,024 slots are in use, and no pair has an effect.
+    for (const double lambda : inspect(path("m.dyad"), 0).spectrum) EXPECT_LT(std::abs(lambda), 0.5);
+  }
+}
+
+TEST_F(HashedCategories, AreLearnedWhenAResumedRunShowsThem) {
+  (void)train(options_for(rows("rows.csv", 2000, 0, 1)));
+  (void)predictions({"c7"}, 1);
+  TrainOptions more;
+  more.data.paths = {rows("more.csv", 2000, 5, 2)};
+  more.model_path = path("m.dyad");
+  more.resume = true;
+  more.threads = 1;
+  (void)train(more);
+  const std::vector<double> values = predictions({"c1", "c7", "never"}, 1);
+  EXPECT_NEAR(values[0], 1, 0.3);
+  EXPECT_NEAR(values[1], 7, 0.3);
+}
+
+TEST_F(HashedCategories, ResumeToTheByte) {
+  const std::string first = rows("first.csv", 500, 0, 1);
+  const std::string second = rows("second.csv", 500, 3, 2);
+  (void)train(options_for(first));
+  TrainOptions more;
+  more.data.paths = {second};
+  more.model_path = path("m.dyad");
+  more.resume = true;
+  more.threads = 1;
+  (void)train(more);
+  const std::string halves = content(path("m.dyad"));
+  TrainOptions whole = options_for(first);
+  whole.data.paths = {first, second};
+  whole.checkpoint_every = 500;
+  (void)train(whole);
+  EXPECT_TRUE(halves == content(path("m.dyad")));
+}
+
+}  // namespace
+}  // namespace dyad
