@@ -17,9 +17,9 @@ void add_data(CLI::App& verb, DataOptions& data, const std::string& description)
       ->delimiter(',')
       ->allow_extra_args(false);
   add_number(verb, "--max-line-bytes", data.limits.max_line_bytes, "N",
-             "Text: refuse a longer row; default 67108864 (64 for each of the default --max-columns)");
+             "Text: refuse a longer row; default 67108864 (256 for each of the default --max-columns)");
   add_number(verb, "--max-columns", data.limits.max_columns, "N",
-             "csv, tsv, npy: refuse more columns; default 1048576 (training takes about 1.6 kB a column at rank 8)");
+             "csv, tsv, npy: refuse more columns; default 262144 (training takes about 9.5 kB a column at rank 8)");
 }
 
 void add_columns(CLI::App& verb, const std::string& name, std::vector<std::string>& columns,

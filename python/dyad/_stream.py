@@ -66,7 +66,7 @@ def stream(
     max_line_bytes : int, optional
         csv, tsv, libsvm: a longer line is an error; 64 MiB unless given.
     max_columns : int, optional
-        csv, tsv, npy: more columns are an error; 2**20 unless given.
+        csv, tsv, npy: more columns are an error; 2**18 unless given.
 
     Returns
     -------

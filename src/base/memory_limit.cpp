@@ -15,7 +15,7 @@ namespace {
 
 constexpr double unlimited = std::numeric_limits<double>::infinity();
 
-std::vector<std::string> split(const std::string& text, char separator) {
+std::vector<std::string> separated(const std::string& text, char separator) {
   std::vector<std::string> parts;
   std::istringstream stream(text);
   for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
@@ -31,7 +31,7 @@ struct Hierarchy {
   /// Version 1 mounts one hierarchy for each set of controllers, which are options of the mount.
   [[nodiscard]] bool is_mounted_by(const std::string& type, const std::string& options) const {
     if (type != file_system) return false;
-    const std::vector<std::string> names = split(options, ',');
+    const std::vector<std::string> names = separated(options, ',');
     return type == "cgroup2" || std::find(names.begin(), names.end(), "memory") != names.end();
   }
 };
@@ -46,7 +46,7 @@ std::vector<Hierarchy> hierarchies(const std::string& root) {
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::string group = line.substr(second + 1);
-    const std::vector<std::string> names = split(controllers, ',');
+    const std::vector<std::string> names = separated(controllers, ',');
     if (controllers.empty())
       found.push_back({"cgroup2", "memory.max", group});
     else if (std::find(names.begin(), names.end(), "memory") != names.end())
@@ -71,7 +71,7 @@ double limit_of(const Hierarchy& hierarchy, const std::string& mount_point, cons
   const std::string below = is_below ? hierarchy.group.substr(mounted_group.size()) : std::string();
   double smallest = limit_in(std::filesystem::path(mount_point) / hierarchy.limit_file);
   std::filesystem::path group = mount_point;
-  for (const std::string& name : split(below, '/')) {
+  for (const std::string& name : separated(below, '/')) {
     if (name.empty() || name == "..") continue;
     group /= name;
     smallest = std::min(smallest, limit_in(group / hierarchy.limit_file));
@@ -85,7 +85,7 @@ double control_group_limit(const std::string& root) {
   // Fields: ID PARENT DEVICE GROUP MOUNT-POINT OPTIONS [TAGS...] - TYPE SOURCE OPTIONS
   std::ifstream mounts(root + "/proc/self/mountinfo");
   for (std::string line; std::getline(mounts, line);) {
-    const std::vector<std::string> fields = split(line, ' ');
+    const std::vector<std::string> fields = separated(line, ' ');
     const auto dash = std::find(fields.begin(), fields.end(), "-");
     if (dash - fields.begin() < 6 || fields.end() - dash < 4) continue;
     for (const Hierarchy& hierarchy : all)

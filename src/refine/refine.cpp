@@ -134,7 +134,7 @@ class Refinement {
       std::vector<Fold> folds = make_folds(scale);
       if (folds.empty())
         result_.levels = level_without_folds;
-      else
+      else if (!is_interrupted())  // otherwise folds may have no start
         choose(folds, false);
       folds.clear();
       turn_of_ = {};
@@ -243,6 +243,7 @@ class Refinement {
       options.standardised = true;
       StreamLearner<Scalar> again(std::move(options));
       in_parts(rows, [&](const Rows<Scalar>& part, std::span<Scalar> predictions) { again.learn(part, predictions); });
+      if (is_interrupted()) return;
       again.stop_keeping();
       result_.row_reads += again.extra_row_reads();
       return take(again.filter());

@@ -23,14 +23,14 @@ class Reading : public InFolderOfFiles {
 
   /// Exit code 130 if an interrupt ends the command, 137 if it does not.
   static Result interrupted(const std::string& arguments) {
-    return run_shell("timeout --preserve-status -k 10 -s INT 1 " DYAD_COMMAND " " + arguments);
+    return run_shell("timeout --preserve-status -k 10 -s INT 0.5 " DYAD_COMMAND " " + arguments);
   }
 
   /// Interrupts `dyad ARGUMENTS PIPE` after it has opened the pipe and these rows have been written to it.
   [[nodiscard]] Result interrupted_behind(const std::string& rows, const std::string& arguments) const {
     const std::string fifo = pipe("stalled.csv");
-    Result result = run_dyad(arguments + " " + fifo + " & pid=$!; exec 3>" + fifo + "; cat " + write("begin", rows) +
-                             " >&3; sleep 0.3; kill -INT $pid; wait $pid");
+    Result result = run_shell("(" DYAD_COMMAND " " + arguments + " " + fifo + " & pid=$!; exec 3>" + fifo + "; cat " +
+                              write("begin", rows) + " >&3; sleep 0.3; kill -INT $pid; wait $pid)");
     std::filesystem::remove(fifo);
     return result;
   }

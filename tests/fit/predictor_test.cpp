@@ -13,8 +13,8 @@ namespace dyad {
 namespace {
 
 /// Rows with a number and a category; the last category is unknown to a model of fewer rows.
-struct Table {
-  explicit Table(Index count) {
+struct MixedRows {
+  explicit MixedRows(Index count) {
     Random random(1, 0);
     for (Index i = 0; i < count; ++i) {
       numbers.push_back(random.normal());
@@ -28,8 +28,8 @@ struct Table {
     rows.features = std::vector<MemoryColumn>{number, category};
     rows.targets = targets;
   }
-  Table(const Table&) = delete;
-  Table& operator=(const Table&) = delete;
+  MixedRows(const MixedRows&) = delete;
+  MixedRows& operator=(const MixedRows&) = delete;
 
   std::vector<double> numbers;
   std::vector<std::int32_t> codes;
@@ -39,24 +39,24 @@ struct Table {
 
 /// The thread sanitizer reports a write to what predictions share; without it, the numbers must be the same.
 TEST(ThreadSafety, OnePredictorPredictsInSeveralThreads) {
-  Table table(200);
+  MixedRows made(200);
   TrainOptions options;
-  options.data.memory = &table.rows;
+  options.data.memory = &made.rows;
   options.rank = 2;
   options.solver = Solver::kalman;
   options.threads = 1;
   const Predictor predictor = Predictor::from_bytes(train(options).model_bytes);
-  table.codes[5] = 3;
+  made.codes[5] = 3;
   std::vector<double> expected(200);
   std::vector<double> deviations(200);
-  (void)predictor.predict(table.rows, expected, deviations, 1);
+  (void)predictor.predict(made.rows, expected, deviations, 1);
   std::vector<std::vector<double>> predicted(4, std::vector<double>(200));
   std::vector<std::thread> threads;
   for (auto& values : predicted)
     threads.emplace_back([&] {
       std::vector<double> own_deviations(200);
       for (int repetition = 0; repetition < 10; ++repetition)
-        EXPECT_EQ(predictor.predict(table.rows, values, own_deviations, 1).unknown_cells, 1);
+        EXPECT_EQ(predictor.predict(made.rows, values, own_deviations, 1).unknown_cells, 1);
       EXPECT_EQ(own_deviations, deviations);
     });
   for (std::thread& thread : threads) thread.join();

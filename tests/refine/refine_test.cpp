@@ -29,7 +29,7 @@ StreamOptions shape_for(Index dim, bool standardised) {
   return options;
 }
 
-Learned learned(Index count, Index dim, std::uint64_t seed, double feature_scale = 1) {
+Learned learned(Index count, Index dim, std::uint64_t seed, double feature_scale = 1, bool with_moments = false) {
   auto rows = test::random_rows<double>(count, dim, seed);
   const Model<double> truth = test::random_model<double>(dim, 2, seed + 100);
   const Vector<double> f = test::brute_force_predictions(truth, rows.X);
@@ -37,7 +37,14 @@ Learned learned(Index count, Index dim, std::uint64_t seed, double feature_scale
     rows.targets[i] = f[static_cast<Index>(i)] + 0.5 * rows.targets[i];
   rows.X *= feature_scale;
   Learned result{std::move(rows), truth, {}, {}};
-  result.one_pass = std::make_unique<StreamLearner<double>>(shape_for(dim, false));
+  StreamOptions options = shape_for(dim, false);
+  if (with_moments) {
+    options.moment.emplace();
+    options.moment->dim = dim;
+    options.moment->rank = options.kalman.rank;
+    options.moment->threads = 1;
+  }
+  result.one_pass = std::make_unique<StreamLearner<double>>(std::move(options));
   std::vector<double> predictions(static_cast<std::size_t>(count));
   result.one_pass->learn(result.rows.dense(), predictions);
   result.kept.append(result.rows.dense());
@@ -148,11 +155,11 @@ TEST(Refine, TakesExactlyTheLevelsThatAreAskedFor) {
 TEST(Refine, AnInterruptionLeavesOnePass) {
   Workers workers(1);
   for (const Solver solver : {Solver::newton, Solver::variational})
-    for (const int after : {0, 3, 20}) {
-      Learned data = learned(300, 5, 6);
+    for (const auto& [after, with_moments] : {std::pair{0, false}, {0, true}, {3, false}, {3, true}, {20, false}}) {
+      Learned data = learned(300, 5, 6, 1, with_moments);
       RefineOptions options = refine_shape(solver);
       int asked = 0;
-      options.interrupted = [&] { return asked++ >= after; };
+      options.interrupted = [&, most = after] { return asked++ >= most; };
       const auto result = refine<double>(*data.one_pass, data.kept, nullptr, options, workers);
       EXPECT_TRUE(result.interrupted);
       EXPECT_FALSE(result.filter);

@@ -50,7 +50,10 @@ TEST_F(Csv, HasALimitOfColumns) {
 TEST_F(Csv, CellsBeyondTheHeaderAreNotKept) {
   CsvReader reader(write("long.csv", "a\n1\n" + std::string(1'000'000, ',') + "\n"), ',');
   CsvBlock block;
-  EXPECT_THROW((void)reader.next(block), DataError);
+  const auto read_all = [&] {
+    while (reader.next(block)) continue;
+  };
+  EXPECT_THROW(read_all(), DataError);
   EXPECT_LT(block.cells.capacity(), 100U);
   EXPECT_NE(message("a\n1\n2,\"3\",4\n").find("got 3"), std::string::npos);
 }
