@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import inspect
 import json
 import os
 import warnings
@@ -50,8 +51,12 @@ def to_bytes(estimator: Any, parts: list[bytes], parameters: dict[str, Any], att
     attributes : dict
         What else it needs; values of JSON.
     """
+    # Subclasses of a user are loaded as the class of dyad that they extend.
+    saved = next(one for one in type(estimator).__mro__ if one.__module__.startswith("dyad.") and one.__name__ in _CLASSES)
     kept, left_out = {}, []
     for name, value in parameters.items():
+        if name not in inspect.signature(saved).parameters:
+            continue
         try:
             kept[name] = _plain.encoded(value)
         except TypeError:
@@ -61,9 +66,8 @@ def to_bytes(estimator: Any, parts: list[bytes], parameters: dict[str, Any], att
             f"{', '.join(left_out)} cannot be saved to a model file, and will be None after dyad.load; pickle keeps it.",
             stacklevel=3,
         )
-    name = type(estimator).__name__
-    annotations = {"estimator": name, "parameters": json.dumps(kept), "attributes": json.dumps(attributes)}
-    if len(parts) == 1 and name != "Learner":
+    annotations = {"estimator": saved.__name__, "parameters": json.dumps(kept), "attributes": json.dumps(attributes)}
+    if len(parts) == 1 and saved.__name__ != "Learner":
         return _core.annotate(parts[0], annotations)
     return _core.pack(annotations, parts)
 

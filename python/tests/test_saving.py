@@ -82,6 +82,20 @@ def test_parameters_survive(tmp_path, rows):
     assert clone(back).get_params() == model.get_params()
 
 
+class Extended(FactorizationRegressor):
+    """A class of a user, with a parameter of its own."""
+
+    def __init__(self, rank=2, *, own="x", solver="auto"):
+        super().__init__(rank, solver=solver)
+        self.own = own
+
+
+def test_subclasses_are_loaded_as_what_they_extend(tmp_path, rows):
+    back = reloaded(Extended(3, solver="kalman").fit(*rows), tmp_path / "m")
+    assert type(back) is FactorizationRegressor
+    assert (back.rank, back.solver) == (3, "kalman")
+
+
 def test_functions_are_not_saved_without_a_warning(tmp_path, rows):
     model = FactorizationRegressor(rank=1, callback=lambda *_: None, random_state=np.random.RandomState(1)).fit(*rows)
     with pytest.warns(UserWarning, match="callback, random_state|random_state, callback"):
