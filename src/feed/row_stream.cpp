@@ -63,9 +63,9 @@ DataOptions regular_files(const DataOptions& data) {
 
 bool can_be_read_again(const DataOptions& data) { return regular_files(data).paths.size() == data.paths.size(); }
 
-void scan_targets(const std::function<bool()>& read_next, const std::atomic<bool>* stop) {
+void scan_targets(const std::function<bool()>& read_next, const std::function<bool()>& stop) {
   try {
-    while (!(stop != nullptr && *stop) && read_next()) continue;
+    while (!(stop && stop()) && read_next()) continue;
   } catch (const DataError&) {
     return;
   }

@@ -45,7 +45,7 @@ void make_room(FeatureMap& map, Index first_rows, Index room);
 
 /// Reads targets until the end, or until the reading is to stop. An error of the data ends it, too: it is thrown again
 /// when the rows are read to learn from.
-void scan_targets(const std::function<bool()>& read_next, const std::atomic<bool>* stop);
+void scan_targets(const std::function<bool()>& read_next, const std::function<bool()>& stop);
 
 /// From the numbers of the first rows. `scan` as in fix_table().
 void fix_target(Target& target, const RowBlock<double>& block, const ColumnOptions& options, bool centred,
