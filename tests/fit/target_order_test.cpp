@@ -88,7 +88,7 @@ TEST_F(TargetOrder, AllRowsOfTextFilesDecideTheTask) {
     EXPECT_EQ(evaluated(rows).task, Task::classification);
   }
   // Of a text label that stands alone in the first block, the order of the rows does not decide which is positive.
-  write("rows.csv", sorted_csv("spam", "ham"));
+  (void)write("rows.csv", sorted_csv("spam", "ham"));
   PredictOptions predict_options;
   predict_options.data.paths = {path("rows.csv")};
   predict_options.model_path = path("m.dyad");
