@@ -5,7 +5,7 @@ import statistics
 import subprocess
 import sys
 
-RUNS = 5
+RUNS = 9
 
 
 def times(build, program, wanted):
