@@ -40,7 +40,7 @@ struct RowBlock {
   std::vector<Index> offsets{0};      ///< of the entries; dense: unused
   std::vector<std::int32_t> columns;  ///< dense: unused
   std::vector<Scalar> values;
-  std::vector<Scalar> targets;             ///< empty where nobody needs them
+  std::vector<Scalar> targets;             ///< empty if they are not needed
   std::vector<Scalar> weights;             ///< empty: all 1
   std::string file;                        ///< all rows of a block come from one
   std::vector<std::int64_t> lines;         ///< where each row stands in it; its length is the number of rows

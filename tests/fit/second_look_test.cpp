@@ -24,7 +24,7 @@ TEST_F(SecondLookOnFiles, AnErrorInTheValidationFileLeavesTheGivenRange) {
   column.name = "x";
   map.fix({column});
   const SecondLook<double> second_look(options, settings);
-  EXPECT_THROW(second_look.check_validation(map), DataError);
+  EXPECT_THROW(second_look.check_validation(map, {}), DataError);
   EXPECT_TRUE(map.target.range_is_given);
 }
 
