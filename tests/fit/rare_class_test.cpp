@@ -46,7 +46,7 @@ class RareClass : public test::InFolder {
     options.data.paths = {file};
     options.model_path = path("m.dyad");
     options.threads = 1;
-    return evaluate(options).metrics.logloss;
+    return evaluate(options).metrics.value().logloss;
   }
 };
 
@@ -93,7 +93,7 @@ TEST_F(RareClass, IsPredictedFromWhatGivesItAway) {
     PredictOptions check;
     check.data.paths = {write_rows("fresh.csv", 10000, 2)};
     check.model_path = options.model_path;
-    const Metrics metrics = evaluate(check).metrics;
+    const Metrics metrics = evaluate(check).metrics.value();
     EXPECT_LT(metrics.logloss, 0.8 * metrics.of_best_constant);
   }
 }

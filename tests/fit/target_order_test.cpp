@@ -77,7 +77,7 @@ class TargetOrder : public test::InFolder {
     PredictOptions options;
     options.data.paths = {csv_path};
     options.model_path = path("m.dyad");
-    return evaluate(options).metrics;
+    return evaluate(options).metrics.value();
   }
 };
 
