@@ -13,18 +13,18 @@
 namespace dyad {
 namespace {
 
-constexpr Index dim = 20;
-constexpr Index rank = 2;
-constexpr Index count = 400;
+constexpr Index signal_dim = 20;
+constexpr Index signal_rank = 2;
+constexpr Index measurement_count = 400;
 
 /// Measurements x'Mx without noise, but for one.
 struct Measured {
-  Model<double> truth{dim, rank};
+  Model<double> truth{signal_dim, signal_rank};
   test::OwnedRows<double> rows;
 
   explicit Measured(std::uint64_t seed, std::size_t wrong, double value)
-      : rows(test::random_rows<double>(count, dim, seed)) {
-    truth = test::random_model<double>(dim, rank, seed);
+      : rows(test::random_rows<double>(measurement_count, signal_dim, seed)) {
+    truth = test::random_model<double>(signal_dim, signal_rank, seed);
     truth.intercept = 0;
     std::fill(truth.weights.begin(), truth.weights.end(), 0.0);
     const Vector<double> f = test::brute_force_predictions(truth, rows.X);
@@ -48,8 +48,8 @@ struct Measured {
 
   [[nodiscard]] TrainSummary trained() const {
     MemoryRows memory;
-    memory.count = count;
-    memory.features = MemoryMatrix{dim, rows.X.data(), dim, 1};
+    memory.count = measurement_count;
+    memory.features = MemoryMatrix{signal_dim, rows.X.data(), signal_dim, 1};
     memory.targets = rows.targets;
     TrainOptions options;
     options.data.memory = &memory;
@@ -65,10 +65,10 @@ Model<double> model_of(const TrainSummary& summary) {
   const Predictor predictor = Predictor::from_bytes(summary.model_bytes);
   Model<double> model = predictor.model();
   // The scale of the target, from any prediction.
-  const test::OwnedRows<double> one = test::random_rows<double>(1, dim, 5);
+  const test::OwnedRows<double> one = test::random_rows<double>(1, signal_dim, 5);
   MemoryRows memory;
   memory.count = 1;
-  memory.features = MemoryMatrix{dim, one.X.data(), dim, 1};
+  memory.features = MemoryMatrix{signal_dim, one.X.data(), signal_dim, 1};
   std::vector<double> value(1);
   (void)predictor.predict(memory, value);
   std::vector<double> scaled(1);
@@ -78,7 +78,7 @@ Model<double> model_of(const TrainSummary& summary) {
 }
 
 TEST(ExactStart, HoldsWhereNoRowContradictsIt) {
-  const Measured measured(1, count, 0);
+  const Measured measured(1, measurement_count, 0);
   EXPECT_LT(measured.error_of(model_of(measured.trained())), 1e-6);
 }
 
@@ -94,18 +94,18 @@ TEST(ExactStart, IsWithdrawnWhereALaterRowContradictsIt) {
 TEST(ExactStart, OfAStreamIsWithdrawn) {
   const Measured measured(2, 390, 100);
   StreamOptions options;
-  options.kalman.dim = dim;
+  options.kalman.dim = signal_dim;
   options.kalman.rank = rank;
   options.kalman.linear = options.kalman.intercept = false;
   options.moment.emplace();
-  options.moment->dim = dim;
+  options.moment->dim = signal_dim;
   options.moment->rank = rank;
   options.moment->linear = options.moment->intercept = false;
   options.keep.memory = 1e9;
   options.keep.sign_restarts = true;
   options.threads = 1;
   StreamLearner<double> learner(options);
-  std::vector<double> predictions(count);
+  std::vector<double> predictions(measurement_count);
   learner.learn(measured.rows.dense().slice(0, 390), std::span(predictions).first(390));
   EXPECT_TRUE(learner.fits_exactly());
   learner.learn(measured.rows.dense().slice(390, 10), std::span(predictions).subspan(390));
