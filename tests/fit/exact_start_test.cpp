@@ -39,7 +39,7 @@ struct Measured {
   /// The fit to all rows, from the truth.
   [[nodiscard]] double error_of_least_squares() const {
     NewtonOptions options;
-    options.rank = rank;
+    options.rank = signal_rank;
     options.linear = options.intercept = options.restarts = false;
     Workers workers(1);
     const auto start = SignedFactors<double>::of(truth, Diagonal::tied, 0);
@@ -54,7 +54,7 @@ struct Measured {
     TrainOptions options;
     options.data.memory = &memory;
     options.kind = Kind::sensing;
-    options.rank = rank;
+    options.rank = signal_rank;
     options.threads = 1;
     return train(options);
   }
@@ -95,11 +95,11 @@ TEST(ExactStart, OfAStreamIsWithdrawn) {
   const Measured measured(2, 390, 100);
   StreamOptions options;
   options.kalman.dim = signal_dim;
-  options.kalman.rank = rank;
+  options.kalman.rank = signal_rank;
   options.kalman.linear = options.kalman.intercept = false;
   options.moment.emplace();
   options.moment->dim = signal_dim;
-  options.moment->rank = rank;
+  options.moment->rank = signal_rank;
   options.moment->linear = options.moment->intercept = false;
   options.keep.memory = 1e9;
   options.keep.sign_restarts = true;

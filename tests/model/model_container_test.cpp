@@ -11,7 +11,7 @@
 namespace dyad {
 namespace {
 
-ModelContainer example() {
+ModelContainer example_container() {
   ModelContainer container;
   container.annotations = {{"estimator", "Example"}, {"empty", ""}};
   container.parts = {std::string("\0\xff bytes", 8), ""};
@@ -20,19 +20,19 @@ ModelContainer example() {
 }
 
 TEST(ModelContainer, RoundTripPreservesPartsAndAnnotations) {
-  const ModelContainer back = ModelContainer::from_bytes(example().to_bytes(), "c");
-  EXPECT_EQ(back.annotations, example().annotations);
-  EXPECT_EQ(back.parts, example().parts);
+  const ModelContainer back = ModelContainer::from_bytes(example_container().to_bytes(), "c");
+  EXPECT_EQ(back.annotations, example_container().annotations);
+  EXPECT_EQ(back.parts, example_container().parts);
 }
 
 TEST(ModelContainer, TruncatedBytesAreRefused) {
-  const std::string bytes = example().to_bytes();
+  const std::string bytes = example_container().to_bytes();
   for (std::size_t length = 0; length < bytes.size(); ++length)
     EXPECT_THROW((void)ModelContainer::from_bytes(bytes.substr(0, length), "c"), DataError) << length;
 }
 
 TEST(ModelContainer, OtherVersionsAndTypesAreRefused) {
-  const Safetensors file = Safetensors::from_bytes(example().to_bytes(), "c");
+  const Safetensors file = Safetensors::from_bytes(example_container().to_bytes(), "c");
   const auto is_refused = [](const Safetensors& changed) {
     std::string bytes = changed.to_bytes();
     write_checksum(bytes);
@@ -53,7 +53,7 @@ TEST(ModelContainer, OtherVersionsAndTypesAreRefused) {
 }
 
 TEST(ModelContainer, EverySingleBitFlipIsRefused) {
-  std::string bytes = example().to_bytes();
+  std::string bytes = example_container().to_bytes();
   for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
     bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ 1 << bit % 8);
     const auto read = [&] {
@@ -75,7 +75,7 @@ TEST(ModelContainer, ModelFileIsReadAsItsOnlyPart) {
 
 TEST(ModelContainer, IsNotAModelFile) {
   try {
-    (void)ModelFile::from_bytes(example().to_bytes(), "c");
+    (void)ModelFile::from_bytes(example_container().to_bytes(), "c");
     FAIL();
   } catch (const DataError& error) {
     EXPECT_EQ(error.file(), "c");
