@@ -202,8 +202,8 @@ def test_weights_that_leave_one_class(rows):
 
 def test_wrong_class_indices_are_named(rows):
     X, y = rows
-    several = FactorizationClassifier(rank=1, solver="kalman").fit(X, np.arange(len(y)) % 3)
-    two = FactorizationClassifier(rank=1, solver="kalman").fit(X, np.arange(len(y)) % 2)
+    several = FactorizationClassifier(rank=1, solver="kalman").fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    two = FactorizationClassifier(rank=1, solver="kalman").fit(X, X[:, 0] > 0)
     for call in (several.interactions, several.parameters, two.interactions):
         for wrong in (7, 3, -1, 1.5, "a"):
             with pytest.raises(ValueError, match="class_index"):

@@ -66,6 +66,7 @@ class Training {
     if (!file.warning.empty()) summary_.warnings.push_back(file.warning);
     if (settings.rows == 0) return;
     restore();
+    summary_.task = file_.features.target.task;
     file_.features.target.task_is_open = !options.columns.task;
   }
 
@@ -181,7 +182,7 @@ class Training {
     }
     const std::vector<Scalar> targets = block.targets;
     const std::vector<Scalar> weights = block.weights;
-    if (lines_ && file_.features.target.task != summary_.task) restart_with_numbers();
+    if (solver_ && file_.features.target.task != summary_.task) restart_with_numbers();
     if (!solver_) usual_length_ = median_length(block);
     Target& target = file_.features.target;
     wild_rows_ += tame(block, target.task, usual_length_, target.reach);
@@ -251,7 +252,7 @@ class Training {
     const FeatureMap& map = file_.features;
     solver_->grow(map.dim(), map.left_dim());
     file_.model = solver_->model();
-    if (map.hash_bits > 0) {
+    if (map.hash_bits > 0 && settings_.solver == Solver::moment) {
       std::vector<bool> is_unused(static_cast<std::size_t>(map.dim()));
       for (Index j = 0; j < map.dim(); ++j) is_unused[static_cast<std::size_t>(j)] = !map.is_used(j);
       clear_features(file_.model, is_unused);

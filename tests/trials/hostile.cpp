@@ -87,7 +87,8 @@ class Battery {
     if (!require(summary.is_object() && summary.value("rows", 0) == rows_, "all rows are learned")) return;
     for (const char* which : {"metrics", "progressive"})
       for (const auto& [name, value] : summary.at(which).items())
-        require(value.is_number(), "the metric " + name + " is a number");
+        require(value.is_number() || (value.is_null() && !summary.at("warnings").empty()),
+                "the metric " + name + " is a number, or left out with a warning");
     predict(stream.format, model, {});
     if (std::find(options.begin(), options.end(), "moment") == options.end()) predict(stream.format, model, {"--std"});
   }
