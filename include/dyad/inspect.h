@@ -33,7 +33,7 @@ struct Inspection {
   bool pairs_are_exact = true;   ///< the listed pairs are the strongest there are
   std::vector<Term> signal;      ///< phase: a, up to its sign, the strongest first
   std::map<std::string, std::string> training;
-  std::string checksum;                ///< of the model file, verified; empty: it has none (version 1)
+  std::string checksum;  ///< of the model file, verified; empty: it has none (version 1)
   std::vector<std::string> warnings{};
 };
 

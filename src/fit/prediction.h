@@ -16,7 +16,8 @@ namespace dyad {
 /// Runs rows through a model, a block at a time.
 class Prediction {
  public:
-  /// Does not own the model; the caller keeps it alive. `error_bars`: those of the model, if they have been read before.
+  /// Does not own the model; the caller keeps it alive. `error_bars`: those of the model, if they have been read
+  /// before.
   Prediction(ModelFile& file, const PredictOptions& options, const PredictHooks& hooks, TableEncoder::Targets targets,
              const ErrorBars* error_bars = nullptr);
 
