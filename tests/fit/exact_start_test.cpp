@@ -16,7 +16,9 @@ namespace {
 constexpr Index signal_dim = 20;
 constexpr Index signal_rank = 2;
 constexpr Index measurement_count = 400;
-/// The ridge, and the linearization of the filter, change the error by less than this factor.
+/// Largest accepted ratio of the error to that of least squares over all rows. Measured: 1.43 for files, 1.42 for
+/// streams. Without noise the variances of the filter do not depend on how many rows agreed, so a contradicting row
+/// gets too much weight.
 constexpr double of_least_squares = 2;
 
 /// Measurements x'Mx without noise, but for one.
