@@ -94,6 +94,8 @@ KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& pr
   set(fit);
   for (Index j = 0; j < options_.dim; ++j) set_variances(j, prior_);
   narrow(rows);
+  rows_ = static_cast<double>(rows.count());
+  std::fill(last_seen_.begin(), last_seen_.end(), rows_);
 }
 
 template <typename Scalar>
@@ -158,8 +160,10 @@ void KalmanFilter<Scalar>::narrow_all(const Rows<Scalar>& rows) {
 }
 
 template <typename Scalar>
-void KalmanFilter<Scalar>::expect_noise(double variance) {
-  const double ratio = variance / noise_.value();
+void KalmanFilter<Scalar>::expect_noise(double variance, double repetitions) {
+  const double ratio = variance / (repetitions * noise_.value());
+  rows_ *= repetitions;
+  std::fill(last_seen_.begin(), last_seen_.end(), rows_);
   noise_ = NoiseTracker(variance, options_.unknowns_of_row(), rows_);
   surprise_ = 1;
   recent_squares_ = variance;

@@ -62,9 +62,9 @@ class KalmanFilter : private Posterior<Scalar> {
   /// The variances that remain behind these rows, which the means fit: 1 / (1/P + sum g^2 / noise).
   void narrow(const Rows<Scalar>& rows);
 
-  /// The posterior of the same rows if their noise had this variance: what data adds to the precisions is inversely
-  /// proportional to it.
-  void expect_noise(double variance);
+  /// The posterior of the same rows, each repeated `repetitions` times, if their noise had this variance: what data
+  /// adds to the precisions is proportional to the repetitions and inversely proportional to the variance.
+  void expect_noise(double variance, double repetitions);
 
   void set_range(double low, double high) {
     options_.low = low;

@@ -113,7 +113,8 @@ void StreamLearner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> pr
     Index count = std::clamp<Index>(next_decision_ - rows_, 1, rows.count() - first);
     if (keeping_.is_keeping()) count = std::min(count, keeping_.rows_missing());
     if (fits_exactly()) {
-      const Index agreeing = count_agreeing(rows.slice(first, count));
+      const Index agreeing =
+          predict_agreeing(rows.slice(first, count), predictions.subspan(static_cast<std::size_t>(first)));
       if (agreeing > 0)
         count = agreeing;
       else
@@ -122,7 +123,7 @@ void StreamLearner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> pr
     const Rows<Scalar> part = rows.slice(first, count);
     const auto own = predictions.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
     see(part);
-    race_.learn(part, own);
+    if (!fits_exactly()) race_.learn(part, own);
     if (search_) follow_search(part);
     if (moments_) follow_moments(part, own);
     if (keeping_.is_keeping()) enter(keeping_.keep(part, prior_, scales_));
@@ -176,6 +177,7 @@ void StreamLearner<Scalar>::enter(std::optional<typename KeptStart<Scalar>::Star
   if (!start) return;
   if (start->exact) {
     race_.crown(std::move(start->filter), Origin::kept_rows);
+    race_.drop_challengers();
     exact_rows_ = start->rows;
     solved_rows_ = start->rows;
     return;
@@ -185,17 +187,16 @@ void StreamLearner<Scalar>::enter(std::optional<typename KeptStart<Scalar>::Star
   race_.enter(std::move(start->filter), Origin::kept_rows);
 }
 
-/// Rows before the first one that the exact model does not meet.
+/// Writes the predictions of the exact model and returns the number of rows before the first one that contradicts it.
 template <typename Scalar>
-Index StreamLearner<Scalar>::count_agreeing(const Rows<Scalar>& rows) const {
+Index StreamLearner<Scalar>::predict_agreeing(const Rows<Scalar>& rows, std::span<Scalar> predictions) const {
   // A fit is exact up to 1e-7 (single precision: 3e-5) of the targets' deviation in the mean; one of 10^4 rows may then
   // be off by 100 times as much.
   constexpr double tolerance = std::is_same_v<Scalar, float> ? 3e-3 : 1e-5;
-  std::vector<Scalar> predictions(static_cast<std::size_t>(rows.count()));
-  std::vector<Scalar> variances(predictions.size());
-  race_.champion().predict(rows, predictions, variances);
+  std::vector<Scalar> variances(static_cast<std::size_t>(rows.count()));
+  race_.champion().predict(rows, predictions.first(variances.size()), variances);
   const double usual = std::max(std::abs(least_target_), std::abs(most_target_));
-  for (std::size_t i = 0; i < predictions.size(); ++i) {
+  for (std::size_t i = 0; i < variances.size(); ++i) {
     const auto y = static_cast<double>(rows.targets()[i]);
     const auto f = static_cast<double>(predictions[i]);
     const double size = std::max({usual, std::abs(y), std::abs(f)});
@@ -204,17 +205,21 @@ Index StreamLearner<Scalar>::count_agreeing(const Rows<Scalar>& rows) const {
   return rows.count();
 }
 
-/// The parameters stay; their variances become those of data with the noise that the contradicting row implies, which
-/// is least squares over all rows so far.
+/// The means stay. The variances become those of least squares over all rows so far, of which the filter has learned
+/// the first `exact_rows_`, with the noise that the contradicting row implies: its squared residual over the degrees of
+/// freedom, since all other residuals are 0.
 template <typename Scalar>
 void StreamLearner<Scalar>::withdraw_exact_start(const Rows<Scalar>& contradicting) {
-  exact_rows_ = 0;
   Scalar prediction = 0;
   Scalar variance = 0;
   race_.champion().predict(contradicting, {&prediction, 1}, {&variance, 1});
   const double residual = static_cast<double>(contradicting.targets().front()) - static_cast<double>(prediction);
-  const double spare = std::max(1.0, static_cast<double>(rows_ + 1 - count_unknowns(options_.kalman)));
-  race_.for_champion([&](KalmanFilter<Scalar>& filter) { filter.expect_noise(residual * residual / spare); });
+  const auto rows = static_cast<double>(rows_);
+  const double spare = std::max(1.0, rows + 1 - static_cast<double>(count_unknowns(options_.kalman)));
+  const double repetitions = std::max(1.0, rows / static_cast<double>(exact_rows_));
+  race_.for_champion(
+      [&](KalmanFilter<Scalar>& filter) { filter.expect_noise(residual * residual / spare, repetitions); });
+  exact_rows_ = 0;
 }
 
 template <typename Scalar>
@@ -232,10 +237,12 @@ void StreamLearner<Scalar>::crown(KalmanFilter<Scalar> filter) {
 
 template <typename Scalar>
 void StreamLearner<Scalar>::decide() {
-  race_.decide();
-  if (rows_ >= next_turn_) {
-    enter_copy_with_turned_factors();
-    next_turn_ *= 2;
+  if (!fits_exactly()) {
+    race_.decide();
+    if (rows_ >= next_turn_) {
+      enter_copy_with_turned_factors();
+      next_turn_ *= 2;
+    }
   }
   const auto most = static_cast<Index>(std::max(512.0, options_.kalman.unknowns_of_row() / 2));
   next_decision_ = rows_ + std::clamp<Index>(rows_ / 8, 64, most);

@@ -76,7 +76,7 @@ class StreamLearner {
   void follow_search(const Rows<Scalar>& rows);
   void follow_moments(const Rows<Scalar>& rows, std::span<const Scalar> predictions);
   void enter(std::optional<typename KeptStart<Scalar>::Start> start);
-  [[nodiscard]] Index count_agreeing(const Rows<Scalar>& rows) const;
+  Index predict_agreeing(const Rows<Scalar>& rows, std::span<Scalar> predictions) const;
   void withdraw_exact_start(const Rows<Scalar>& contradicting);
   void decide();
   void enter_copy_with_turned_factors();
@@ -94,7 +94,7 @@ class StreamLearner {
   Index next_decision_ = 0;
   Index next_turn_ = 0;
   Index solved_rows_ = 0;  ///< of the kept block, where it gave a start
-  Index exact_rows_ = 0;   ///< of the kept block, where it gave the model exactly
+  Index exact_rows_ = 0;  ///< of the kept block, where it gave the model exactly; later rows that agree are not learned
   double least_target_ = 0;
   double most_target_ = 0;
   Index moment_steps_ = 0;
