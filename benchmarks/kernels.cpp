@@ -108,9 +108,9 @@ void planted_rows(benchmark::State& state) {
 template <typename Scalar>
 dyad::KalmanFilter<Scalar> filter_for(Index dim, Index rank, dyad::Diagonal diagonal) {
   dyad::KalmanOptions options;
-  options.dim = dim;
-  options.rank = rank;
-  options.diagonal = diagonal;
+  options.shape.dim = dim;
+  options.shape.rank = rank;
+  options.shape.diagonal = diagonal;
   dyad::KalmanFilter<Scalar> filter(options, {1, 0.1, 0.1, 0.01}, 1);
   for (Index j = 0; j < dim; ++j) filter.begin(j, 1);
   return filter;
@@ -244,7 +244,7 @@ void newton_product(benchmark::State& state) {
   dyad::Workers workers(threads_of(state, 2));
   dyad::Random random(1, 0);
   dyad::NewtonOptions options;
-  options.rank = rank;
+  options.shape.rank = rank;
   dyad::SignedFactors<Scalar> parameters;
   parameters.weights = dyad::random_normal<Scalar>(random, dim, 1);
   parameters.A = dyad::random_normal<Scalar>(random, dim, rank);

@@ -55,7 +55,7 @@ Losses run(const FeatureMap& map, const std::vector<RowBlock<double>>& train, co
     options.priors = {*prior};
     options.keep.memory = 0;
   }
-  options.kalman.dim = train.front().dim;
+  options.kalman.shape.dim = train.front().dim;
   StreamLearner<double> learner(options);
   Loss progressive(map.target);
   std::vector<double> predictions;

@@ -66,9 +66,9 @@ struct SparseRows {
 
 KalmanFilter<double> filter_of(const Size& size) {
   KalmanOptions options;
-  options.dim = size.dim;
-  options.rank = size.rank;
-  options.diagonal = Diagonal::zero;
+  options.shape.dim = size.dim;
+  options.shape.rank = size.rank;
+  options.shape.diagonal = Diagonal::zero;
   KalmanFilter<double> filter(options, {1, 0.1, 0.1, 0.01}, 1);
   for (Index j = 0; j < size.dim; ++j) filter.begin(j, 1);
   return filter;
@@ -129,7 +129,7 @@ double newton(const Size& size) {
   Workers workers(size.threads);
   Random random(1, 0);
   NewtonOptions options;
-  options.rank = size.rank;
+  options.shape.rank = size.rank;
   SignedFactors<double> parameters;
   parameters.weights = random_normal<double>(random, size.dim, 1);
   parameters.A = random_normal<double>(random, size.dim, size.rank);

@@ -96,7 +96,7 @@ void time_sweeps(const std::string& folder) {
   TrainSettings settings;
   settings.diagonal = Diagonal::zero;
   StreamOptions options = stream_options(TrainOptions(), settings, map);
-  options.kalman.dim = map.dim();
+  options.kalman.shape.dim = map.dim();
   StreamLearner<double> learner(options);
   const Rows<double> rows = kept.view(map.dim());
   std::vector<double> predictions(static_cast<std::size_t>(rows.count()));
@@ -115,11 +115,11 @@ Index products_of(const Rows<double>& rows, NewtonOptions options, bool precondi
   options.preconditioned = preconditioned;
   Random random(3, 0);
   SignedFactors<double> start;
-  start.diagonal = options.diagonal;
+  start.diagonal = options.shape.diagonal;
   start.weights = Vector<double>::Zero(rows.dim());
-  if (options.diagonal == Diagonal::free) start.squares = Vector<double>::Zero(rows.dim());
-  start.A = 0.1 * random_normal<double>(random, rows.dim(), options.rank);
-  start.signs = alternating_signs<double>(options.rank);
+  if (options.shape.diagonal == Diagonal::free) start.squares = Vector<double>::Zero(rows.dim());
+  start.A = 0.1 * random_normal<double>(random, rows.dim(), options.shape.rank);
+  start.signs = alternating_signs<double>(options.shape.rank);
   Descent<double> descent(rows, options, workers);
   descent.start(start);
   descent.run();
@@ -148,8 +148,8 @@ void count_products() {
           y[i] = p(at, 0) * p(at, 0) - p(at, 1) * p(at, 1) + p(at, 2) + 0.3 * random.normal();
         }
         NewtonOptions options;
-        options.rank = 4;
-        options.diagonal = diagonal;
+        options.shape.rank = 4;
+        options.shape.diagonal = diagonal;
         options.ridge = {4, 4};
         const auto rows = Rows<double>::dense({X.data(), static_cast<std::size_t>(X.size())}, 30, y);
         plain += static_cast<double>(products_of(rows, options, false, workers)) / 10;

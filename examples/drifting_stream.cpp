@@ -15,9 +15,9 @@ int main() {
   constexpr int items = 100;
   constexpr int rows = 200'000;
   dyad::LearnerOptions options;
-  options.dim = users + items;
-  options.rank = 4;
-  options.diagonal = dyad::Diagonal::zero;
+  options.shape.dim = users + items;
+  options.shape.rank = 4;
+  options.shape.diagonal = dyad::Diagonal::zero;
   dyad::Learner<double> remembers(options);
   options.half_life = 10'000;
   dyad::Learner<double> forgets(options);
@@ -45,7 +45,7 @@ int main() {
     const double now = phase[static_cast<std::size_t>(item)] + 6.28 * row / rows;
     rating[0] = 3 + std::sin(now) + taste[static_cast<std::size_t>(user)] * std::cos(now) + 0.3 * normal(random);
     columns = {user, users + item};
-    const auto one_row = dyad::Rows<double>::sparse(offsets, columns, ones, options.dim, rating);
+    const auto one_row = dyad::Rows<double>::sparse(offsets, columns, ones, options.shape.dim, rating);
     int which = 0;
     for (dyad::Learner<double>* learner : {&remembers, &forgets}) {
       learner->learn(one_row, prediction);
@@ -58,6 +58,6 @@ int main() {
   }
 
   std::vector<double> deviation(1);
-  forgets.predict(dyad::Rows<double>::sparse(offsets, columns, ones, options.dim), prediction, deviation);
+  forgets.predict(dyad::Rows<double>::sparse(offsets, columns, ones, options.shape.dim), prediction, deviation);
   std::printf("\nthe last row: predicted %.2f +- %.2f, was %.2f\n", prediction[0], deviation[0], rating[0]);
 }

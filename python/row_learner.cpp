@@ -72,10 +72,10 @@ class RowLearner {
                                 const std::optional<std::pair<double, double>>& range, double memory,
                                 std::uint64_t seed) {
     LearnerOptions options;
-    options.dim = options.rank = rank;
+    options.shape.dim = options.shape.rank = rank;
     options.task =
         *chosen<Task>(task, {{"regression", Task::regression}, {"classification", Task::classification}}, "task");
-    options.diagonal = Diagonal::free;
+    options.shape.diagonal = Diagonal::free;
     options.half_life = half_life;
     options.range = range;
     options.memory = memory;

@@ -9,20 +9,15 @@
 
 #include <dyad/data.h>
 #include <dyad/model.h>
-#include <dyad/moment.h>
-#include <dyad/planted.h>
+#include <dyad/shape.h>
 
 namespace dyad {
 
 /// A learner to embed: rows in as they come, one or many at a time, predictions out between them. No step size, nothing
 /// to tune; memory does not grow with the rows.
 struct LearnerOptions {
-  Index dim = 0;
-  Index left_dim = 0;  ///< bilinear: the first features are x, the others z
-  Index rank = 8;
-  Kind kind = Kind::gfm;
-  Task task = Task::regression;  ///< classification: targets above 0 are the positive class
-  Diagonal diagonal = Diagonal::tied;
+  ModelShape shape;                                ///< of any kind: see ModelShape::of
+  Task task = Task::regression;                    ///< classification: targets above 0 are the positive class
   std::optional<std::pair<double, double>> range;  ///< that targets cannot leave: those at its ends may stand for more
   double half_life = 0;  ///< rows after which data counts half, for drift; 0: it always counts
   double memory = 0;     ///< bytes for rows to keep and solve at the start

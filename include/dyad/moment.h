@@ -6,15 +6,9 @@
 
 #include <dyad/model.h>
 #include <dyad/rows.h>
+#include <dyad/shape.h>
 
 namespace dyad {
-
-/// What the square of a feature is to a symmetric model.
-enum class Diagonal {
-  tied,  ///< M_jj x_j^2 like all of M: the paper's generalized factorization machine
-  zero,  ///< nothing: the classic factorization machine, only i != j interact
-  free,  ///< a weight of its own for every x_j^2
-};
 
 /// What the solver takes for the third and fourth moments of the features, centred and scaled.
 enum class Moments {
@@ -33,13 +27,7 @@ enum class Standardise {
 /// The moment solver of Lin and Ye (2016), "A Non-convex One-Pass Framework for Generalized Factorization Machine and
 /// Rank-One Matrix Sensing". It has no step size and no d x d matrix.
 struct MomentOptions {
-  Index dim = 0;
-  Index left_dim = 0;  ///< bilinear: the first features are x, the others z; 0: symmetric
-  Index rank = 8;
-  bool linear = true;      ///< learn w; without it this is rank-one matrix sensing
-  bool intercept = false;  ///< learn b
-  bool positive = false;   ///< symmetric: keep only positive eigenvalues of M
-  Diagonal diagonal = Diagonal::tied;
+  ModelShape shape{.intercept = false};
   Moments moments = Moments::automatic;
   Standardise standardise = Standardise::no;  ///< one-scan
   int threads = 0;                            ///< 0: all cores

@@ -3,16 +3,10 @@
 #include <cstdint>
 #include <optional>
 
-#include <dyad/moment.h>
+#include <dyad/shape.h>
 
 namespace dyad {
 
-enum class Kind {
-  gfm,       ///< y = b + w'x + x'Mx
-  sensing,   ///< w = 0: symmetric rank-one matrix sensing
-  phase,     ///< w = 0, M = aa': phase retrieval, a up to its sign
-  bilinear,  ///< y = b + w'x + v'z + x'Mz: asymmetric sensing, the form of inductive matrix completion
-};
 enum class Signs { mixed, positive };
 enum class Format { libsvm, csv, tsv, npy };
 enum class Features { gaussian, uniform, skewed, rademacher };
@@ -38,6 +32,7 @@ struct PlantedOptions {
   [[nodiscard]] Index left_dim() const { return is_bilinear() ? dim : 0; }  ///< as in Model
   [[nodiscard]] Index total_dim() const { return dim + right_dim; }
   [[nodiscard]] Index kd() const { return rank * total_dim(); }  ///< the unit in which rows are counted
+  [[nodiscard]] ModelShape shape() const;                        ///< of the model to estimate
   void validate() const;
 };
 

@@ -28,13 +28,7 @@ namespace {
 
 MomentOptions moment_options(const RecoverOptions& options) {
   MomentOptions moment;
-  moment.dim = options.problem.total_dim();
-  moment.left_dim = options.problem.left_dim();
-  moment.rank = options.problem.rank;
-  moment.linear = options.problem.has_weights();
-  moment.intercept = options.problem.intercept.has_value();
-  moment.positive = options.problem.kind == Kind::phase || options.problem.signs == Signs::positive;
-  moment.diagonal = options.problem.diagonal;
+  moment.shape = options.problem.shape();
   moment.moments = options.moments;
   moment.threads = options.threads;
   moment.seed = options.problem.seed;
@@ -165,7 +159,7 @@ class Recovery {
   [[nodiscard]] bool is_over() const { return summary_.outcome != Outcome::budget; }
 
   void begin_with_nothing() {
-    const MomentOptions shape = moment_options(options_);
+    const ModelShape shape = options_.problem.shape();
     summary_.model = Model<double>(shape.dim, shape.rank, shape.left_dim);
     if (shape.diagonal != Diagonal::tied) summary_.model.squares.resize(summary_.model.weights.size());
     summary_.start = measured(summary_.model, summary_.model);
@@ -232,13 +226,12 @@ class Recovery {
 
   void run_newton() {
     begin_with_nothing();
-    const MomentOptions shape = moment_options(options_);
-    NewtonOptions newton = newton_options(kalman_options(shape));
+    NewtonOptions newton = newton_options(kalman_options(moment_options(options_)));
     newton.interrupted = hooks_.interrupted;
     KeptRows<double> kept;
     for (const Index size : options_.kept_sizes()) {
       reader_.next(size - kept.count())([&](const Rows<double>& rows) { kept.append(rows); });
-      const NewtonFit<double> fit = gauss_newton(kept.view(shape.dim), newton, reader_.workers());
+      const NewtonFit<double> fit = gauss_newton(kept.view(newton.shape.dim), newton, reader_.workers());
       if (hooks_.interrupted && hooks_.interrupted()) throw Interrupted();
       summary_.row_reads += fit.products * kept.count();
       summary_.model = fit.parameters.model();
@@ -303,7 +296,7 @@ Index RecoverOptions::batch_rows() const {
 
 Index RecoverOptions::row_budget() const { return rows.value_or(std::max(1000 * problem.kd(), 60 * batch_rows())); }
 
-Index RecoverOptions::unknowns() const { return count_unknowns(kalman_options(moment_options(*this))); }
+Index RecoverOptions::unknowns() const { return problem.shape().unknowns(); }
 
 void RecoverOptions::validate() const {
   problem.validate();

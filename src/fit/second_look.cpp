@@ -91,7 +91,7 @@ bool SecondLook<Scalar>::counts_exactly(const FeatureMap& map) const {
 
 /// Nothing where what was asked for cannot be.
 template <typename Scalar>
-std::optional<Solver> SecondLook<Scalar>::chosen_solver(const KalmanOptions& shape) {
+std::optional<Solver> SecondLook<Scalar>::chosen_solver(const ModelShape& shape) {
   if (settings_.solver == Solver::newton) return Solver::newton;
   const auto count = static_cast<double>(kept_->count());
   const double needed =
@@ -155,7 +155,7 @@ RefineResult<Scalar> SecondLook<Scalar>::refine(const StreamLearner<Scalar>& lea
                                                 const RefineOptions& hooks) {
   RefineOptions options = hooks;
   options.seed = settings_.seed;
-  const std::optional<Solver> solver = chosen_solver(learner.filter().options());
+  const std::optional<Solver> solver = chosen_solver(learner.filter().options().shape);
   if (!solver) return {};
   solver_ = options.solver = *solver;
   options.exact_weights = counts_exactly(map) && solver == Solver::newton;

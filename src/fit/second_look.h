@@ -43,7 +43,7 @@ class SecondLook {
  private:
   void give_up(std::string why);
   void borrow_rows();
-  [[nodiscard]] std::optional<Solver> chosen_solver(const KalmanOptions& shape);
+  [[nodiscard]] std::optional<Solver> chosen_solver(const ModelShape& shape);
   bool read_validation(FeatureMap& map, const std::function<bool()>& interrupted,
                        const std::function<bool(const RowBlock<Scalar>&)>& visit) const;
   [[nodiscard]] KeptRows<Scalar> validation_rows(FeatureMap& map, const std::function<bool()>& interrupted) const;

@@ -13,8 +13,8 @@ namespace dyad {
 TheoryPoint measure_theory(const Model<double>& model, const Model<double>& truth, const RecoveryPoint& before,
                            const Batch<double>& batch, Workers& workers) {
   MomentOptions options;
-  options.dim = truth.dim();
-  options.rank = truth.rank();
+  options.shape.dim = truth.dim();
+  options.shape.rank = truth.rank();
   options.moments = Moments::gaussian;
   const ChangeEstimator estimator(options);
   const Sides sides(truth);

@@ -15,13 +15,11 @@ namespace {
 
 MomentOptions moment_options(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map) {
   MomentOptions moment;
-  moment.dim = map.dim();
-  moment.left_dim = map.left_dim();
-  moment.rank = settings.rank;
-  moment.linear = !map.is_measurement();
-  moment.intercept = !map.is_measurement();
-  moment.positive = map.kind == Kind::phase;
-  moment.diagonal = settings.diagonal.value_or(Diagonal::tied);
+  moment.shape = ModelShape::of(map.kind);
+  moment.shape.dim = map.dim();
+  moment.shape.left_dim = map.left_dim();
+  moment.shape.rank = settings.rank;
+  moment.shape.diagonal = settings.diagonal.value_or(Diagonal::tied);
   moment.standardise = map.is_measurement() ? Standardise::scale : Standardise::centre;
   moment.threads = options.threads;
   moment.seed = settings.seed;
@@ -63,7 +61,9 @@ template <typename Scalar>
 class MomentTraining : public TrainSolver<Scalar> {
  public:
   MomentTraining(const MomentOptions& moment, std::optional<Index> batch, Task task)
-      : learner_(moment, batch), task_(task), first_step_(batch.value_or(usual_batch(moment.rank, moment.dim))) {}
+      : learner_(moment, batch),
+        task_(task),
+        first_step_(batch.value_or(usual_batch(moment.shape.rank, moment.shape.dim))) {}
 
   void learn(const Rows<Scalar>& rows, std::span<double> predictions) override {
     const Index steps = learner_.steps_taken();

@@ -66,22 +66,22 @@ template <typename Scalar>
 KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, const Model<Scalar>& model,
                                    std::span<const double> feature_scales, double residual_variance)
     : KalmanFilter(options, prior, residual_variance / 2) {
-  const auto start = SignedFactors<Scalar>::of(model, options.diagonal, Scalar(0.01));
+  const auto start = SignedFactors<Scalar>::of(model, options.shape.diagonal, Scalar(0.01));
   set_scales(feature_scales);
   set(start);
   // The variance of a usual prediction if that of every parameter were 1, for features of scale 1: the slopes of the
   // factors are 2p, or those of the other side.
   double projections = 0;
-  for (Index j = 0; j < options.dim; ++j)
+  for (Index j = 0; j < options.shape.dim; ++j)
     projections +=
         static_cast<double>(start.A.row(j).squaredNorm()) * std::pow(feature_scales[static_cast<std::size_t>(j)], 2);
-  const double of_slopes = options.left_dim > 0 ? 0.5 * projections : 4 * projections;
-  const double unit =
-      (options.intercept ? 1 : 0) +
-      options.entries * ((options.linear ? 1 : 0) + (options.diagonal == Diagonal::free ? 2 : 0) + of_slopes);
+  const double of_slopes = options.shape.left_dim > 0 ? 0.5 * projections : 4 * projections;
+  const double unit = (options.shape.intercept ? 1 : 0) +
+                      options.entries * ((options.shape.linear ? 1 : 0) +
+                                         (options.shape.diagonal == Diagonal::free ? 2 : 0) + of_slopes);
   const double share = residual_variance / 2 / std::max(unit, std::numeric_limits<double>::min());
-  for (Index j = 0; j < options.dim; ++j) set_variances(j, {share, share, share, share});
-  intercept_variance_ = options.intercept ? share : 0;
+  for (Index j = 0; j < options.shape.dim; ++j) set_variances(j, {share, share, share, share});
+  intercept_variance_ = options.shape.intercept ? share : 0;
 }
 
 template <typename Scalar>
@@ -92,7 +92,7 @@ KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& pr
   noise_ = NoiseTracker(noise, options.unknowns_of_row(), spare_rows);
   set_scales(feature_scales);
   set(fit);
-  for (Index j = 0; j < options_.dim; ++j) set_variances(j, prior_);
+  for (Index j = 0; j < options_.shape.dim; ++j) set_variances(j, prior_);
   narrow(rows);
   rows_ = static_cast<double>(rows.count());
   std::fill(last_seen_.begin(), last_seen_.end(), rows_);
@@ -120,7 +120,7 @@ void KalmanFilter<Scalar>::merge(const Naturals& together, double rows, double n
 
 template <typename Scalar>
 void KalmanFilter<Scalar>::narrow(const Rows<Scalar>& rows) {
-  if (options_.diagonal == Diagonal::tied)
+  if (options_.shape.diagonal == Diagonal::tied)
     narrow_all<false>(rows);
   else
     narrow_all<true>(rows);
@@ -129,7 +129,7 @@ void KalmanFilter<Scalar>::narrow(const Rows<Scalar>& rows) {
 template <typename Scalar>
 template <bool untied>
 void KalmanFilter<Scalar>::narrow_all(const Rows<Scalar>& rows) {
-  Row row(width_, options_.left_dim > 0);
+  Row row(width_, options_.shape.left_dim > 0);
   std::vector<double> sums(records_.size());
   double weight_of_all = 0;
   const double noise = options_.task == Task::regression ? noise_.value() : 1;
@@ -143,7 +143,7 @@ void KalmanFilter<Scalar>::narrow_all(const Rows<Scalar>& rows) {
       const Scalar* A = record(j);
       double* sum = sums.data() + j * stride_;
       const Scalar* slope = row.slope.data() + side_of(j) * width_;
-      for (Index c = 0; c < options_.rank; ++c) {
+      for (Index c = 0; c < options_.shape.rank; ++c) {
         const auto g = static_cast<double>(
             (slope[c] - (untied ? 2 * signs_[static_cast<std::size_t>(c)] * A[c] * x : Scalar(0))) * x);
         sum[width_ + c] += weight * g * g;
@@ -172,12 +172,12 @@ void KalmanFilter<Scalar>::expect_noise(double variance, double repetitions) {
     const double of_data = 1 / static_cast<double>(before) - 1 / prior;
     before = static_cast<Number>(of_data > 0 ? 1 / (1 / prior + of_data / ratio) : prior);
   };
-  if (options_.intercept) changed(intercept_variance_, prior_.intercept);
-  for (Index j = 0; j < options_.dim; ++j) {
+  if (options_.shape.intercept) changed(intercept_variance_, prior_.intercept);
+  for (Index j = 0; j < options_.shape.dim; ++j) {
     Scalar* feature = record(j);
     if (!(feature[scale_at()] > 0)) continue;
     const double per_square = 1 / std::pow(static_cast<double>(feature[scale_at()]), 2);
-    for (Index c = 0; c < options_.rank; ++c) changed(feature[width_ + c], prior_.factors * per_square);
+    for (Index c = 0; c < options_.shape.rank; ++c) changed(feature[width_ + c], prior_.factors * per_square);
     changed(feature[weight_at() + 1], prior_.weights * per_square);
     changed(feature[square_at() + 1], prior_.squares * per_square * per_square);
   }
@@ -195,7 +195,7 @@ double KalmanFilter<Scalar>::curvature(const Row& row, Scalar target) const {
 template <typename Scalar>
 std::optional<KalmanFilter<Scalar>> KalmanFilter<Scalar>::with_weak_factors_turned() const {
   constexpr double weak = 0.1;
-  if (options_.left_dim > 0 || options_.positive) return std::nullopt;
+  if (options_.shape.left_dim > 0 || options_.shape.positive) return std::nullopt;
   const std::vector<double> own_scales = Base::scales();
   std::vector<double> inverse(own_scales);
   for (double& scale : inverse) scale = scale > 0 ? 1 / scale : 0;
@@ -205,7 +205,7 @@ std::optional<KalmanFilter<Scalar>> KalmanFilter<Scalar>::with_weak_factors_turn
   const Model<Scalar> eigen = parts.model();
   const double least = weak * std::abs(static_cast<double>(eigen.spectrum.front()));
   if (!(std::abs(static_cast<double>(eigen.spectrum.back())) < least)) return std::nullopt;
-  SignedFactors<Scalar> turned = SignedFactors<Scalar>::of(eigen, options_.diagonal, Scalar(0));
+  SignedFactors<Scalar> turned = SignedFactors<Scalar>::of(eigen, options_.shape.diagonal, Scalar(0));
   turned.scale_features(inverse);
   // The others may have to make room, so no parameter is as sure as before.
   const bool is_in_scale = std::all_of(own_scales.begin(), own_scales.end(), [](double s) { return s == 1 || s == 0; });
@@ -214,11 +214,11 @@ std::optional<KalmanFilter<Scalar>> KalmanFilter<Scalar>::with_weak_factors_turn
   copy.turns_ = turns_ + 1;
   copy.rows_ = rows_;
   copy.last_seen_ = last_seen_;
-  for (Index c = 0; c < options_.rank; ++c) {
+  for (Index c = 0; c < options_.shape.rank; ++c) {
     const bool is_weak = std::abs(static_cast<double>(eigen.spectrum[static_cast<std::size_t>(c)])) < least;
     copy.signs_[static_cast<std::size_t>(c)] = is_weak ? -turned.signs[c] : turned.signs[c];
     if (!is_weak) continue;
-    for (Index j = 0; j < options_.dim; ++j) {
+    for (Index j = 0; j < options_.shape.dim; ++j) {
       copy.start_at_random(j, c);
       copy.record(j)[width_ + c] =
           static_cast<Scalar>(prior_.factors * std::pow(inverse[static_cast<std::size_t>(j)], 2));
@@ -286,7 +286,7 @@ inline void KalmanFilter<Scalar>::pass(Number* A, Index side, Scalar x, const St
     }
   };
   with(A + weight_at(), x, to_x);
-  if (options_.diagonal == Diagonal::free) with(A + square_at(), x * x - centre, to_x * to_x - centre);
+  if (options_.shape.diagonal == Diagonal::free) with(A + square_at(), x * x - centre, to_x * to_x - centre);
 }
 
 template <typename Scalar>
@@ -300,10 +300,10 @@ void KalmanFilter<Scalar>::look(const Rows<Scalar>& rows, Index i, Row& row) con
 /// Prediction, slopes and variance, from the sums over the row's entries.
 template <typename Scalar>
 void KalmanFilter<Scalar>::finish_look(Row& row, std::optional<Scalar> target) const {
-  const bool two_sides = options_.left_dim > 0;
+  const bool two_sides = options_.shape.left_dim > 0;
   double prediction = intercept_ + static_cast<double>(row.linear);
   double variance = intercept_variance_ + static_cast<double>(row.linear_variance);
-  for (Index c = 0; c < options_.rank; ++c) {
+  for (Index c = 0; c < options_.shape.rank; ++c) {
     const auto at = static_cast<std::size_t>(c);
     const auto sign = static_cast<double>(signs_[at]);
     const auto p = static_cast<double>(row.projection[at]);
@@ -318,10 +318,10 @@ void KalmanFilter<Scalar>::finish_look(Row& row, std::optional<Scalar> target) c
     }
     double slope = 2 * sign * p;
     // The secant to the nearer of the two answers: the step for sqrt(y) = |a'x|, whose slope never vanishes.
-    if (options_.amplitude && target)
+    if (options_.shape.is_phase_retrieval() && target)
       slope = std::copysign(std::sqrt(std::max(0.0, static_cast<double>(*target))) + std::abs(p), p);
     prediction += sign * (p * p - static_cast<double>(row.own[at]));
-    const double bend = options_.diagonal == Diagonal::tied ? 0 : 2 * sign;
+    const double bend = options_.shape.diagonal == Diagonal::tied ? 0 : 2 * sign;
     variance += std::max(0.0, slope * slope * static_cast<double>(row.spread[at]) -
                                   2 * slope * bend * static_cast<double>(row.spread_3[at]) +
                                   bend * bend * static_cast<double>(row.spread_4[at]));
@@ -354,7 +354,7 @@ void KalmanFilter<Scalar>::forget(const Rows<Scalar>& rows, Index i) {
     last = rows_;
     Scalar* feature = record(j);
     const double per_square = 1 / std::pow(static_cast<double>(feature[scale_at()]), 2);
-    for (Index c = 0; c < options_.rank; ++c)
+    for (Index c = 0; c < options_.shape.rank; ++c)
       feature[width_ + c] = faded(feature[width_ + c], growth, prior_.factors * per_square);
     feature[weight_at() + 1] = faded(feature[weight_at() + 1], growth, prior_.weights * per_square);
     feature[square_at() + 1] = faded(feature[square_at() + 1], growth, prior_.squares * per_square * per_square);
@@ -392,8 +392,8 @@ inline void KalmanFilter<Scalar>::fetch_row(const Rows<Scalar>& rows, Index i) c
 template <typename Scalar>
 template <bool untied>
 DYAD_WIDE_VECTORS void KalmanFilter<Scalar>::learn_all(const Rows<Scalar>& rows, std::span<Scalar> predictions) {
-  Row row(width_, options_.left_dim > 0);
-  Row next(width_, options_.left_dim > 0);
+  Row row(width_, options_.shape.left_dim > 0);
+  Row next(width_, options_.shape.left_dim > 0);
   bool has_looked = false;
   for (Index i = 0; i < rows.count(); ++i) {
     rows_ += 1;
@@ -413,7 +413,7 @@ DYAD_WIDE_VECTORS void KalmanFilter<Scalar>::learn_all(const Rows<Scalar>& rows,
       next.clear();
       const Scalar* x = rows.row(i);
       const Scalar* to_x = rows.row(i + 1);
-      for (Index j = 0; j < options_.dim; ++j)
+      for (Index j = 0; j < options_.shape.dim; ++j)
         pass<untied, true, true>(record(j), side_of(j) * width_, x[j], *step, to_x[j], next);
       has_looked = true;
     } else {
@@ -447,15 +447,15 @@ template <typename Scalar>
 void KalmanFilter<Scalar>::begin_again() {
   surprise_ = 1;
   noise_.start_again(recent_squares_ / 2);
-  for (Index j = 0; j < options_.dim; ++j) set_variances(j, prior_);
-  if (options_.intercept) intercept_variance_ = prior_.intercept;
+  for (Index j = 0; j < options_.shape.dim; ++j) set_variances(j, prior_);
+  if (options_.shape.intercept) intercept_variance_ = prior_.intercept;
 }
 
 template <typename Scalar>
 void KalmanFilter<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predictions) {
-  if (rows.dim() != options_.dim)
+  if (rows.dim() != options_.shape.dim)
     throw std::invalid_argument("the rows have another number of features than the filter");
-  if (options_.diagonal == Diagonal::tied)
+  if (options_.shape.diagonal == Diagonal::tied)
     learn_all<false>(rows, predictions);
   else
     learn_all<true>(rows, predictions);
@@ -464,10 +464,10 @@ void KalmanFilter<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> pre
 template <typename Scalar>
 void KalmanFilter<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predictions,
                                    std::span<Scalar> variances) const {
-  Row row(width_, options_.left_dim > 0);
+  Row row(width_, options_.shape.left_dim > 0);
   for (Index i = 0; i < rows.count(); ++i) {
     fetch_row(rows, i + 2);
-    if (options_.diagonal == Diagonal::tied)
+    if (options_.shape.diagonal == Diagonal::tied)
       look<false>(rows, i, row);
     else
       look<true>(rows, i, row);

@@ -7,7 +7,7 @@
 
 #include <dyad/data.h>
 #include <dyad/model.h>
-#include <dyad/moment.h>
+#include <dyad/shape.h>
 
 #include "base/archive.h"
 #include "base/cache_aligned.h"
@@ -17,14 +17,7 @@
 namespace dyad {
 
 struct KalmanOptions {
-  Index dim = 0;
-  Index left_dim = 0;  ///< as in Model
-  Index rank = 8;
-  bool linear = true;
-  bool intercept = true;
-  bool positive = false;   ///< all signs are +
-  bool amplitude = false;  ///< rank 1, positive, measurements only: steps aim at sqrt(y) = |a'x|
-  Diagonal diagonal = Diagonal::tied;
+  ModelShape shape;
   Task task = Task::regression;
   double square_centre = 0;                               ///< free diagonal: what x_j^2 is measured from
   double low = -std::numeric_limits<double>::infinity();  ///< targets here may be anything below
@@ -92,7 +85,9 @@ class Posterior {
     return {own, own + width_, weight[0], weight[1], weight[2], weight[3], weight[4]};
   }
   /// Of the factors.
-  [[nodiscard]] std::vector<Scalar> factor_signs() const { return {signs_.begin(), signs_.begin() + options_.rank}; }
+  [[nodiscard]] std::vector<Scalar> factor_signs() const {
+    return {signs_.begin(), signs_.begin() + options_.shape.rank};
+  }
   [[nodiscard]] const Prior& first_prior() const { return prior_; }
   [[nodiscard]] bool is_finite() const;
   [[nodiscard]] std::vector<double> scales() const;
@@ -113,7 +108,7 @@ class Posterior {
   [[nodiscard]] Index side_of(Index j) const { return j >= right_first_ ? 1 : 0; }
 
   static Index right_first_of(const KalmanOptions& options) {
-    return options.left_dim > 0 ? options.left_dim : std::numeric_limits<Index>::max();
+    return options.shape.left_dim > 0 ? options.shape.left_dim : std::numeric_limits<Index>::max();
   }
   void archive_features(Archive& archive);
   template <typename Self, typename Visit>

@@ -8,10 +8,10 @@ namespace {
 /// E[(u, a)(u, a)'] of one feature, for a feature of scale 1.
 Small<double> moments_of(const FeatureBelief<double>& feature, const KalmanOptions& options,
                          std::span<const double> signs) {
-  const Index rank = options.rank;
+  const Index rank = options.shape.rank;
   const double scale = feature.scale;
   const double square = scale * scale;
-  const bool has_own_square = options.diagonal == Diagonal::tied && options.left_dim == 0;
+  const bool has_own_square = options.shape.diagonal == Diagonal::tied && options.shape.left_dim == 0;
   Vector<double> mean(rank + 1);
   Vector<double> variance(rank + 1);
   mean[0] = feature.weight * scale + feature.square * square;
@@ -39,23 +39,24 @@ Small<double> moments_of(const FeatureBelief<double>& feature, const KalmanOptio
 UnknownFeatures::UnknownFeatures(const KalmanFilter<double>& filter, std::vector<Index> groups, Index group_count)
     : groups_(std::move(groups)), is_right_(static_cast<std::size_t>(group_count)) {
   const KalmanOptions& options = filter.options();
-  const Index size = options.rank + 1;
+  const Index size = options.shape.rank + 1;
   const std::vector<double> signs = filter.factor_signs();
   const Prior& prior = filter.first_prior();
-  const std::vector<double> zeros(static_cast<std::size_t>(options.rank));
+  const std::vector<double> zeros(static_cast<std::size_t>(options.shape.rank));
   const std::vector<double> of_factors(zeros.size(), prior.factors);
-  const FeatureBelief<double> before_data{.factors = zeros.data(),
-                                          .factor_variances = of_factors.data(),
-                                          .weight_variance = options.linear ? prior.weights : 0,
-                                          .square_variance = options.diagonal == Diagonal::free ? prior.squares : 0,
-                                          .scale = 1};
+  const FeatureBelief<double> before_data{
+      .factors = zeros.data(),
+      .factor_variances = of_factors.data(),
+      .weight_variance = options.shape.linear ? prior.weights : 0,
+      .square_variance = options.shape.diagonal == Diagonal::free ? prior.squares : 0,
+      .scale = 1};
   moments_.assign(static_cast<std::size_t>(group_count), Small<double>::Zero(size, size));
   std::vector<double> counts(moments_.size());
-  for (Index j = 0; j < options.dim; ++j) {
+  for (Index j = 0; j < options.shape.dim; ++j) {
     const Index group = groups_[static_cast<std::size_t>(j)];
     if (group < 0) continue;
     const auto at = static_cast<std::size_t>(group);
-    is_right_[at] = options.left_dim > 0 && j >= options.left_dim;
+    is_right_[at] = options.shape.left_dim > 0 && j >= options.shape.left_dim;
     const FeatureBelief<double> feature = filter.belief_of(j);
     if (!(feature.scale > 0)) continue;
     moments_[at] += moments_of(feature, options, signs);
@@ -72,7 +73,7 @@ UnknownFeatures::UnknownFeatures(const KalmanFilter<double>& filter, std::vector
 double UnknownFeatures::variance(const KalmanFilter<double>& filter, const Rows<double>& rows, Index i,
                                  std::span<const Index> missing) const {
   const KalmanOptions& options = filter.options();
-  const bool two_sides = options.left_dim > 0;
+  const bool two_sides = options.shape.left_dim > 0;
   std::vector<Unknown> unknown;
   for (const Index group : missing) {
     const auto at = static_cast<std::size_t>(group);
@@ -82,16 +83,16 @@ double UnknownFeatures::variance(const KalmanFilter<double>& filter, const Rows<
     if (x == 0 || filter.belief_of(j).scale > 0) return;
     const Index group = groups_[static_cast<std::size_t>(j)];
     unknown.push_back({group < 0 ? &moments_.back() : &moments_[static_cast<std::size_t>(group)],
-                       two_sides && j >= options.left_dim});
+                       two_sides && j >= options.shape.left_dim});
   });
   if (unknown.empty()) return 0;
 
-  const Index rank = options.rank;
+  const Index rank = options.shape.rank;
   Vector<double> projections[2] = {Vector<double>::Zero(rank), Vector<double>::Zero(rank)};
   Vector<double> spreads[2] = {Vector<double>::Zero(rank), Vector<double>::Zero(rank)};
   rows.for_each_entry(i, [&](Index j, double x) {
     const FeatureBelief<double> feature = filter.belief_of(j);
-    const int side = two_sides && j >= options.left_dim ? 1 : 0;
+    const int side = two_sides && j >= options.shape.left_dim ? 1 : 0;
     for (Index c = 0; c < rank; ++c) {
       projections[side][c] += feature.factors[c] * x;
       spreads[side][c] += feature.factor_variances[c] * x * x;

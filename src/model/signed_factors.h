@@ -3,8 +3,8 @@
 #include <span>
 
 #include <dyad/model.h>
-#include <dyad/moment.h>
 #include <dyad/rows.h>
+#include <dyad/shape.h>
 
 #include "base/linear_algebra.h"
 

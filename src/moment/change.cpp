@@ -12,9 +12,9 @@ constexpr double two_valued = 0.05;
 
 ChangeEstimator::ChangeEstimator(const MomentOptions& options)
     : options_(options),
-      sides_(options.dim, options.left_dim),
-      moments_(options.left_dim > 0 ? Moments::gaussian : options.moments),
-      features_(collects_features() ? options.dim : 0) {}
+      sides_(options.shape.dim, options.shape.left_dim),
+      moments_(options.shape.left_dim > 0 ? Moments::gaussian : options.moments),
+      features_(collects_features() ? options.shape.dim : 0) {}
 
 bool ChangeEstimator::collects_features() const {
   return moments_ != Moments::gaussian || options_.standardise != Standardise::no;
@@ -22,7 +22,7 @@ bool ChangeEstimator::collects_features() const {
 
 Collect ChangeEstimator::wanted() const {
   const bool not_gaussian = moments_ != Moments::gaussian;
-  return {.squares = not_gaussian || options_.diagonal != Diagonal::tied, .features = collects_features()};
+  return {.squares = not_gaussian || options_.shape.diagonal != Diagonal::tied, .features = collects_features()};
 }
 
 void ChangeEstimator::learn(const FeatureMoments& batch) {
@@ -32,15 +32,15 @@ void ChangeEstimator::learn(const FeatureMoments& batch) {
 }
 
 void ChangeEstimator::grow(const Growth& growth) {
-  options_.dim = growth.left_after + growth.right_after;
-  options_.left_dim = options_.left_dim > 0 ? growth.left_after : 0;
-  sides_ = Sides(options_.dim, options_.left_dim);
+  options_.shape.dim = growth.left_after + growth.right_after;
+  options_.shape.left_dim = options_.shape.left_dim > 0 ? growth.left_after : 0;
+  sides_ = Sides(options_.shape.dim, options_.shape.left_dim);
   if (collects_features()) features_.grow(growth);
 }
 
 void ChangeEstimator::archive(Archive& archive) {
   archive.choice("moments", moments_, Moments::estimated);
-  if (collects_features()) archive.group("features", [&] { features_.archive(archive, options_.dim); });
+  if (collects_features()) archive.group("features", [&] { features_.archive(archive, options_.shape.dim); });
 }
 
 template <typename Scalar>
@@ -52,13 +52,13 @@ Change<Scalar> ChangeEstimator::change(const MomentSums<Scalar>& sums, const Tal
 
   // (dw_j, dM_jj) = [1 kappa; kappa phi-1]^-1 (p1_j, p2_j - p0) / n
   const bool gaussian = moments_ == Moments::gaussian;
-  const Index d = options_.dim;
+  const Index d = options_.shape.dim;
   const Eigen::ArrayXd kappa = gaussian ? Eigen::ArrayXd::Zero(d) : features_.skewness();
   const Eigen::ArrayXd phi = gaussian ? Eigen::ArrayXd::Constant(d, 3) : features_.kurtosis();
   const Eigen::ArrayXd first = sums.p1().template cast<double>().array() / sums.weight;
   const Eigen::ArrayXd second = (sums.p2.template cast<double>().array() - sums.p0) / sums.weight;
   const Eigen::ArrayXd det = phi - 1 - kappa.square();
-  const bool has_diagonal = options_.diagonal != Diagonal::zero;
+  const bool has_diagonal = options_.shape.diagonal != Diagonal::zero;
   const Eigen::ArrayXd diagonal =
       (det > two_valued && Eigen::ArrayX<bool>::Constant(d, has_diagonal)).select((second - kappa * first) / det, 0);
 
@@ -66,24 +66,24 @@ Change<Scalar> ChangeEstimator::change(const MomentSums<Scalar>& sums, const Tal
   change.dw = (first - kappa * diagonal).matrix().template cast<Scalar>();
   const Vector<Scalar> dM_diagonal = diagonal.matrix().template cast<Scalar>();
   change.dM_times_Z = (sums.G() - sums.p2.asDiagonal() * Z) / (2 * n);
-  if (options_.diagonal == Diagonal::tied) change.dM_times_Z += dM_diagonal.asDiagonal() * Z;
-  if (options_.diagonal == Diagonal::free) change.dM_diagonal = dM_diagonal;
+  if (options_.shape.diagonal == Diagonal::tied) change.dM_times_Z += dM_diagonal.asDiagonal() * Z;
+  if (options_.shape.diagonal == Diagonal::free) change.dM_diagonal = dM_diagonal;
   return change;
 }
 
 template <typename Scalar>
 void ChangeEstimator::finish(Model<Scalar>& next, const Model<Scalar>& before, const MomentSums<Scalar>& sums,
                              const Change<Scalar>& change) const {
-  if (options_.linear) as_vector(next.weights) = as_vector(before.weights) + change.dw;
-  if (options_.diagonal != Diagonal::tied) {
+  if (options_.shape.linear) as_vector(next.weights) = as_vector(before.weights) + change.dw;
+  if (options_.shape.diagonal != Diagonal::tied) {
     // The coefficient of x_j^2 is M_jj + squares_j: 0, or what it was and dM_jj.
     Vector<Scalar> squares = -diagonal_of_interactions(next);
-    if (options_.diagonal == Diagonal::free)
+    if (options_.shape.diagonal == Diagonal::free)
       squares += diagonal_of_interactions(before) + as_vector(before.squares) + change.dM_diagonal;
     next.squares.assign(squares.data(), squares.data() + squares.size());
   }
   next.intercept = before.intercept;
-  if (options_.intercept)
+  if (options_.shape.intercept)
     next.intercept +=
         static_cast<Scalar>(sums.p0 / sums.weight) - (next.mean_of_interactions() - before.mean_of_interactions());
 }

@@ -51,7 +51,7 @@ MomentLearner<Scalar>::MomentLearner(const MomentOptions& options, std::optional
     : options_(options),
       batch_(batch),
       features_are_independent_(features_are_independent),
-      one_scan_(options, random_start<Scalar>(options, options.rank)) {}
+      one_scan_(options, random_start<Scalar>(options, options.shape.rank)) {}
 
 template <typename Scalar>
 Index MomentLearner<Scalar>::batch_rows() const {
@@ -164,7 +164,7 @@ void MomentLearner<Scalar>::decide() {
   const Trial trial = std::exchange(trial_, {});
   const Model<Scalar> proposed = *std::exchange(proposed_, std::nullopt);
   // Without an intercept, the way to the truth may begin below the best constant.
-  if (options_.intercept && is_worse_than_constant()) return start_again();
+  if (options_.shape.intercept && is_worse_than_constant()) return start_again();
   if (std::exchange(proposed_is_a_part_, false)) {
     if (trial.after < trial.before) take(proposed);
     return;
@@ -181,7 +181,7 @@ void MomentLearner<Scalar>::decide() {
   } else if (share > nowhere) {
     // Cutting the mixture back to rank k may cost what was gained, so it is tried out in turn.
     proposed_ = on_the_way(one_scan_.model(), proposed, static_cast<Scalar>(share),
-                           options_.positive ? Keep::positive : Keep::largest);
+                           options_.shape.positive ? Keep::positive : Keep::largest);
     proposed_is_a_part_ = true;
   }
 }

@@ -12,9 +12,9 @@ namespace {
 
 template <typename Scalar>
 void require_fitting(const Model<Scalar>& start, const MomentOptions& options) {
-  const auto squares = static_cast<std::size_t>(options.diagonal == Diagonal::tied ? 0 : options.dim);
-  if (start.dim() != options.dim || start.rank() != options.rank || start.left_dim != options.left_dim ||
-      start.squares.size() != squares || !start.is_finite())
+  const auto squares = static_cast<std::size_t>(options.shape.diagonal == Diagonal::tied ? 0 : options.shape.dim);
+  if (start.dim() != options.shape.dim || start.rank() != options.shape.rank ||
+      start.left_dim != options.shape.left_dim || start.squares.size() != squares || !start.is_finite())
     throw std::invalid_argument("the start must be a finite model with the dim, rank and diagonal of the options");
   const Sides sides(start);
   const auto U = as_tall(start.factors, start.dim(), start.rank());
@@ -105,7 +105,7 @@ Model<Scalar> OneScan<Scalar>::step_from(const Model<Scalar>& model, const Momen
 
   Model<Scalar> next = model;
   set_interactions(next, best_rank_k<Scalar>(sides, side_by_side<Scalar>(factors, Y), core, k,
-                                             options_.positive ? Keep::positive : Keep::largest));
+                                             options_.shape.positive ? Keep::positive : Keep::largest));
   estimator_.finish(next, model, sums, change);
   return next;
 }
@@ -162,7 +162,7 @@ struct OneScanSolver<Scalar>::State : OneScan<Scalar> {
 
 template <typename Scalar>
 OneScanSolver<Scalar>::OneScanSolver(const MomentOptions& options)
-    : OneScanSolver(options, random_start<Scalar>(options, options.rank)) {}
+    : OneScanSolver(options, random_start<Scalar>(options, options.shape.rank)) {}
 
 template <typename Scalar>
 OneScanSolver<Scalar>::OneScanSolver(const MomentOptions& options, Model<Scalar> start) {

@@ -35,10 +35,10 @@ struct PaperSolver<Scalar>::State {
 
   explicit State(const MomentOptions& chosen)
       : options(chosen),
-        sides(chosen.dim, chosen.left_dim),
+        sides(chosen.shape.dim, chosen.shape.left_dim),
         workers(chosen.threads),
         estimator(chosen),
-        iterate(from_directions(random_start<Scalar>(chosen, chosen.rank))) {}
+        iterate(from_directions(random_start<Scalar>(chosen, chosen.shape.rank))) {}
 
   /// M = 0 and w = 0, with U (and V's directions) ready to be probed.
   [[nodiscard]] PaperIterate<Scalar> from_directions(const Model<Scalar>& start) const {
@@ -60,21 +60,22 @@ struct PaperSolver<Scalar>::State {
   BatchReport initialise(const Batch<Scalar>& batch) {
     constexpr int most_iterations = 12;
     constexpr auto settled = Scalar(0.01);
-    const Index columns = std::min(2 * options.rank, std::min(sides.left_count(), sides.right_count()));
+    const Index columns = std::min(2 * options.shape.rank, std::min(sides.left_count(), sides.right_count()));
     const Model<Scalar> start = random_start<Scalar>(options, columns);
-    Model<Scalar> nothing(options.dim, 0, options.left_dim);
+    Model<Scalar> nothing(options.shape.dim, 0, options.shape.left_dim);
     nothing.squares = start.squares;
-    Tall<Scalar> Z = as_tall(start.factors, options.dim, columns);
+    Tall<Scalar> Z = as_tall(start.factors, options.shape.dim, columns);
     Factored<Scalar> top;
     Scalar found_before = 0;
-    MomentSums<Scalar> sums(options.dim, columns, false);
+    MomentSums<Scalar> sums(options.shape.dim, columns, false);
     for (int iteration = 0; iteration < most_iterations; ++iteration) {
       FeatureMoments features(0);
       sums = look_at(batch, nothing, Z, iteration == 0 ? &features : nullptr);
       if (sums.rows == 0 || !sums.is_finite()) break;
       if (iteration == 0) estimator.learn(features);
       const Tall<Scalar> HZ = estimator.change(sums, Z).dM_times_Z;
-      top = best_rank_k<Scalar>(sides, Z, sides.left(Z).transpose() * sides.left(HZ), options.rank, Keep::largest);
+      top =
+          best_rank_k<Scalar>(sides, Z, sides.left(Z).transpose() * sides.left(HZ), options.shape.rank, Keep::largest);
       const Scalar found = top.values.cwiseAbs().sum();
       if (found - found_before < settled * found) break;
       found_before = found;
@@ -97,7 +98,7 @@ struct PaperSolver<Scalar>::State {
       const Tall<Scalar> Y = sides.interactions_times(now, iterate.probe) + change.dM_times_Z;
       const Tall<Scalar> U = orthonormal<Scalar>(sides.left(Y));
 
-      Tall<Scalar> Z = Tall<Scalar>::Zero(options.dim, options.rank);
+      Tall<Scalar> Z = Tall<Scalar>::Zero(options.shape.dim, options.shape.rank);
       Z.topRows(U.rows()) = U;
       const MomentSums<Scalar> again = look_at(batch, now, Z, nullptr);
       const Tall<Scalar> V =
@@ -108,12 +109,12 @@ struct PaperSolver<Scalar>::State {
 
   [[nodiscard]] PaperIterate<Scalar> assemble(const Tall<Scalar>& U, const Tall<Scalar>& V,
                                               const MomentSums<Scalar>& sums, const Change<Scalar>& change) const {
-    const Index k = options.rank;
+    const Index k = options.shape.rank;
     PaperIterate<Scalar> next = iterate;
     Small<Scalar> both;
     Small<Scalar> core;
     if (sides.two()) {
-      both.resize(options.dim, k);
+      both.resize(options.shape.dim, k);
       both << U, V;
       core.setIdentity(k, k);
       next.probe << U, orthonormal<Scalar>(V);
@@ -124,13 +125,13 @@ struct PaperSolver<Scalar>::State {
       core.bottomLeftCorner(k, k).diagonal().setConstant(Scalar(0.5));
       next.probe = U;
     }
-    const Index full_rank = std::min(core.rows(), options.dim);
+    const Index full_rank = std::min(core.rows(), options.shape.dim);
     set_interactions(next.full, best_rank_k<Scalar>(sides, both, core, full_rank, Keep::largest));
     estimator.finish(next.full, iterate.full, sums, change);
 
     next.leading = next.full;
-    set_interactions(next.leading,
-                     best_rank_k<Scalar>(sides, both, core, k, options.positive ? Keep::positive : Keep::largest));
+    set_interactions(next.leading, best_rank_k<Scalar>(sides, both, core, k,
+                                                       options.shape.positive ? Keep::positive : Keep::largest));
     if (!next.full.squares.empty())  // the coefficients of the squares stay
       as_vector(next.leading.squares) += diagonal_of_interactions(next.full) - diagonal_of_interactions(next.leading);
     return next;

@@ -17,10 +17,10 @@ template <typename Scalar>
 Model<Scalar> random_start(const MomentOptions& options, Index columns) {
   options.validate();
   Random random(options.seed, start_stream);
-  Model<Scalar> start(options.dim, columns, options.left_dim);
-  as_tall(start.factors, options.dim, columns) =
-      Sides(start).orthonormal_sides<Scalar>(random_normal<Scalar>(random, options.dim, columns));
-  if (options.diagonal != Diagonal::tied) start.squares.resize(static_cast<std::size_t>(options.dim));
+  Model<Scalar> start(options.shape.dim, columns, options.shape.left_dim);
+  as_tall(start.factors, options.shape.dim, columns) =
+      Sides(start).orthonormal_sides<Scalar>(random_normal<Scalar>(random, options.shape.dim, columns));
+  if (options.shape.diagonal != Diagonal::tied) start.squares.resize(static_cast<std::size_t>(options.shape.dim));
   return start;
 }
 

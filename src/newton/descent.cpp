@@ -99,8 +99,8 @@ template <typename Scalar>
 void Descent<Scalar>::add_ridge(Scalar scale, const Vector<Scalar>& weights, const Tall<Scalar>& factors,
                                 const Vector<Scalar>& squares, Direction<Scalar>& to) const {
   const Scalar of_weights = scale * static_cast<Scalar>(options_.ridge.weights);
-  if (options_.linear) to.features.col(0) += of_weights * weights;
-  to.features.rightCols(options_.rank) += scale * static_cast<Scalar>(options_.ridge.factors) * factors;
+  if (options_.shape.linear) to.features.col(0) += of_weights * weights;
+  to.features.rightCols(options_.shape.rank) += scale * static_cast<Scalar>(options_.ridge.factors) * factors;
   if (to.squares.size() > 0) to.squares += of_weights * squares;
 }
 
@@ -123,7 +123,8 @@ Direction<Scalar> Descent<Scalar>::solve(double tolerance) {
   const auto times = [&](const Direction<Scalar>& direction) {
     Direction<Scalar> Hd = rows_.curvature_times(direction);
     Hd.add(Scalar(1), preconditioner_.damped(direction));
-    add_ridge(Scalar(1), direction.features.col(0), direction.features.rightCols(options_.rank), direction.squares, Hd);
+    add_ridge(Scalar(1), direction.features.col(0), direction.features.rightCols(options_.shape.rank),
+              direction.squares, Hd);
     return Hd;
   };
   const auto is_bent = [](double curvature, const Direction<Scalar>&) { return curvature > 0; };

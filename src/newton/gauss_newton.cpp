@@ -13,9 +13,9 @@ namespace {
 
 /// Numbers of positive factors to try, the moments' own first.
 std::vector<Index> sign_counts(const NewtonOptions& options, Index own) {
-  if (options.positive || options.left_dim > 0) return {options.rank};
+  if (options.shape.positive || options.shape.left_dim > 0) return {options.shape.rank};
   std::vector<Index> counts;
-  for (Index a = 0; a <= options.rank; ++a) counts.push_back(a);
+  for (Index a = 0; a <= options.shape.rank; ++a) counts.push_back(a);
   std::stable_sort(counts.begin(), counts.end(),
                    [&](Index a, Index b) { return std::abs(a - own) < std::abs(b - own); });
   if (!options.restarts) counts.resize(1);
@@ -45,14 +45,14 @@ NewtonFit<Scalar> gauss_newton(const Rows<Scalar>& rows, const NewtonOptions& op
   };
   if (known != nullptr) try_from(*known);
   if (best.exact || (known != nullptr && !options.restarts)) return best;
-  if (options.amplitude && can_search_phases(rows.dim())) {
+  if (options.shape.is_phase_retrieval() && can_search_phases(rows.dim())) {
     PhaseStart<Scalar> start = phase_start(rows, options);
     try_from(std::move(start.parameters));
     best.products += start.looks;
     return best;
   }
   const MomentStart<Scalar> moments = moment_start(rows, options, workers);
-  for (const Index positive : sign_counts(options, moments.positive_count(options.rank))) {
+  for (const Index positive : sign_counts(options, moments.positive_count(options.shape.rank))) {
     try_from(moments.take(options, positive));
     if (best.exact || (options.interrupted && options.interrupted())) break;
   }

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include <dyad/data.h>
-#include <dyad/moment.h>
+#include <dyad/shape.h>
 
 namespace dyad {
 
@@ -17,13 +17,7 @@ struct Ridge {
 };
 
 struct NewtonOptions {
-  Index left_dim = 0;  ///< as in Model
-  Index rank = 8;
-  bool linear = true;
-  bool intercept = true;
-  bool positive = false;   ///< all signs are +
-  bool amplitude = false;  ///< rank 1, positive, measurements only: phase retrieval
-  Diagonal diagonal = Diagonal::tied;
+  ModelShape shape;
   Task task = Task::regression;                           ///< classes: targets above 0 are positive
   double low = -std::numeric_limits<double>::infinity();  ///< targets here may be anything below
   double high = std::numeric_limits<double>::infinity();  ///< targets here may be anything above

@@ -32,13 +32,13 @@ template <typename Scalar>
 Direction<Scalar> Objective<Scalar>::direction_of(const RowSums<Scalar>& sums) const {
   Direction<Scalar> result;
   result.features = sums.features;
-  if (options_.diagonal != Diagonal::tied) {
-    result.features.rightCols(options_.rank) -=
+  if (options_.shape.diagonal != Diagonal::tied) {
+    result.features.rightCols(options_.shape.rank) -=
         2 * (sums.squares.asDiagonal() * parameters_.A * parameters_.signs.asDiagonal());
-    if (options_.diagonal == Diagonal::free) result.squares = sums.squares;
+    if (options_.shape.diagonal == Diagonal::free) result.squares = sums.squares;
   }
-  if (options_.intercept) result.intercept = static_cast<Scalar>(sums.intercept);
-  if (!options_.linear) result.features.col(0).setZero();
+  if (options_.shape.intercept) result.intercept = static_cast<Scalar>(sums.intercept);
+  if (!options_.shape.linear) result.features.col(0).setZero();
   return result;
 }
 

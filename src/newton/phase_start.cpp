@@ -114,7 +114,7 @@ PhaseStart<Scalar> phase_start(const Rows<Scalar>& rows, const NewtonOptions& op
   }
 
   SignedFactors<Scalar> start;
-  start.diagonal = options.diagonal;
+  start.diagonal = options.shape.diagonal;
   start.weights = Vector<Scalar>::Zero(rows.dim());
   start.A = best;
   start.signs = Vector<Scalar>::Ones(1);

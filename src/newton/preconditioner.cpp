@@ -33,7 +33,7 @@ void decompose(const Small<Scalar>& matrix, Small<Scalar>& axes, Vector<Scalar>&
 template <typename Scalar>
 Preconditioner<Scalar>::Preconditioner(const RowLooks<Scalar>& looks, const NewtonOptions& options)
     : options_(options), dim_(looks.dim()) {
-  const Sides sides(dim_, options.left_dim);
+  const Sides sides(dim_, options.shape.left_dim);
   side_count_ = sides.two() ? 2 : 1;
   sides_[0].count = sides.left_count();
   if (sides.two()) {
@@ -107,8 +107,8 @@ Vector<Scalar> Preconditioner<Scalar>::linear_part(const Direction<Scalar>& v) c
 
 template <typename Scalar>
 void Preconditioner<Scalar>::set_linear_part(const Vector<Scalar>& part, Direction<Scalar>& v) const {
-  if (options_.intercept) v.intercept = part[0];
-  if (options_.linear) v.features.col(0) = part.segment(1, dim_);
+  if (options_.shape.intercept) v.intercept = part[0];
+  if (options_.shape.linear) v.features.col(0) = part.segment(1, dim_);
   if (has_squares()) v.squares = part.tail(dim_);
 }
 
@@ -119,9 +119,9 @@ Direction<Scalar> Preconditioner<Scalar>::damped(const Direction<Scalar>& v) con
   set_linear_part(by * linear_diagonal_.cwiseProduct(linear_part(v)), result);
   for (Index s = 0; s < side_count_; ++s) {
     const Side& side = sides_[static_cast<std::size_t>(s)];
-    result.features.middleRows(side.first, side.count).rightCols(options_.rank) =
+    result.features.middleRows(side.first, side.count).rightCols(options_.shape.rank) =
         by * (linear_diagonal_.segment(1 + side.first, side.count).asDiagonal() *
-              v.features.middleRows(side.first, side.count).rightCols(options_.rank) * side.slopes.asDiagonal());
+              v.features.middleRows(side.first, side.count).rightCols(options_.shape.rank) * side.slopes.asDiagonal());
   }
   return result;
 }
@@ -129,7 +129,7 @@ Direction<Scalar> Preconditioner<Scalar>::damped(const Direction<Scalar>& v) con
 template <typename Scalar>
 Direction<Scalar> Preconditioner<Scalar>::solved(const Direction<Scalar>& v) const {
   Direction<Scalar> result = v;
-  const Index k = options_.rank;
+  const Index k = options_.shape.rank;
   const auto total = static_cast<Scalar>(total_curvature_);
   const auto more = static_cast<Scalar>(1 + damping_);
   if (linear_.size() > 0) {

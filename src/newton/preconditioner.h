@@ -41,7 +41,7 @@ class Preconditioner {
 
   void find_moments(const RowLooks<Scalar>& looks);
   [[nodiscard]] Index linear_count() const { return 1 + dim_ + (has_squares() ? dim_ : 0); }
-  [[nodiscard]] bool has_squares() const { return options_.diagonal == Diagonal::free; }
+  [[nodiscard]] bool has_squares() const { return options_.shape.diagonal == Diagonal::free; }
   [[nodiscard]] Vector<Scalar> linear_part(const Direction<Scalar>& v) const;
   void set_linear_part(const Vector<Scalar>& part, Direction<Scalar>& v) const;
 

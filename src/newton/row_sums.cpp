@@ -86,7 +86,7 @@ void RowSums<Scalar>::archive(Archive& archive, Index dim, Index width, bool unt
 
 template <typename Scalar>
 LooksInMemory<Scalar>::LooksInMemory(const Rows<Scalar>& rows, const NewtonOptions& options, Workers& workers)
-    : rows_(rows), options_(options), workers_(workers), sides_(rows.dim(), options.left_dim) {
+    : rows_(rows), options_(options), workers_(workers), sides_(rows.dim(), options.shape.left_dim) {
   for (Index i = 0; i < rows.count(); ++i) rows.for_each_entry(i, [&](Index, Scalar) { entries_ += 1; });
 }
 
@@ -216,7 +216,7 @@ template <typename Scalar>
 Vector<Scalar> LooksInMemory<Scalar>::predictions(const Rows<Scalar>& block, const SignedFactors<Scalar>& at,
                                                   const Vector<Scalar>& squares, const Tall<Scalar>& left,
                                                   const Tall<Scalar>& right) const {
-  const Index k = options_.rank;
+  const Index k = options_.shape.rank;
   const Tall<Scalar>& other = sides_.two() ? right : left;
   Vector<Scalar> f = left.col(0).array() + at.intercept;
   if (sides_.two()) f += right.col(0);
@@ -233,7 +233,7 @@ template <typename Scalar>
 void LooksInMemory<Scalar>::add_back(const Rows<Scalar>& block, const SignedFactors<Scalar>& at,
                                      const Vector<Scalar>& e, const Tall<Scalar>& left, const Tall<Scalar>& right,
                                      RowSums<Scalar>& sums) const {
-  const Index k = options_.rank;
+  const Index k = options_.shape.rank;
   const Scalar twice = sides_.two() ? Scalar(1) : Scalar(2);
   Tall<Scalar> coefficients(block.count(), width());
   const auto add_side = [&](const Rows<Scalar>& side, const Tall<Scalar>& other, Scalar* out) {
@@ -250,7 +250,7 @@ void LooksInMemory<Scalar>::add_back(const Rows<Scalar>& block, const SignedFact
 
 template <typename Scalar>
 RowSums<Scalar> LooksInMemory<Scalar>::slopes(const SignedFactors<Scalar>& at) const {
-  const Index k = options_.rank;
+  const Index k = options_.shape.rank;
   const Tall<Scalar> features = features_of(at);
   const Vector<Scalar> squares = at.square_coefficients();
   return sum_over_blocks([&](const Rows<Scalar>& block, RowSums<Scalar>& own) {
@@ -273,14 +273,14 @@ RowSums<Scalar> LooksInMemory<Scalar>::slopes(const SignedFactors<Scalar>& at) c
 
 template <typename Scalar>
 RowSums<Scalar> LooksInMemory<Scalar>::bends(const SignedFactors<Scalar>& at, const Direction<Scalar>& t) const {
-  const Index k = options_.rank;
+  const Index k = options_.shape.rank;
   Tall<Scalar> both(dim(), 2 * width());
   both << features_of(at), t.features;
   const Vector<Scalar> squares = at.square_coefficients();
   Vector<Scalar> along_squares;
   if (untied()) {
     along_squares = -2 * (at.A.cwiseProduct(t.features.rightCols(k)) * at.signs);
-    if (options_.diagonal == Diagonal::free) along_squares += t.squares;
+    if (options_.shape.diagonal == Diagonal::free) along_squares += t.squares;
   }
   return sum_over_blocks([&](const Rows<Scalar>& block, RowSums<Scalar>& own) {
     Tall<Scalar> left;

@@ -86,8 +86,8 @@ class LooksInMemory : public RowLooks<Scalar> {
  private:
   using Visit = std::function<void(const Rows<Scalar>& block, RowSums<Scalar>& sums)>;
 
-  [[nodiscard]] Index width() const { return options_.rank + 1; }
-  [[nodiscard]] bool untied() const { return options_.diagonal != Diagonal::tied; }
+  [[nodiscard]] Index width() const { return options_.shape.rank + 1; }
+  [[nodiscard]] bool untied() const { return options_.shape.diagonal != Diagonal::tied; }
   [[nodiscard]] bool curvature_varies() const;
   [[nodiscard]] RowSums<Scalar> sum_over_blocks(const Visit& visit) const;
   /// [X B] of both sides, for B of any width.

@@ -51,8 +51,8 @@ template <typename Scalar>
 class MomentOperator {
  public:
   MomentOperator(const Rows<Scalar>& rows, Vector<Scalar> r, const NewtonOptions& options, Workers& workers)
-      : rows_(rows), r_(std::move(r)), sides_(rows.dim(), options.left_dim), workers_(workers) {
-    if (options.diagonal == Diagonal::tied) return;
+      : rows_(rows), r_(std::move(r)), sides_(rows.dim(), options.shape.left_dim), workers_(workers) {
+    if (options.shape.diagonal == Diagonal::tied) return;
     diagonal_.setZero(rows.dim());
     add_back_projected_squares(rows_, r_.data(), 1, diagonal_.data());
   }
@@ -100,18 +100,18 @@ Index MomentStart<Scalar>::positive_count(Index rank) const {
 template <typename Scalar>
 SignedFactors<Scalar> MomentStart<Scalar>::take(const NewtonOptions& options, Index positive) const {
   SignedFactors<Scalar> start;
-  start.left_dim = options.left_dim;
-  start.diagonal = options.diagonal;
-  start.intercept = options.intercept ? mean : Scalar(0);
+  start.left_dim = options.shape.left_dim;
+  start.diagonal = options.shape.diagonal;
+  start.intercept = options.shape.intercept ? mean : Scalar(0);
   start.weights = weights;
-  if (options.diagonal == Diagonal::free) start.squares.setZero(weights.size());
-  start.signs.resize(options.rank);
-  start.A.resize(weights.size(), options.rank);
+  if (options.shape.diagonal == Diagonal::free) start.squares.setZero(weights.size());
+  start.signs.resize(options.shape.rank);
+  start.A.resize(weights.size(), options.shape.rank);
   std::vector<Index> order(static_cast<std::size_t>(strengths.size()));
   std::iota(order.begin(), order.end(), Index(0));
   std::stable_sort(order.begin(), order.end(), [&](Index i, Index j) { return strengths[i] > strengths[j]; });
   const Scalar least = Scalar(0.1) * strengths.cwiseAbs().maxCoeff();
-  for (Index c = 0; c < options.rank; ++c) {
+  for (Index c = 0; c < options.shape.rank; ++c) {
     start.signs[c] = c < positive ? Scalar(1) : Scalar(-1);
     const Index place = c < positive ? c : strengths.size() - 1 - (c - positive);
     const Index direction = order[static_cast<std::size_t>(place)];
@@ -123,16 +123,16 @@ SignedFactors<Scalar> MomentStart<Scalar>::take(const NewtonOptions& options, In
 template <typename Scalar>
 MomentStart<Scalar> moment_start(const Rows<Scalar>& rows, const NewtonOptions& options, Workers& workers) {
   MomentStart<Scalar> start;
-  const Sides sides(rows.dim(), options.left_dim);
+  const Sides sides(rows.dim(), options.shape.left_dim);
   const Vector<Scalar> r = clipped_targets(rows, start.mean);
   start.weights.setZero(rows.dim());
-  if (options.linear) {
+  if (options.shape.linear) {
     add_back_projection(rows, r.data(), 1, start.weights.data());
     start.weights /= static_cast<Scalar>(rows.count());
   }
   const MomentOperator<Scalar> H(rows, r, options, workers);
   const Index smallest_side = sides.two() ? std::min(sides.left_count(), sides.right_count()) : rows.dim();
-  const Index columns = std::min(2 * options.rank, smallest_side);
+  const Index columns = std::min(2 * options.shape.rank, smallest_side);
   Random random(options.seed, start_stream);
   Tall<Scalar> Z = sides.orthonormal_sides<Scalar>(random_normal<Scalar>(random, rows.dim(), columns));
   constexpr int sweeps = 15;

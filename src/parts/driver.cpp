@@ -128,7 +128,7 @@ struct Losses {
 /// Looks at the rows of all parts.
 class LooksAtParts : public RowLooks<double> {
  public:
-  LooksAtParts(Asking& asking, const KalmanOptions& shape, Scales scales, HeldOut held_out)
+  LooksAtParts(Asking& asking, const ModelShape& shape, Scales scales, HeldOut held_out)
       : asking_(asking), shape_(shape), scales_(std::move(scales)), held_out_(held_out) {}
 
   [[nodiscard]] Index dim() const override { return shape_.dim; }
@@ -216,7 +216,7 @@ class LooksAtParts : public RowLooks<double> {
   };
 
   Asking& asking_;
-  KalmanOptions shape_;
+  ModelShape shape_;
   Scales scales_;
   HeldOut held_out_;
   mutable std::optional<Last> last_;
@@ -251,7 +251,7 @@ class Learning {
   void survey() {
     const Statistics found = asking_(Question(), [](Archive&) {});
     Archive answer(found.sums);
-    const Index dim = filter_.options().dim;
+    const Index dim = filter_.options().shape.dim;
     Vector<double> squares;
     Vector<double> counts;
     answer.matrix("squares", squares, dim, 1);
@@ -333,7 +333,6 @@ class Learning {
   }
 
   void refine() {
-    const KalmanOptions shape = filter_.options();
     const std::vector<double> scales = filter_.scales();
     const bool are_one = std::all_of(scales.begin(), scales.end(), [](double s) { return s == 1 || s == 0; });
     const Scales asked_scales = are_one ? Scales() : scales;
@@ -344,9 +343,10 @@ class Learning {
       if (!are_one) parameters.scale_features(factors);
       return parameters;
     };
-    const auto looks = std::make_shared<LooksAtParts>(asking_, shape, asked_scales, HeldOut::is_left_out);
+    const auto looks =
+        std::make_shared<LooksAtParts>(asking_, filter_.options().shape, asked_scales, HeldOut::is_left_out);
     RefinerOptions options;
-    options.shape = shape;
+    options.kalman = filter_.options();
     options.most_looks = options_.most_looks;
     const bool are_sparse = !learned_.is_dense();
     options.patience = 1;  // a look takes a job
@@ -373,7 +373,7 @@ class Learning {
     summary_.one_pass = in_units(choice.one_pass());
     summary_.refined = in_units(choice.best_loss());
     if (choice.best() == 0) return without_refining();
-    const auto all = std::make_shared<LooksAtParts>(asking_, shape, asked_scales, HeldOut::counts);
+    const auto all = std::make_shared<LooksAtParts>(asking_, filter_.options().shape, asked_scales, HeldOut::counts);
     options.first_level += choice.best() - 1;
     options.most_looks = std::max<Index>(options_.most_looks / 2, 10);
     const auto last = make_newton_refiner<double>(all, are_sparse, options, {best, {}});
@@ -387,10 +387,10 @@ class Learning {
   void settle(const SignedFactors<double>& fit, const std::vector<double>& scales, double noise, double off) {
     constexpr double many = 10;
     const auto rows = static_cast<double>(summary_.rows);
-    const KalmanOptions& shape = filter_.options();
-    const bool has_many = rows >= many * static_cast<double>(count_unknowns(shape));
-    const Rows<double> none = Rows<double>::dense({}, shape.dim, {});
-    filter_ = KalmanFilter<double>(shape, filter_.first_prior(), fit, scales, has_many ? noise : std::max(noise, off),
+    const KalmanOptions& options = filter_.options();
+    const bool has_many = rows >= many * static_cast<double>(options.shape.unknowns());
+    const Rows<double> none = Rows<double>::dense({}, options.shape.dim, {});
+    filter_ = KalmanFilter<double>(options, filter_.first_prior(), fit, scales, has_many ? noise : std::max(noise, off),
                                    rows, none);
     Question question;
     question.about = About::precisions;

@@ -107,7 +107,7 @@ class Part::State {
     return question_.about == About::slopes && question_.is_held_out(hash) ? judges : idle;
   }
 
-  [[nodiscard]] const KalmanOptions& shape() const { return base_.options(); }
+  [[nodiscard]] const ModelShape& shape() const { return base_.options().shape; }
   [[nodiscard]] Index width() const { return shape().rank + 1; }
   [[nodiscard]] bool untied() const { return shape().diagonal != Diagonal::tied; }
   [[nodiscard]] Index product_size() const { return 1 + (question_.squares ? 2 : 1) * shape().dim; }
@@ -137,7 +137,7 @@ class Part::State {
 
   void begin() {
     const Index dim = shape().dim;
-    newton_ = newton_options(shape());
+    newton_ = newton_options(base_.options());
     target_ = file_.features.target;
     if (!question_.has_range) {
       newton_.low = -(newton_.high = infinity);

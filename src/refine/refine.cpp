@@ -80,14 +80,14 @@ class Refinement {
         validation_(validation),
         options_(options),
         workers_(workers),
-        shape_(one_pass_.options()) {
-    refiner_options_.shape = shape_;
+        kalman_(one_pass_.options()) {
+    refiner_options_.kalman = kalman_;
     refiner_options_.solver = options.solver;
     refiner_options_.exact_steps = options.exact_weights;
     refiner_options_.interrupted = options.interrupted;
     is_bounded_ = options.may_decline || options.exact_weights;
     if (is_bounded_ && !options.levels) {
-      const double look = std::max(1.0, rows.entries()) * static_cast<double>(shape_.rank + 1);
+      const double look = std::max(1.0, rows.entries()) * static_cast<double>(kalman_.shape.rank + 1);
       const double most_work = rows.is_sparse() ? most_work_sparse : most_work_dense;
       refiner_options_.most_looks = static_cast<Index>(most_work / look);
     }
@@ -101,8 +101,9 @@ class Refinement {
       result_.takes_too_long = true;
       return std::move(result_);
     }
-    const std::vector<double> scales =
-        options_.exact_weights ? weighted_scales(kept_.view(shape_.dim, shape_.left_dim)) : one_pass_.scales();
+    const std::vector<double> scales = options_.exact_weights
+                                           ? weighted_scales(kept_.view(kalman_.shape.dim, kalman_.shape.left_dim))
+                                           : one_pass_.scales();
     const std::optional<Refined<Scalar>> best = fit_scaled(scales);
     result_.interrupted = is_interrupted();
     if (result_.interrupted || !best) return std::move(result_);
@@ -114,10 +115,10 @@ class Refinement {
  private:
   /// The fit to the rows with features of scale 1, in the units of the rows.
   std::optional<Refined<Scalar>> fit_scaled(const std::vector<double>& scales) {
-    const ScaledRows<Scalar> scale(kept_, scales, shape_.left_dim);
+    const ScaledRows<Scalar> scale(kept_, scales, kalman_.shape.left_dim);
     std::optional<ScaledRows<Scalar>> validation_scale;
-    if (validation_ != nullptr) validation_scale.emplace(*validation_, one_pass_.scales(), shape_.left_dim);
-    rows_.emplace(kept_.view(shape_.dim, shape_.left_dim));
+    if (validation_ != nullptr) validation_scale.emplace(*validation_, one_pass_.scales(), kalman_.shape.left_dim);
+    rows_.emplace(kept_.view(kalman_.shape.dim, kalman_.shape.left_dim));
     std::optional<Refined<Scalar>> best;
     if (options_.levels) {
       best = fit_all(*options_.levels, scale);
@@ -147,20 +148,20 @@ class Refinement {
 
   /// To go on with, in the units of the rows.
   KalmanFilter<Scalar> filter_of(const Refined<Scalar>& found, const std::vector<double>& scales) {
-    const Rows<Scalar> rows = kept_.view(shape_.dim, shape_.left_dim);
+    const Rows<Scalar> rows = kept_.view(kalman_.shape.dim, kalman_.shape.left_dim);
     double count = 0;
     for (Index i = 0; i < rows.count(); ++i)
       count += options_.exact_weights ? static_cast<double>(rows.weight(i)) : 1.0;
     if (found.has_variances())
-      return KalmanFilter<Scalar>(shape_, one_pass_.first_prior(), found.beliefs, scales, found.noise_variance, count);
+      return KalmanFilter<Scalar>(kalman_, one_pass_.first_prior(), found.beliefs, scales, found.noise_variance, count);
     const auto with_noise = [&](double noise) {
-      return KalmanFilter<Scalar>(shape_, one_pass_.first_prior(), found.beliefs.means, scales, noise, count, rows);
+      return KalmanFilter<Scalar>(kalman_, one_pass_.first_prior(), found.beliefs.means, scales, noise, count, rows);
     };
     // What was fitted with few rows for each unknown says little about the noise. What held-out rows are off by is
     // noise and what the parameters leave open, together.
     constexpr double many = 10;
     const double off = held_out_squares_.value_or(one_pass_.noise_variance());
-    if (count >= many * static_cast<double>(count_unknowns(shape_)) || off <= found.noise_variance)
+    if (count >= many * static_cast<double>(kalman_.shape.unknowns()) || off <= found.noise_variance)
       return with_noise(found.noise_variance);
     std::vector<Scalar> predictions(static_cast<std::size_t>(rows.count()));
     std::vector<Scalar> variances(predictions.size());
@@ -185,7 +186,7 @@ class Refinement {
 
   std::vector<Fold> make_folds(const ScaledRows<Scalar>& scale) {
     const bool is_few = kept_.count() < few_rows;
-    const int turns = is_few && shape_.dim * (shape_.rank + 2) < most_numbers ? turns_of_few : 1;
+    const int turns = is_few && kalman_.shape.dim * (kalman_.shape.rank + 2) < most_numbers ? turns_of_few : 1;
     const double share = is_few ? 1.0 / turns_of_few : held_out_share;
     turn_of_.resize(static_cast<std::size_t>(kept_.count()));
     Random random(options_.seed, start_stream - 1);
@@ -196,7 +197,7 @@ class Refinement {
       Fold& fold = folds[static_cast<std::size_t>(turn)];
       const auto own = static_cast<std::uint8_t>(turn);
       if (kept_.is_on_disk()) fold.own_held_out.move_to_disk(kept_.folder());
-      fold.own_held_out.append(rows_->only(turn_of_, own), shape_.left_dim);
+      fold.own_held_out.append(rows_->only(turn_of_, own), kalman_.shape.left_dim);
       fold.held_out = &fold.own_held_out;
       fold.rows.emplace(rows_->without(turn_of_, own));
       if (options_.exact_weights)
@@ -225,9 +226,11 @@ class Refinement {
 
   /// A start that does not depend on the order of the rows.
   [[nodiscard]] Beliefs<Scalar> start_of_moments(const Rows<Scalar>& rows) const {
-    const NewtonOptions options = newton_options(shape_);
+    const NewtonOptions options = newton_options(kalman_);
     const MomentStart<Scalar> moments = moment_start(rows, options, workers_);
-    return {moments.take(options, options.positive ? options.rank : moments.positive_count(options.rank)), {}};
+    return {
+        moments.take(options, options.shape.positive ? options.shape.rank : moments.positive_count(options.shape.rank)),
+        {}};
   }
 
   /// What one pass makes of the fold's rows. Where no more than priors raced, the best of them need not race again.
@@ -248,8 +251,8 @@ class Refinement {
       result_.row_reads += again.extra_row_reads();
       return take(again.filter());
     }
-    KalmanFilter<Scalar> filter(shape_, one_pass_.first_prior(), std::max(one_pass_.noise_variance(), 1e-12));
-    for (Index j = 0; j < shape_.dim; ++j)
+    KalmanFilter<Scalar> filter(kalman_, one_pass_.first_prior(), std::max(one_pass_.noise_variance(), 1e-12));
+    for (Index j = 0; j < kalman_.shape.dim; ++j)
       if (scale.scales()[static_cast<std::size_t>(j)] > 0) filter.begin(j, 1);
     in_parts(rows, [&](const Rows<Scalar>& part, std::span<Scalar> predictions) { filter.learn(part, predictions); });
     take(filter);
@@ -273,7 +276,7 @@ class Refinement {
     squares_ = 0;
     result_.held_out_rows = 0;
     for (Fold& fold : folds) {
-      const Rows<Scalar> held_out = fold.held_out->view(shape_.dim, shape_.left_dim);
+      const Rows<Scalar> held_out = fold.held_out->view(kalman_.shape.dim, kalman_.shape.left_dim);
       const SignedFactors<Scalar> parameters = fold.refiner ? fold.refiner->parameters() : fold.start.means;
       std::vector<Scalar> predictions(static_cast<std::size_t>(held_out.count()));
       workers_.split(held_out.count(), [&](int, Share share) {
@@ -329,7 +332,7 @@ class Refinement {
     }
     result_.refined = choice.best_loss();
     result_.levels = choice.best();
-    if (shape_.task == Task::classification)
+    if (kalman_.task == Task::classification)
       result_.gain_over_constant = held_out_weight_ * (constant_loss_ - choice.best_loss());
     for (const Fold& fold : folds) result_.row_reads += fold.refiner->looks() * fold.count;
     if (options_.exact_weights) result_.held_out_rows = 0;  // one pass had no part in it
@@ -345,7 +348,7 @@ class Refinement {
 
   /// Measurements without noise, if there are enough of them: no row has to be held out to know.
   std::optional<Refined<Scalar>> met_exactly(const ScaledRows<Scalar>& scale) {
-    if (shape_.linear) return std::nullopt;
+    if (kalman_.shape.linear) return std::nullopt;
     const auto refiner = make_refiner(*rows_, refiner_options_, start(scale), one_pass_.noise_variance(), workers_);
     const bool has_level = refiner->advance([&] { report_step(*refiner, true); });
     result_.row_reads += refiner->looks() * rows_->count();
@@ -381,7 +384,7 @@ class Refinement {
   KeptRows<Scalar>* validation_;
   const RefineOptions& options_;
   Workers& workers_;
-  KalmanOptions shape_;
+  KalmanOptions kalman_;
   RefinerOptions refiner_options_;
   bool is_bounded_ = false;  ///< may not take as long as it likes
   std::optional<Rows<Scalar>> rows_;

@@ -59,8 +59,9 @@ class VariationalRefiner : public Refiner<Scalar> {
   VariationalRefiner(const Rows<Scalar>& rows, const RefinerOptions& options, Beliefs<Scalar> start,
                      double noise_variance, Workers& workers)
       : options_(options),
-        sweeps_(rows, {options.shape.task, options.shape.low, options.shape.high},
-                awake(options.shape.left_dim > 0 ? as_symmetric(std::move(start)) : std::move(start), noise_variance),
+        sweeps_(rows, {options.kalman.task, options.kalman.low, options.kalman.high},
+                awake(options.kalman.shape.left_dim > 0 ? as_symmetric(std::move(start)) : std::move(start),
+                      noise_variance),
                 noise_variance, workers) {}
 
   bool advance(const std::function<void()>& after_step) override {
@@ -79,7 +80,7 @@ class VariationalRefiner : public Refiner<Scalar> {
 
  private:
   [[nodiscard]] Beliefs<Scalar> beliefs() const {
-    const Index left_dim = options_.shape.left_dim;
+    const Index left_dim = options_.kalman.shape.left_dim;
     return left_dim > 0 ? as_two_sides(sweeps_.beliefs(), left_dim) : sweeps_.beliefs();
   }
 
@@ -98,13 +99,13 @@ class NewtonRefiner : public Refiner<Scalar> {
  public:
   NewtonRefiner(const std::shared_ptr<const RowLooks<Scalar>>& looks, bool are_sparse, const RefinerOptions& options,
                 const Beliefs<Scalar>& start)
-      : are_sparse_(are_sparse), options_(newton_options(options.shape)), descent_(looks, options_) {
+      : are_sparse_(are_sparse), options_(newton_options(options.kalman)), descent_(looks, options_) {
     options_.interrupted = options.interrupted;
     options_.exact_steps = options.exact_steps;
     options_.patience = options.patience;
     options_.most_products = options.most_looks;
-    unknowns_ = static_cast<double>(count_unknowns(options.shape));
-    is_measurement_ = !options.shape.linear;
+    unknowns_ = static_cast<double>(options.kalman.shape.unknowns());
+    is_measurement_ = !options.kalman.shape.linear;
     weight_ = descent_.total_weight();
     deviation_ = std::sqrt(2 * descent_.constant_loss());
     const Vector<Scalar> moments = looks->product_diagonal(false).tail(looks->dim());
@@ -118,7 +119,7 @@ class NewtonRefiner : public Refiner<Scalar> {
 
   /// With rows in memory other starts can be tried.
   NewtonRefiner(const Rows<Scalar>& rows, const RefinerOptions& options, const Beliefs<Scalar>& start, Workers& workers)
-      : NewtonRefiner(std::make_shared<LooksInMemory<Scalar>>(rows, newton_options(options.shape), workers),
+      : NewtonRefiner(std::make_shared<LooksInMemory<Scalar>>(rows, newton_options(options.kalman), workers),
                       rows.is_sparse(), options, start) {
     rows_.emplace(rows);
     workers_ = &workers;
@@ -149,7 +150,8 @@ class NewtonRefiner : public Refiner<Scalar> {
 
   void polish() override {
     constexpr double most_work = 3e8;  // numbers touched
-    const auto look = rows_ ? static_cast<double>(rows_->count() * rows_->dim() * (options_.rank + 1)) : most_work;
+    const auto look =
+        rows_ ? static_cast<double>(rows_->count() * rows_->dim() * (options_.shape.rank + 1)) : most_work;
     if (!exact_) descent_.polish(static_cast<Index>(most_work / std::max(1.0, look)));
   }
 
@@ -182,11 +184,11 @@ class NewtonRefiner : public Refiner<Scalar> {
 
   /// A step cannot turn the sign of a factor, so the numbers of signs that the moments see are worth a start, too.
   void try_signs_of_moments(const std::function<void()>& after_step) {
-    if (options_.left_dim > 0 || options_.positive || is_interrupted()) return;
+    if (options_.shape.left_dim > 0 || options_.shape.positive || is_interrupted()) return;
     const SignedFactors<Scalar> other = descent_.parameters();
     const double objective = descent_.objective();
     const MomentStart<Scalar> moments = moment_start(*rows_, options_, *workers_);
-    descent_.start(moments.take(options_, moments.positive_count(options_.rank)));
+    descent_.start(moments.take(options_, moments.positive_count(options_.shape.rank)));
     descend(after_step);
     if (!(descent_.objective() < objective)) descent_.start(other);
   }
@@ -223,7 +225,7 @@ class NewtonRefiner : public Refiner<Scalar> {
 }  // namespace
 
 template <typename Scalar>
-bool can_sweep(const Rows<Scalar>& rows, const KalmanOptions& shape) {
+bool can_sweep(const Rows<Scalar>& rows, const ModelShape& shape) {
   if (shape.left_dim == 0) return shape.diagonal != Diagonal::tied;
   for (Index i = 0; i < rows.count(); ++i) {
     std::array<int, 2> entries{};
@@ -252,8 +254,8 @@ template std::unique_ptr<Refiner<float>> make_newton_refiner(const std::shared_p
                                                              const RefinerOptions&, const Beliefs<float>&);
 template std::unique_ptr<Refiner<double>> make_newton_refiner(const std::shared_ptr<const RowLooks<double>>&, bool,
                                                               const RefinerOptions&, const Beliefs<double>&);
-template bool can_sweep(const Rows<float>&, const KalmanOptions&);
-template bool can_sweep(const Rows<double>&, const KalmanOptions&);
+template bool can_sweep(const Rows<float>&, const ModelShape&);
+template bool can_sweep(const Rows<double>&, const ModelShape&);
 template std::unique_ptr<Refiner<float>> make_refiner(const Rows<float>&, const RefinerOptions&, Beliefs<float>, double,
                                                       Workers&);
 template std::unique_ptr<Refiner<double>> make_refiner(const Rows<double>&, const RefinerOptions&, Beliefs<double>,

@@ -43,7 +43,7 @@ class Refiner {
 };
 
 struct RefinerOptions {
-  KalmanOptions shape;
+  KalmanOptions kalman;
   Solver solver = Solver::newton;                        ///< newton or variational
   bool exact_steps = false;                              ///< newton: as in NewtonOptions
   int patience = 3;                                      ///< newton: as in NewtonOptions
@@ -56,7 +56,7 @@ struct RefinerOptions {
 /// Whether variational sweeps can learn such a model: a symmetric one whose diagonal is not tied, or one of two sides
 /// each of which has no more than one feature in a row.
 template <typename Scalar>
-bool can_sweep(const Rows<Scalar>& rows, const KalmanOptions& shape);
+bool can_sweep(const Rows<Scalar>& rows, const ModelShape& shape);
 
 /// From where one pass ended: `start`, with features of scale 1. Rows without weight do not count. Options, rows and
 /// workers are somebody else's.

@@ -45,6 +45,17 @@ struct CappedNormal {
 
 }  // namespace
 
+ModelShape PlantedOptions::shape() const {
+  ModelShape result = ModelShape::of(kind);
+  result.dim = total_dim();
+  result.left_dim = left_dim();
+  result.rank = rank;
+  result.intercept = intercept.has_value();
+  result.positive = result.positive || signs == Signs::positive;
+  result.diagonal = diagonal;
+  return result;
+}
+
 void PlantedOptions::validate() const {
   constexpr Index most_dim = std::numeric_limits<std::int32_t>::max();
   require(dim >= 1 && dim <= most_dim, "dim must lie in [1, 2^31), got " + std::to_string(dim));

@@ -45,7 +45,7 @@ double usual_length(const std::vector<double>& lengths) {
 }  // namespace
 
 template <typename Scalar>
-FirstLook FirstLook::at(const Rows<Scalar>& rows, std::span<const double> scales, const KalmanOptions& shape) {
+FirstLook FirstLook::at(const Rows<Scalar>& rows, std::span<const double> scales, const KalmanOptions& options) {
   std::vector<double> entries;
   std::array<std::vector<double>, 2> lengths;
   std::vector<double> targets;
@@ -57,7 +57,8 @@ FirstLook FirstLook::at(const Rows<Scalar>& rows, std::span<const double> scales
       const double scale = scales[static_cast<std::size_t>(j)];
       if (!(scale > 0)) return;
       count += 1;
-      length[shape.left_dim > 0 && j >= shape.left_dim ? 1 : 0] += std::pow(static_cast<double>(x) / scale, 2);
+      length[options.shape.left_dim > 0 && j >= options.shape.left_dim ? 1 : 0] +=
+          std::pow(static_cast<double>(x) / scale, 2);
     });
     entries.push_back(count);
     for (std::size_t side = 0; side < 2; ++side) lengths[side].push_back(length[side]);
@@ -71,8 +72,8 @@ FirstLook FirstLook::at(const Rows<Scalar>& rows, std::span<const double> scales
   look.target_mean = target.mean;
   look.least_target = target.least;
   look.most_target = target.most;
-  if (shape.task == Task::regression && target.variance > 0) look.target_variance = target.variance;
-  if (shape.task == Task::classification) {
+  if (options.task == Task::regression && target.variance > 0) look.target_variance = target.variance;
+  if (options.task == Task::classification) {
     const auto positive =
         static_cast<double>(std::count_if(targets.begin(), targets.end(), [](double y) { return y > 0; }));
     look.log_odds = std::log((positive + 0.5) / (static_cast<double>(targets.size()) - positive + 0.5));
@@ -80,14 +81,14 @@ FirstLook FirstLook::at(const Rows<Scalar>& rows, std::span<const double> scales
   return look;
 }
 
-Prior FirstLook::prior(const PriorShares& shares, const KalmanOptions& shape) const {
-  const bool two_sides = shape.left_dim > 0;
+Prior FirstLook::prior(const PriorShares& shares, const KalmanOptions& options) const {
+  const bool two_sides = options.shape.left_dim > 0;
   const double length = two_sides ? left_length + right_length : left_length;
   const double of_weights = shares.weights * target_variance / length;
   // The variance of x'Mx is 2k (P |x|^2)^2, that of x'Mz is k P^2 |x|^2 |z|^2. Without weights all of it is theirs.
   const double pair = two_sides ? std::sqrt(left_length * right_length) : std::sqrt(2.0) * left_length;
-  const double share = shape.linear ? shares.factors : std::max(1.0, shares.weights);
-  const double of_factors = std::sqrt(share * target_variance / static_cast<double>(shape.rank)) / pair;
+  const double share = options.shape.linear ? shares.factors : std::max(1.0, shares.weights);
+  const double of_factors = std::sqrt(share * target_variance / static_cast<double>(options.shape.rank)) / pair;
   // Numbers are centred by the first rows; the intercept of classes begins at their log-odds.
   return {target_variance + target_mean * target_mean, of_weights, of_weights, of_factors, log_odds};
 }

@@ -31,9 +31,9 @@ struct FirstLook {
   double most_target = 0;
 
   template <typename Scalar>
-  static FirstLook at(const Rows<Scalar>& rows, std::span<const double> scales, const KalmanOptions& shape);
+  static FirstLook at(const Rows<Scalar>& rows, std::span<const double> scales, const KalmanOptions& options);
 
-  [[nodiscard]] Prior prior(const PriorShares& shares, const KalmanOptions& shape) const;
+  [[nodiscard]] Prior prior(const PriorShares& shares, const KalmanOptions& options) const;
 };
 
 }  // namespace dyad

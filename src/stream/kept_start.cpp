@@ -14,32 +14,19 @@ constexpr double enough_with_noise = 3;
 
 }  // namespace
 
-NewtonOptions newton_options(const KalmanOptions& shape) {
+NewtonOptions newton_options(const KalmanOptions& kalman) {
   NewtonOptions newton;
-  newton.left_dim = shape.left_dim;
-  newton.rank = shape.rank;
-  newton.linear = shape.linear;
-  newton.intercept = shape.intercept;
-  newton.positive = shape.positive;
-  newton.amplitude = shape.amplitude;
-  newton.diagonal = shape.diagonal;
-  newton.task = shape.task;
-  newton.low = shape.low;
-  newton.high = shape.high;
-  newton.seed = shape.seed;
+  newton.shape = kalman.shape;
+  newton.task = kalman.task;
+  newton.low = kalman.low;
+  newton.high = kalman.high;
+  newton.seed = kalman.seed;
   return newton;
 }
 
-Index count_unknowns(const KalmanOptions& shape) {
-  const Index k = shape.rank;
-  const Index of_M = shape.left_dim > 0 ? k * (shape.dim - k) : k * shape.dim - k * (k - 1) / 2;
-  return of_M + (shape.linear ? shape.dim : 0) + (shape.diagonal == Diagonal::free ? shape.dim : 0) +
-         (shape.intercept ? 1 : 0);
-}
-
 template <typename Scalar>
-void KeptStart<Scalar>::begin(const KalmanOptions& shape, bool sparse) {
-  shape_ = shape;
+void KeptStart<Scalar>::begin(const KalmanOptions& kalman, bool sparse) {
+  kalman_ = kalman;
   sparse_ = sparse;
   // What sign restarts would solve with hardly any rows more than unknowns, one start alone often will not.
   while (!options_.sign_restarts && attempts[attempt_] < enough_with_noise) ++attempt_;
@@ -54,7 +41,7 @@ void KeptStart<Scalar>::stop() {
 
 template <typename Scalar>
 Index KeptStart<Scalar>::rows_for(std::size_t attempt) const {
-  return static_cast<Index>(std::ceil(attempts[attempt] * static_cast<double>(count_unknowns(shape_))));
+  return static_cast<Index>(std::ceil(attempts[attempt] * static_cast<double>(kalman_.shape.unknowns())));
 }
 
 template <typename Scalar>
@@ -64,7 +51,7 @@ Index KeptStart<Scalar>::rows_missing() const {
 
 template <typename Scalar>
 double KeptStart<Scalar>::work_of_look(double rows) const {
-  return rows * shape_.entries * static_cast<double>(shape_.rank + 1);
+  return rows * kalman_.entries * static_cast<double>(kalman_.shape.rank + 1);
 }
 
 template <typename Scalar>
@@ -72,7 +59,7 @@ bool KeptStart<Scalar>::can_afford(std::size_t attempt) const {
   constexpr double looks = 300;  // that a fit takes at least
   if (attempt >= attempts.size()) return false;
   const auto rows = static_cast<double>(rows_for(attempt));
-  return KeptRows<Scalar>::bytes_for(rows, shape_.entries, sparse_) <= options_.memory &&
+  return KeptRows<Scalar>::bytes_for(rows, kalman_.entries, sparse_) <= options_.memory &&
          looks * work_of_look(rows) <= options_.most_work - work_;
 }
 
@@ -99,7 +86,7 @@ std::optional<typename KeptStart<Scalar>::Start> KeptStart<Scalar>::finish(const
 template <typename Scalar>
 std::optional<typename KeptStart<Scalar>::Start> KeptStart<Scalar>::solve(const Prior& prior,
                                                                           const FeatureScales& scales) {
-  NewtonOptions newton = newton_options(shape_);
+  NewtonOptions newton = newton_options(kalman_);
   newton.restarts = options_.sign_restarts;
   newton.interrupted = options_.interrupted;
   const auto count = static_cast<double>(kept_->count());
@@ -108,19 +95,19 @@ std::optional<typename KeptStart<Scalar>::Start> KeptStart<Scalar>::solve(const 
   NewtonFit<Scalar> fit;
   {
     const ScaledRows<Scalar> scaled(*kept_, {scales.all().begin(), scales.all().end()});
-    fit = gauss_newton(kept_->view(shape_.dim), newton, workers_, last_fit_ ? &*last_fit_ : nullptr);
+    fit = gauss_newton(kept_->view(kalman_.shape.dim), newton, workers_, last_fit_ ? &*last_fit_ : nullptr);
   }
   last_fit_ = fit.parameters;
   extra_row_reads_ += fit.products * kept_->count();
   work_ += static_cast<double>(fit.products) * work_of_look(count);
   if (!scales.are_one()) fit.parameters.scale_features(scales.inverse());
-  const Rows<Scalar> rows = kept_->view(shape_.dim);
-  const auto unknowns = static_cast<double>(count_unknowns(shape_));
+  const Rows<Scalar> rows = kept_->view(kalman_.shape.dim);
+  const auto unknowns = static_cast<double>(kalman_.shape.unknowns());
   if (!fit.finite || !(fit.exact || count >= enough_with_noise * unknowns)) return std::nullopt;
   constexpr double least_noise = 1e-30;
   const double spare = std::max(1.0, count - unknowns);
   const double noise = std::max(fit.residual_squares * count / spare, least_noise);
-  return Start{KalmanFilter<Scalar>(shape_, prior, fit.parameters, scales.all(), noise, spare, rows), rows.count(),
+  return Start{KalmanFilter<Scalar>(kalman_, prior, fit.parameters, scales.all(), noise, spare, rows), rows.count(),
                fit.exact};
 }
 

@@ -34,7 +34,7 @@ class KeptStart {
   KeptStart(KeepOptions options, Workers& workers) : options_(std::move(options)), workers_(workers) {}
 
   /// Begins to keep rows like these, if memory and work allow it for such a model.
-  void begin(const KalmanOptions& shape, bool sparse);
+  void begin(const KalmanOptions& kalman, bool sparse);
   void stop();
   [[nodiscard]] bool is_keeping() const { return kept_.has_value(); }
   [[nodiscard]] Index rows_to_first_fit() const { return rows_for(attempt_); }
@@ -57,7 +57,7 @@ class KeptStart {
 
   KeepOptions options_;
   Workers& workers_;
-  KalmanOptions shape_;
+  KalmanOptions kalman_;
   bool sparse_ = false;
   std::optional<KeptRows<Scalar>> kept_;
   std::size_t attempt_ = 0;
@@ -67,9 +67,6 @@ class KeptStart {
 };
 
 /// The same shape for Gauss-Newton.
-NewtonOptions newton_options(const KalmanOptions& shape);
-
-/// Numbers that a model has to learn: of M, kd - k(k-1)/2 or k(d1 + d2 - k), and w, the squares and b.
-Index count_unknowns(const KalmanOptions& shape);
+NewtonOptions newton_options(const KalmanOptions& kalman);
 
 }  // namespace dyad

@@ -17,15 +17,9 @@ namespace dyad {
 namespace {
 
 MomentOptions moment_options(const LearnerOptions& options) {
-  const bool measures = options.kind == Kind::sensing || options.kind == Kind::phase;
   MomentOptions moment;
-  moment.dim = options.dim;
-  moment.left_dim = options.left_dim;
-  moment.rank = options.rank;
-  moment.linear = moment.intercept = !measures;
-  moment.positive = options.kind == Kind::phase;
-  moment.diagonal = options.diagonal;
-  moment.standardise = measures ? Standardise::scale : Standardise::centre;
+  moment.shape = options.shape;
+  moment.standardise = options.shape.is_measurement() ? Standardise::scale : Standardise::centre;
   moment.threads = options.threads;
   moment.seed = options.seed;
   return moment;
@@ -44,7 +38,7 @@ StreamOptions stream_options(const LearnerOptions& options) {
   kalman.half_life = options.half_life;
   stream.standardised = false;
   stream.keep.memory = options.memory;
-  stream.keep.sign_restarts = options.kind == Kind::sensing;
+  stream.keep.sign_restarts = options.shape.is_measurement() && !options.shape.is_phase_retrieval();
   stream.threads = options.threads;
   return stream;
 }
@@ -70,12 +64,15 @@ void require_finite_targets(const Rows<Scalar>& rows) {
 constexpr const char* learner_format = "dyad-learner";
 
 void archive_options(Archive& archive, LearnerOptions& options) {
-  archive.number("dim", options.dim);
-  archive.number("left_dim", options.left_dim);
-  archive.number("rank", options.rank);
-  archive.choice("kind", options.kind, Kind::bilinear);
+  ModelShape& shape = options.shape;
+  archive.number("dim", shape.dim);
+  archive.number("left_dim", shape.left_dim);
+  archive.number("rank", shape.rank);
+  archive.number("linear", shape.linear);
+  archive.number("intercept", shape.intercept);
+  archive.number("positive", shape.positive);
+  archive.choice("diagonal", shape.diagonal, Diagonal::free);
   archive.choice("task", options.task, Task::classification);
-  archive.choice("diagonal", options.diagonal, Diagonal::free);
   bool has_range = options.range.has_value();
   archive.number("has_range", has_range);
   if (has_range) {
@@ -97,20 +94,12 @@ void archive_options(Archive& archive, LearnerOptions& options) {
 }  // namespace
 
 void LearnerOptions::validate() const {
-  MomentOptions shape;
-  shape.dim = dim;
-  shape.left_dim = left_dim;
-  shape.rank = rank;
-  shape.diagonal = diagonal;
-  shape.threads = threads;
   shape.validate();
-  if ((kind == Kind::bilinear) != (left_dim > 0))
-    throw std::invalid_argument("left_dim, the number of features of x, goes with kind bilinear, which needs it");
-  if (kind == Kind::phase && rank != 1) throw std::invalid_argument("phase retrieval has rank 1");
-  if (kind != Kind::gfm && diagonal != Diagonal::tied)
-    throw std::invalid_argument("the diagonal is a choice for gfm alone");
-  if ((kind == Kind::sensing || kind == Kind::phase) && (task != Task::regression || range))
-    throw std::invalid_argument("sensing and phase retrieval measure numbers without a range");
+  Workers::require_possible(threads);
+  if (shape.linear != shape.intercept)
+    throw std::invalid_argument("a learner estimates both w and b, or neither (measurements)");
+  if (shape.is_measurement() && (shape.diagonal != Diagonal::tied || task != Task::regression || range))
+    throw std::invalid_argument("measurements are numbers without a range, and have no diagonal of their own");
   if (range && !(range->first < range->second))
     throw std::invalid_argument("a range goes from a number up to a larger one");
   if (!(half_life >= 0) || !(memory >= 0)) throw std::invalid_argument("half_life and memory must be at least 0");
@@ -122,11 +111,11 @@ struct Learner<Scalar>::Implementation {
 
   /// What follows from the first rows: they are enough, or all there is.
   void start() {
-    const Rows<Scalar> first = waiting.view(options.dim);
+    const Rows<Scalar> first = waiting.view(options.shape.dim);
     double entries = 0;
     for (Index i = 0; i < first.count(); ++i)
       first.for_each_entry(i, [&](Index, Scalar x) { entries += x != 0 ? 1 : 0; });
-    const bool full = 2 * entries > static_cast<double>(options.dim) * static_cast<double>(first.count());
+    const bool full = 2 * entries > static_cast<double>(options.shape.dim) * static_cast<double>(first.count());
     if (full && options.task == Task::regression) stream.moment = moment_options(options);
     learner.emplace(stream);
     std::vector<Scalar> unused(static_cast<std::size_t>(first.count()));
@@ -164,7 +153,7 @@ struct Learner<Scalar>::Implementation {
       // Each filter stores dim x rank factors: a damaged dim or rank must not allocate more than the file can hold.
       double stored = 0;
       for (const auto& [name, numbers] : archive.arrays()) stored += static_cast<double>(numbers.size());
-      if (static_cast<double>(options.dim) * static_cast<double>(options.rank) > stored)
+      if (static_cast<double>(options.shape.dim) * static_cast<double>(options.shape.rank) > stored)
         throw std::runtime_error("dim and rank are larger than the stored arrays");
       if (has_moments) stream.moment = moment_options(options);
       learner.emplace(stream);
@@ -182,7 +171,7 @@ struct Learner<Scalar>::Implementation {
     bool is_sparse = waiting.is_sparse();
     Index count = waiting.count();
     if (!archive.is_loading() && count > 0) {
-      const Rows<Scalar> first = waiting.view(options.dim);
+      const Rows<Scalar> first = waiting.view(options.shape.dim);
       targets.assign(first.targets().begin(), first.targets().end());
       for (Index i = 0; i < count; ++i) {
         weights.push_back(first.weight(i));
@@ -208,21 +197,22 @@ struct Learner<Scalar>::Implementation {
     for (std::size_t e = 0; e < values.size(); ++e) {
       const double place = places[e];
       if (!(place >= 0 && place < static_cast<double>(count)) || (e > 0 && place < places[e - 1]) ||
-          !(features[e] >= 0 && features[e] < static_cast<double>(options.dim)))
+          !(features[e] >= 0 && features[e] < static_cast<double>(options.shape.dim)))
         throw std::runtime_error("the first rows have an entry outside of their shape");
       columns.push_back(static_cast<std::int32_t>(features[e]));
       ++offsets[static_cast<std::size_t>(place) + 1];
     }
     for (std::size_t i = 1; i < offsets.size(); ++i) offsets[i] += offsets[i - 1];
-    const auto sparse = Rows<Scalar>::sparse(offsets, columns, values, options.dim, targets);
+    const auto sparse = Rows<Scalar>::sparse(offsets, columns, values, options.shape.dim, targets);
     if (is_sparse) {
       waiting.append(sparse.weighted(weights));
       return;
     }
-    std::vector<Scalar> dense(static_cast<std::size_t>(count * options.dim));
+    std::vector<Scalar> dense(static_cast<std::size_t>(count * options.shape.dim));
     for (Index i = 0; i < count; ++i)
-      sparse.for_each_entry(i, [&](Index j, Scalar x) { dense[static_cast<std::size_t>(i * options.dim + j)] = x; });
-    waiting.append(Rows<Scalar>::dense(dense, options.dim, targets).weighted(weights));
+      sparse.for_each_entry(i,
+                            [&](Index j, Scalar x) { dense[static_cast<std::size_t>(i * options.shape.dim + j)] = x; });
+    waiting.append(Rows<Scalar>::dense(dense, options.shape.dim, targets).weighted(weights));
   }
 
   LearnerOptions options;
@@ -246,9 +236,10 @@ Learner<Scalar>& Learner<Scalar>::operator=(Learner&&) noexcept = default;
 template <typename Scalar>
 void Learner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predictions) {
   constexpr Index first_rows = 50;
-  if (rows.dim() != own_->options.dim)
-    throw std::invalid_argument("the learner has " + std::to_string(own_->options.dim) + " features, the rows have " +
-                                std::to_string(rows.dim()) + "; grow() makes room for more");
+  if (rows.dim() != own_->options.shape.dim)
+    throw std::invalid_argument("the learner has " + std::to_string(own_->options.shape.dim) +
+                                " features, the rows have " + std::to_string(rows.dim()) +
+                                "; grow() makes room for more");
   if (!rows.has_targets() && rows.count() > 0) throw std::invalid_argument("rows to learn from need targets");
   if (!predictions.empty() && static_cast<Index>(predictions.size()) != rows.count())
     throw std::invalid_argument("predictions must hold one number per row");
@@ -277,7 +268,7 @@ void Learner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predicti
 template <typename Scalar>
 void Learner<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predictions,
                               std::span<Scalar> deviations) const {
-  if (rows.dim() != own_->options.dim || static_cast<Index>(predictions.size()) != rows.count() ||
+  if (rows.dim() != own_->options.shape.dim || static_cast<Index>(predictions.size()) != rows.count() ||
       (!deviations.empty() && deviations.size() != predictions.size()))
     throw std::invalid_argument(
         "rows must have the learner's features, and predictions and deviations one number each");
@@ -302,18 +293,18 @@ template <typename Scalar>
 void Learner<Scalar>::grow(Index dim, Index left_dim) {
   LearnerOptions& options = own_->options;
   const Index right = dim - left_dim;
-  if (dim < options.dim || left_dim < options.left_dim || right < options.dim - options.left_dim ||
-      (left_dim > 0) != (options.left_dim > 0))
+  if (dim < options.shape.dim || left_dim < options.shape.left_dim ||
+      right < options.shape.dim - options.shape.left_dim || (left_dim > 0) != (options.shape.left_dim > 0))
     throw std::invalid_argument("a learner can only grow, on the sides that it has");
   if (!own_->learner && own_->waiting.count() > 0) own_->start();
-  options.dim = own_->stream.kalman.dim = dim;
-  options.left_dim = own_->stream.kalman.left_dim = left_dim;
+  options.shape.dim = own_->stream.kalman.shape.dim = dim;
+  options.shape.left_dim = own_->stream.kalman.shape.left_dim = left_dim;
   if (own_->learner) own_->learner->grow(dim, left_dim);
 }
 
 template <typename Scalar>
 Index Learner<Scalar>::dim() const {
-  return own_->options.dim;
+  return own_->options.shape.dim;
 }
 
 template <typename Scalar>
@@ -332,7 +323,7 @@ double Learner<Scalar>::noise() const {
 template <typename Scalar>
 Model<Scalar> Learner<Scalar>::model() const {
   if (own_->learner) return own_->learner->model();
-  Model<Scalar> constant(own_->options.dim, own_->options.rank, own_->options.left_dim);
+  Model<Scalar> constant(own_->options.shape.dim, own_->options.shape.rank, own_->options.shape.left_dim);
   constant.intercept = static_cast<Scalar>(own_->mean());
   return constant;
 }

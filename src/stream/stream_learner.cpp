@@ -9,17 +9,10 @@
 
 namespace dyad {
 
-KalmanOptions kalman_options(const MomentOptions& shape) {
+KalmanOptions kalman_options(const MomentOptions& moment) {
   KalmanOptions kalman;
-  kalman.dim = shape.dim;
-  kalman.left_dim = shape.left_dim;
-  kalman.rank = shape.rank;
-  kalman.linear = shape.linear;
-  kalman.intercept = shape.intercept;
-  kalman.positive = shape.positive;
-  kalman.amplitude = shape.positive && shape.rank == 1 && !shape.linear && !shape.intercept;
-  kalman.diagonal = shape.diagonal;
-  kalman.seed = shape.seed;
+  kalman.shape = moment.shape;
+  kalman.seed = moment.seed;
   return kalman;
 }
 
@@ -28,7 +21,7 @@ StreamLearner<Scalar>::StreamLearner(StreamOptions options)
     : options_(std::move(options)),
       workers_(options_.threads),
       race_(workers_),
-      scales_(options_.kalman.dim, options_.standardised),
+      scales_(options_.kalman.shape.dim, options_.standardised),
       keeping_(options_.keep, workers_) {
   if (options_.moment) moments_.emplace(*options_.moment, options_.batch, options_.features_are_independent);
 }
@@ -48,15 +41,15 @@ void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
   double last_factors = -1;
   for (const PriorShares& shares : options_.priors) {
     const Prior prior = look.prior(shares, kalman);
-    if (!kalman.linear && prior.factors == std::exchange(last_factors, prior.factors)) continue;
+    if (!kalman.shape.linear && prior.factors == std::exchange(last_factors, prior.factors)) continue;
     if (!race_.is_empty() && static_cast<double>(race_.count() + 1) * race_.champion().bytes() > most_bytes) break;
     race_.enter(KalmanFilter<Scalar>(kalman, prior, look.target_variance / 2), Origin::nothing);
   }
   race_.for_each([&](KalmanFilter<Scalar>& filter) {
-    for (Index j = 0; j < kalman.dim; ++j)
+    for (Index j = 0; j < kalman.shape.dim; ++j)
       if (const double scale = scales_.all()[static_cast<std::size_t>(j)]; scale > 0) filter.begin(j, scale);
   });
-  if (kalman.amplitude) search_.emplace(kalman.dim, kalman.seed);
+  if (kalman.shape.is_phase_retrieval()) search_.emplace(kalman.shape.dim, kalman.seed);
   // Targets at the ends of a range would be taken for what they seem.
   const bool has_range = std::isfinite(kalman.low) || std::isfinite(kalman.high);
   if (moments_ && !has_range) keeping_.begin(kalman, rows.is_sparse());
@@ -84,13 +77,13 @@ void StreamLearner<Scalar>::see(const Rows<Scalar>& rows) {
 template <typename Scalar>
 void StreamLearner<Scalar>::grow(Index dim, Index left_dim) {
   KalmanOptions& kalman = options_.kalman;
-  if (dim == kalman.dim && left_dim == kalman.left_dim) return;
-  const Index left_before = kalman.left_dim > 0 ? kalman.left_dim : kalman.dim;
-  const Index left_after = kalman.left_dim > 0 ? left_dim : dim;
-  const Index right_before = kalman.dim - left_before;
+  if (dim == kalman.shape.dim && left_dim == kalman.shape.left_dim) return;
+  const Index left_before = kalman.shape.left_dim > 0 ? kalman.shape.left_dim : kalman.shape.dim;
+  const Index left_after = kalman.shape.left_dim > 0 ? left_dim : dim;
+  const Index right_before = kalman.shape.dim - left_before;
   scales_.grow(left_before, left_after - left_before, dim - left_after - right_before);
-  kalman.dim = dim;
-  kalman.left_dim = left_dim;
+  kalman.shape.dim = dim;
+  kalman.shape.left_dim = left_dim;
   if (moments_) moments_->grow(dim, left_dim);
   if (search_) search_->grow(dim);
   race_.for_each([&](KalmanFilter<Scalar>& filter) { filter.grow(dim, left_dim); });
@@ -215,7 +208,7 @@ void StreamLearner<Scalar>::withdraw_exact_start(const Rows<Scalar>& contradicti
   race_.champion().predict(contradicting, {&prediction, 1}, {&variance, 1});
   const double residual = static_cast<double>(contradicting.targets().front()) - static_cast<double>(prediction);
   const auto rows = static_cast<double>(rows_);
-  const double spare = std::max(1.0, rows + 1 - static_cast<double>(count_unknowns(options_.kalman)));
+  const double spare = std::max(1.0, rows + 1 - static_cast<double>(options_.kalman.shape.unknowns()));
   const double repetitions = std::max(1.0, rows / static_cast<double>(exact_rows_));
   race_.for_champion(
       [&](KalmanFilter<Scalar>& filter) { filter.expect_noise(residual * residual / spare, repetitions); });
@@ -314,7 +307,7 @@ void StreamLearner<Scalar>::archive(Archive& archive) {
   if (archive.is_loading()) {
     started_ = true;
     search_.reset();
-    if (searching) search_.emplace(options_.kalman.dim, options_.kalman.seed);
+    if (searching) search_.emplace(options_.kalman.shape.dim, options_.kalman.seed);
   }
   if (search_) archive.group("search", [&] { search_->archive(archive); });
   archive.group("race",

@@ -104,6 +104,6 @@ class StreamLearner {
 };
 
 /// The same shape for the filters.
-KalmanOptions kalman_options(const MomentOptions& shape);
+KalmanOptions kalman_options(const MomentOptions& moment);
 
 }  // namespace dyad

@@ -16,9 +16,9 @@ namespace {
 constexpr Index signal_dim = 20;
 constexpr Index signal_rank = 2;
 constexpr Index measurement_count = 400;
-/// Largest accepted ratio of the error to that of least squares over all rows. The filter has a diagonal covariance. For
-/// Gaussian x the gradient 2 (a'x) x_j has the second moments 4 (|a|^2 I + 2 aa'), so that the step along a itself is up
-/// to 3 times as long as that of least squares. Measured: 1.42 for files, 1.13 for streams.
+/// Largest accepted ratio of the error to that of least squares over all rows. The filter has a diagonal covariance.
+/// For Gaussian x the gradient 2 (a'x) x_j has the second moments 4 (|a|^2 I + 2 aa'), so that the step along a itself
+/// is up to 3 times as long as that of least squares. Measured: 1.42 for files, 1.13 for streams.
 constexpr double of_least_squares = 1.5;
 
 /// Measurements x'Mx without noise, but for one.
@@ -43,8 +43,8 @@ struct Measured {
   /// The fit to all rows, from the truth.
   [[nodiscard]] double error_of_least_squares() const {
     NewtonOptions options;
-    options.rank = signal_rank;
-    options.linear = options.intercept = options.restarts = false;
+    options.shape.rank = signal_rank;
+    options.shape.linear = options.shape.intercept = options.restarts = false;
     Workers workers(1);
     const auto start = SignedFactors<double>::of(truth, Diagonal::tied, 0);
     return error_of(gauss_newton(rows.dense(), options, workers, &start).parameters.model());
@@ -98,13 +98,13 @@ TEST(ExactStart, IsWithdrawnWhereALaterRowContradictsIt) {
 TEST(ExactStart, OfAStreamIsWithdrawn) {
   const Measured measured(2, 390, 100);
   StreamOptions options;
-  options.kalman.dim = signal_dim;
-  options.kalman.rank = signal_rank;
-  options.kalman.linear = options.kalman.intercept = false;
+  options.kalman.shape.dim = signal_dim;
+  options.kalman.shape.rank = signal_rank;
+  options.kalman.shape.linear = options.kalman.shape.intercept = false;
   options.moment.emplace();
-  options.moment->dim = signal_dim;
-  options.moment->rank = signal_rank;
-  options.moment->linear = options.moment->intercept = false;
+  options.moment->shape.dim = signal_dim;
+  options.moment->shape.rank = signal_rank;
+  options.moment->shape.linear = options.moment->shape.intercept = false;
   options.keep.memory = 1e9;
   options.keep.sign_restarts = true;
   options.threads = 1;

@@ -21,10 +21,10 @@ constexpr Shape shapes[] = {{}, {0, Diagonal::zero}, {0, Diagonal::free}, {3, Di
 
 KalmanOptions filter_options(const Shape& shape, Index dim = 7, Index rank = 3) {
   KalmanOptions options;
-  options.dim = dim;
-  options.left_dim = shape.left_dim;
-  options.rank = rank;
-  options.diagonal = shape.diagonal;
+  options.shape.dim = dim;
+  options.shape.left_dim = shape.left_dim;
+  options.shape.rank = rank;
+  options.shape.diagonal = shape.diagonal;
   options.entries = static_cast<double>(dim);
   options.square_centre = 1;
   return options;
@@ -33,7 +33,7 @@ KalmanOptions filter_options(const Shape& shape, Index dim = 7, Index rank = 3) 
 template <typename Scalar>
 KalmanFilter<Scalar> begun(const KalmanOptions& options, const Prior& prior = {}, double noise = 0.5) {
   KalmanFilter<Scalar> filter(options, prior, noise);
-  for (Index j = 0; j < options.dim; ++j) filter.begin(j, 1);
+  for (Index j = 0; j < options.shape.dim; ++j) filter.begin(j, 1);
   return filter;
 }
 
@@ -111,7 +111,7 @@ TEST(KalmanFilter, VarianceIsThatOfTheSlopes) {
 // With one parameter the update is Bayes' rule for a Gaussian: 1/P' = 1/P + x^2/s2, and the mean is weighted likewise.
 TEST(KalmanFilter, OneParameterIsLinearRegression) {
   KalmanOptions options = filter_options({}, 1, 1);
-  options.intercept = false;
+  options.shape.intercept = false;
   auto filter = begun<double>(options, {1, 2.0, 1, 0}, 0.5);
   const OwnedRows<double> row(Tall<double>::Constant(1, 1, 3), {4});
   learn(filter, row.dense());
@@ -353,9 +353,9 @@ TEST(KalmanFilter, StaysFiniteInSinglePrecisionWhateverComes) {
 TEST(Filter, VariancesStayPositiveInSinglePrecision) {
   for (int seed = 1; seed <= 50; ++seed) {
     KalmanOptions options;
-    options.dim = 3;
-    options.rank = 2;
-    options.diagonal = Diagonal::free;
+    options.shape.dim = 3;
+    options.shape.rank = 2;
+    options.shape.diagonal = Diagonal::free;
     Prior prior;
     prior.weights = prior.squares = prior.factors = 0.1 * seed;
     KalmanFilter<float> filter(options, prior, 1e-14);

@@ -8,12 +8,12 @@ namespace {
 
 KalmanFilter<double> filter_to_merge(Diagonal diagonal) {
   KalmanOptions options;
-  options.dim = 7;
-  options.rank = 3;
-  options.diagonal = diagonal;
+  options.shape.dim = 7;
+  options.shape.rank = 3;
+  options.shape.diagonal = diagonal;
   options.entries = 7;
   KalmanFilter<double> filter(options, {}, 0.5);
-  for (Index j = 0; j < options.dim; ++j) filter.begin(j, 1);
+  for (Index j = 0; j < options.shape.dim; ++j) filter.begin(j, 1);
   return filter;
 }
 

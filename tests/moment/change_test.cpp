@@ -75,10 +75,10 @@ MeasuredChange measure(const MomentOptions& options, const Tall<double>& X, cons
 
 MomentOptions estimated(Index dim, Diagonal diagonal) {
   MomentOptions options;
-  options.dim = dim;
-  options.rank = 2;
+  options.shape.dim = dim;
+  options.shape.rank = 2;
   options.moments = Moments::estimated;
-  options.diagonal = diagonal;
+  options.shape.diagonal = diagonal;
   return options;
 }
 
@@ -143,7 +143,7 @@ TEST(Change, IsExactForBilinearFeaturesOfAnyKind) {
   const auto model = test::random_model<double>(5, 2, 1, 2);
   const auto truth = test::random_model<double>(5, 2, 2, 2);
   MomentOptions options = estimated(5, Diagonal::tied);
-  options.left_dim = 2;
+  options.shape.left_dim = 2;
   const MeasuredChange measured = measure(options, X, model, truth);
   const Eigen::MatrixXd dM = test::dense_interactions(truth) - test::dense_interactions(model);
   EXPECT_LT((measured.change.dM_times_Z.topRows(2) - dM * measured.Z.bottomRows(3)).norm(), 1e-10);

@@ -14,10 +14,10 @@ struct Progress {
 
 MomentOptions learner_options(Index dim, Index rank, Index left_dim = 0) {
   MomentOptions options;
-  options.dim = dim;
-  options.left_dim = left_dim;
-  options.rank = rank;
-  options.intercept = true;
+  options.shape.dim = dim;
+  options.shape.left_dim = left_dim;
+  options.shape.rank = rank;
+  options.shape.intercept = true;
   options.standardise = Standardise::centre;
   options.threads = 2;
   return options;

@@ -13,9 +13,9 @@ namespace {
 
 MomentOptions one_scan_options(const Model<double>& model) {
   MomentOptions options;
-  options.dim = model.dim();
-  options.rank = model.rank();
-  options.intercept = true;
+  options.shape.dim = model.dim();
+  options.shape.rank = model.rank();
+  options.shape.intercept = true;
   options.moments = Moments::gaussian;
   options.threads = 2;
   return options;
@@ -47,7 +47,7 @@ TEST(OneScan, IsTheExactProjection) {
     const Eigen::MatrixXd projected = exact_projection(start, rows);
     for (const bool positive : {false, true}) {
       MomentOptions options = one_scan_options(start);
-      options.positive = positive;
+      options.shape.positive = positive;
       const auto next = after_one_batch(options, start, rows.dense());
       const Eigen::MatrixXd expected = test::brute_force_rank_k(projected, rank, positive);
       EXPECT_LT((test::dense_interactions(next) - expected).norm(), 1e-11 * projected.norm());
@@ -67,7 +67,7 @@ TEST(OneScan, BilinearIsTheExactProjection) {
     const auto start = test::random_model<double>(left + right, rank, 1, left);
     const auto rows = test::random_rows<double>(200, left + right, 2);
     MomentOptions options = one_scan_options(start);
-    options.left_dim = left;
+    options.shape.left_dim = left;
     const auto next = after_one_batch(options, start, rows.dense());
 
     const Eigen::VectorXd r = as_vector(rows.targets) - test::brute_force_predictions(start, rows.X);
@@ -139,9 +139,9 @@ TEST(OneScan, RecoversInSinglePrecision) {
   const Index dim = 20;
   const auto truth = test::random_model<float>(dim, 2, 5);
   MomentOptions options;
-  options.dim = dim;
-  options.rank = 2;
-  options.intercept = true;
+  options.shape.dim = dim;
+  options.shape.rank = 2;
+  options.shape.intercept = true;
   OneScanSolver<float> solver(options);
   for (std::uint64_t batch = 0; batch < 40; ++batch) {
     auto rows = test::random_rows<float>(800, dim, 100 + batch);
@@ -157,9 +157,9 @@ TEST(OneScan, RecoversInSinglePrecision) {
 TEST(OneScan, LearnsOnlyWhatItIsAskedTo) {
   const auto rows = test::random_rows<double>(100, 4, 1);
   MomentOptions options;
-  options.dim = 4;
-  options.rank = 1;
-  options.linear = false;
+  options.shape.dim = 4;
+  options.shape.rank = 1;
+  options.shape.linear = false;
   OneScanSolver<double> solver(options);
   solver.observe(rows.dense());
   solver.update();
@@ -197,8 +197,8 @@ TEST(OneScan, KeepsItsModelWhenABlockIsRefused) {
 TEST(OneScan, RefusesWrongOptions) {
   const auto with = [](Index dim, Index rank, int threads) {
     MomentOptions options;
-    options.dim = dim;
-    options.rank = rank;
+    options.shape.dim = dim;
+    options.shape.rank = rank;
     options.threads = threads;
     return options;
   };
@@ -209,14 +209,14 @@ TEST(OneScan, RefusesWrongOptions) {
   EXPECT_THROW(OneScanSolver<double>(with(5, 2, 1), test::random_model<double>(5, 3, 1)), std::invalid_argument);
   EXPECT_THROW(OneScanSolver<double>(with(5, 2, 1), Model<double>(5, 2)), std::invalid_argument);
   MomentOptions bilinear = with(5, 2, 1);
-  bilinear.left_dim = 2;
+  bilinear.shape.left_dim = 2;
   EXPECT_NO_THROW(OneScanSolver<double>{bilinear});
-  bilinear.rank = 3;
+  bilinear.shape.rank = 3;
   EXPECT_THROW(OneScanSolver<double>{bilinear}, std::invalid_argument);
-  bilinear.rank = 2;
-  bilinear.positive = true;
+  bilinear.shape.rank = 2;
+  bilinear.shape.positive = true;
   EXPECT_THROW(OneScanSolver<double>{bilinear}, std::invalid_argument);
-  bilinear.left_dim = 5;
+  bilinear.shape.left_dim = 5;
   EXPECT_THROW(OneScanSolver<double>{bilinear}, std::invalid_argument);
   OneScanSolver<double> solver(with(5, 2, 1));
   EXPECT_THROW(solver.update(), std::invalid_argument);

@@ -46,9 +46,9 @@ struct BruteForce {
 
 MomentOptions small_options() {
   MomentOptions options;
-  options.dim = 10;
-  options.rank = 2;
-  options.intercept = true;
+  options.shape.dim = 10;
+  options.shape.rank = 2;
+  options.shape.intercept = true;
   options.moments = Moments::gaussian;
   options.threads = 2;
   return options;
@@ -94,7 +94,7 @@ TEST(Paper, FollowsTheAsymmetricAlgorithmStepByStep) {
   constexpr Index left = 4;
   const auto truth = test::random_model<double>(10, 2, 1, left);
   MomentOptions options = small_options();
-  options.left_dim = left;
+  options.shape.left_dim = left;
   PaperSolver<double> solver(options);
   solver.update(in_blocks(measure(truth, 500, 2), 500));
   Eigen::MatrixXd directions = as_tall(solver.model().factors, 10, 2).bottomRows(10 - left);
@@ -119,7 +119,7 @@ TEST(Paper, ExportsThePositivePartOnRequest) {
   auto truth = test::random_model<double>(10, 2, 1);
   truth.spectrum = {1, -2};
   MomentOptions options = small_options();
-  options.positive = true;
+  options.shape.positive = true;
   PaperSolver<double> solver(options);
   for (std::uint64_t t = 0; t < 3; ++t) solver.update(in_blocks(measure(truth, 400, 2 + t), 400));
   const Eigen::MatrixXd full = test::dense_interactions(solver.full_model());
@@ -131,7 +131,7 @@ TEST(Paper, SquaresKeepTheirCoefficientsInTheRankKPart) {
   for (const Diagonal diagonal : {Diagonal::zero, Diagonal::free}) {
     const auto truth = test::random_model<double>(10, 2, 1);
     MomentOptions options = small_options();
-    options.diagonal = diagonal;
+    options.shape.diagonal = diagonal;
     PaperSolver<double> solver(options);
     for (std::uint64_t t = 0; t < 3; ++t) solver.update(in_blocks(measure(truth, 400, 2 + t), 400));
     const auto coefficients = [](const Model<double>& model) {
@@ -161,8 +161,8 @@ TEST(Paper, ReadsEachLaterBatchTwice) {
 
 TEST(Paper, RecoversAFullRankMatrix) {
   MomentOptions options = small_options();
-  options.dim = 4;
-  options.rank = 4;
+  options.shape.dim = 4;
+  options.shape.rank = 4;
   const auto truth = test::random_model<double>(4, 4, 3);
   PaperSolver<double> solver(options);
   for (std::uint64_t t = 0; t < 30; ++t) solver.update(in_blocks(measure(truth, 600, 10 + t), 600));

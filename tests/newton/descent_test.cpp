@@ -37,9 +37,9 @@ TEST(Descent, NeverGoesUp) {
   auto rows = correlated_rows(500, 6, 1);
   for (const Task task : {Task::regression, Task::classification}) {
     NewtonOptions options;
-    options.rank = 2;
+    options.shape.rank = 2;
     options.task = task;
-    options.diagonal = Diagonal::free;
+    options.shape.diagonal = Diagonal::free;
     options.ridge = {0.5, 0.5};
     Descent<double> descent(rows.dense(), options, workers);
     descent.start(small_start(6, 2, Diagonal::free));
@@ -58,8 +58,8 @@ TEST(Descent, EndsWhereRidgeAndLossBalance) {
   const auto rows = correlated_rows(500, 6, 2);
   for (const bool preconditioned : {true, false}) {
     NewtonOptions options;
-    options.rank = 2;
-    options.diagonal = Diagonal::free;
+    options.shape.rank = 2;
+    options.shape.diagonal = Diagonal::free;
     options.ridge = {5, 3};
     options.preconditioned = preconditioned;
     Descent<double> descent(rows.dense(), options, workers);
@@ -89,8 +89,8 @@ TEST(Descent, KnowsThatEndsOfTheRangeStandForMore) {
   for (double& y : rows.targets) y = std::min(y, high);
   const auto error = [&](double known_high) {
     NewtonOptions options;
-    options.rank = 2;
-    options.diagonal = Diagonal::free;
+    options.shape.rank = 2;
+    options.shape.diagonal = Diagonal::free;
     options.high = known_high;
     options.ridge = {1e-3, 1e-3};
     Descent<double> descent(rows.dense(), options, workers);
@@ -115,7 +115,7 @@ TEST(Descent, FindsTheLogOddsOfClasses) {
   for (std::size_t i = 0; i < rows.targets.size(); ++i)
     rows.targets[i] = random.uniform() < logistic(f[static_cast<Index>(i)]) ? 1 : -1;
   NewtonOptions options;
-  options.rank = 2;
+  options.shape.rank = 2;
   options.task = Task::classification;
   Descent<double> descent(rows.dense(), options, workers);
   descent.start(small_start(4, 2, Diagonal::tied));
@@ -130,7 +130,7 @@ TEST(Descent, TheMomentsSaveProducts) {
   const auto rows = correlated_rows(3000, 12, 5, 0);
   const auto products = [&](bool preconditioned) {
     NewtonOptions options;
-    options.rank = 4;
+    options.shape.rank = 4;
     options.ridge = {1, 1};
     options.preconditioned = preconditioned;
     Descent<double> descent(rows.dense(), options, workers);

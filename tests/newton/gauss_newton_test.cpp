@@ -24,12 +24,12 @@ Solved solve(PlantedOptions problem, double rows_per_unknown, bool sparse = fals
   DenseBlock<double> block;
   planted.read(0, static_cast<Index>(rows_per_unknown * static_cast<double>(unknowns)), workers, block);
   NewtonOptions options;
-  options.left_dim = problem.left_dim();
-  options.rank = k;
-  options.linear = problem.has_weights();
-  options.intercept = false;
-  options.positive = problem.kind == Kind::phase;
-  options.diagonal = problem.diagonal;
+  options.shape.left_dim = problem.left_dim();
+  options.shape.rank = k;
+  options.shape.linear = problem.has_weights();
+  options.shape.intercept = false;
+  options.shape.positive = problem.kind == Kind::phase;
+  options.shape.diagonal = problem.diagonal;
   options.seed = problem.seed;
   Solved solved;
   if (sparse) {
@@ -111,7 +111,7 @@ TEST(GaussNewton, WeightsCountLikeRepeatedRows) {
   targets.insert(targets.end(), rows.targets.begin(), rows.targets.begin() + 50);
   std::fill(weights.begin(), weights.begin() + 50, 2);
   NewtonOptions options;
-  options.rank = 1;
+  options.shape.rank = 1;
   Workers workers(1);
   const auto by_weight = gauss_newton(rows.dense().weighted(weights), options, workers);
   const auto by_rows = gauss_newton(test::OwnedRows<double>(repeated, targets).dense(), options, workers);
@@ -120,7 +120,7 @@ TEST(GaussNewton, WeightsCountLikeRepeatedRows) {
 
 TEST(GaussNewton, StopsWhenInterrupted) {
   NewtonOptions options;
-  options.rank = 2;
+  options.shape.rank = 2;
   options.interrupted = [] { return true; };
   Workers workers(1);
   EXPECT_EQ(gauss_newton(test::random_rows<double>(50, 5, 1).dense(), options, workers).steps, 0);

@@ -24,9 +24,9 @@ constexpr Case cases[] = {{0, Diagonal::tied, false}, {0, Diagonal::tied, true},
 
 NewtonOptions objective_options(const Case& c) {
   NewtonOptions options;
-  options.rank = 2;
-  options.left_dim = c.left_dim;
-  options.diagonal = c.diagonal;
+  options.shape.rank = 2;
+  options.shape.left_dim = c.left_dim;
+  options.shape.diagonal = c.diagonal;
   return options;
 }
 

@@ -34,7 +34,7 @@ PhaseProblem measured(Index dim, Index count, std::uint64_t seed) {
 
 NewtonOptions rank_one() {
   NewtonOptions options;
-  options.rank = 1;
+  options.shape.rank = 1;
   return options;
 }
 

@@ -21,9 +21,9 @@ struct Learned {
 
 StreamOptions shape_for(Index dim, bool standardised) {
   StreamOptions options;
-  options.kalman.dim = dim;
-  options.kalman.rank = 4;  // of each sign as many as the truth can have
-  options.kalman.diagonal = Diagonal::free;
+  options.kalman.shape.dim = dim;
+  options.kalman.shape.rank = 4;  // of each sign as many as the truth can have
+  options.kalman.shape.diagonal = Diagonal::free;
   options.standardised = standardised;
   options.threads = 1;
   return options;
@@ -40,8 +40,8 @@ Learned learned(Index count, Index dim, std::uint64_t seed, double feature_scale
   StreamOptions options = shape_for(dim, false);
   if (with_moments) {
     options.moment.emplace();
-    options.moment->dim = dim;
-    options.moment->rank = options.kalman.rank;
+    options.moment->shape.dim = dim;
+    options.moment->shape.rank = options.kalman.shape.rank;
     options.moment->threads = 1;
   }
   result.one_pass = std::make_unique<StreamLearner<double>>(std::move(options));

@@ -34,8 +34,8 @@ TYPED_TEST(LearnerTest, LearnsRowByRowWithErrorBars) {
   const Model<TypeParam> truth = random_model<TypeParam>(8, 2, 1);
   const auto rows = planted_rows(truth, 6000, 0.3);
   LearnerOptions options;
-  options.dim = 8;
-  options.rank = 2;
+  options.shape.dim = 8;
+  options.shape.rank = 2;
   Learner<TypeParam> learner(options);
   std::vector<TypeParam> prediction(1);
   for (Index i = 0; i < 5000; ++i) {
@@ -64,8 +64,8 @@ TEST(Learner, ClassesGiveProbabilities) {
   auto rows = planted_rows(truth, 4000, 0);
   for (double& y : rows.targets) y = y > 0 ? 1 : 0;
   LearnerOptions options;
-  options.dim = 5;
-  options.rank = 1;
+  options.shape.dim = 5;
+  options.shape.rank = 1;
   options.task = Task::classification;
   Learner<double> learner(options);
   std::vector<double> predictions(4000);
@@ -81,8 +81,8 @@ TEST(Learner, ClassesGiveProbabilities) {
 
 TEST(Learner, PredictsBeforeItHasSeenAnything) {
   LearnerOptions options;
-  options.dim = 3;
-  options.rank = 1;
+  options.shape.dim = 3;
+  options.shape.rank = 1;
   Learner<double> learner(options);
   const auto rows = random_rows<double>(2, 3, 1);
   std::vector<double> predictions(2);
@@ -94,8 +94,8 @@ TEST(Learner, PredictsBeforeItHasSeenAnything) {
 TEST(Learner, GrowsAndKeepsWhatItKnows) {
   const auto rows = planted_rows(random_model<double>(4, 1, 1), 3000, 0.01);
   LearnerOptions options;
-  options.dim = 4;
-  options.rank = 1;
+  options.shape.dim = 4;
+  options.shape.rank = 1;
   Learner<double> learner(options);
   learner.learn(rows.sparse());
   learner.grow(6);
@@ -111,8 +111,8 @@ TEST(Learner, StaysWithinTheRange) {
   auto rows = planted_rows(random_model<double>(4, 1, 1), 3000, 0.1);
   for (double& y : rows.targets) y = std::clamp(y, -2.0, 2.0);
   LearnerOptions options;
-  options.dim = 4;
-  options.rank = 1;
+  options.shape.dim = 4;
+  options.shape.rank = 1;
   options.range = {-2.0, 2.0};
   Learner<double> censored(options);
   std::vector<double> with(3000);
@@ -156,8 +156,8 @@ void expect_copy_learns_the_same(const Rows<Scalar>& rows, Index before, Learner
 TYPED_TEST(LearnerTest, CopyFromBytesLearnsTheSame) {
   const auto rows = planted_rows(random_model<TypeParam>(6, 2, 1), 1500, 0.1);
   LearnerOptions options;
-  options.dim = 6;
-  options.rank = 2;
+  options.shape.dim = 6;
+  options.shape.rank = 2;
   options.half_life = 500;
   options.seed = ~std::uint64_t{0};
   for (const Index before : {0, 7, 49, 50, 777}) {
@@ -172,8 +172,8 @@ TYPED_TEST(LearnerTest, CopyFromBytesLearnsTheSame) {
 TEST(Learner, DamagedBytesAreRefused) {
   const auto rows = planted_rows(random_model<double>(4, 1, 1), 60, 0.1);
   LearnerOptions options;
-  options.dim = 4;
-  options.rank = 1;
+  options.shape.dim = 4;
+  options.shape.rank = 1;
   Learner<double> learner(options);
   learner.learn(rows.dense());
   const std::string bytes = learner.to_bytes();
@@ -191,8 +191,8 @@ TEST(Learner, DamagedBytesAreRefused) {
 
 TEST(Learner, RefusesNumbersWhoseSquaresOverflow) {
   LearnerOptions options;
-  options.dim = 2;
-  options.rank = 1;
+  options.shape.dim = 2;
+  options.shape.rank = 1;
   Learner<double> learner(options);
   std::vector<double> prediction(1);
   for (const double wrong : {1e300, double(INFINITY), double(NAN)}) {
@@ -210,20 +210,20 @@ TEST(Learner, RefusesNumbersWhoseSquaresOverflow) {
 TEST(Learner, RefusesWrongUsage) {
   const auto refused = [](auto&& change) {
     LearnerOptions options;
-    options.dim = 5;
-    options.rank = 2;
+    options.shape.dim = 5;
+    options.shape.rank = 2;
     change(options);
     EXPECT_THROW(Learner<double>{options}, std::invalid_argument);
   };
-  refused([](LearnerOptions& o) { o.dim = 0; });
-  refused([](LearnerOptions& o) { o.rank = 6; });
-  refused([](LearnerOptions& o) { o.kind = Kind::bilinear; });
-  refused([](LearnerOptions& o) { o.kind = Kind::phase; });
+  refused([](LearnerOptions& o) { o.shape.dim = 0; });
+  refused([](LearnerOptions& o) { o.shape.rank = 6; });
+  refused([](LearnerOptions& o) { o.shape.left_dim = 1; });
+  refused([](LearnerOptions& o) { o.shape.linear = false; });
   refused([](LearnerOptions& o) { o.half_life = -1; });
   refused([](LearnerOptions& o) { o.range = {1.0, 1.0}; });
   LearnerOptions options;
-  options.dim = 5;
-  options.rank = 2;
+  options.shape.dim = 5;
+  options.shape.rank = 2;
   Learner<double> learner(options);
   auto rows = random_rows<double>(3, 4, 1);
   EXPECT_THROW(learner.learn(rows.dense()), std::invalid_argument);

@@ -11,9 +11,9 @@ using Origin = Race<double>::Origin;
 
 KalmanFilter<double> filter_with(double weights) {
   KalmanOptions options;
-  options.dim = 4;
-  options.rank = 1;
-  options.diagonal = Diagonal::zero;
+  options.shape.dim = 4;
+  options.shape.rank = 1;
+  options.shape.diagonal = Diagonal::zero;
   KalmanFilter<double> filter(options, {1, weights, 1, 1e-6}, 0.5);
   for (Index j = 0; j < 4; ++j) filter.begin(j, 1);
   return filter;

@@ -22,12 +22,12 @@ OwnedRows<double> planted_rows(const Model<double>& truth, Index count, double n
 
 StreamOptions stream_options_for(Index dim, Index rank, double memory) {
   StreamOptions options;
-  options.kalman.dim = dim;
-  options.kalman.rank = rank;
+  options.kalman.shape.dim = dim;
+  options.kalman.shape.rank = rank;
   MomentOptions moment;
-  moment.dim = dim;
-  moment.rank = rank;
-  moment.intercept = true;
+  moment.shape.dim = dim;
+  moment.shape.rank = rank;
+  moment.shape.intercept = true;
   moment.threads = 1;
   options.moment = moment;
   options.keep.memory = memory;
@@ -176,7 +176,7 @@ TEST(StreamLearner, GrowsWithTheStream) {
   const Model<double> truth = random_model<double>(9, 1, 1);
   const auto rows = planted_rows(truth, 4000, 0.1, 2, 0.5);
   StreamOptions options = stream_options_for(5, 1, 1e9);
-  options.kalman.diagonal = Diagonal::tied;
+  options.kalman.shape.diagonal = Diagonal::tied;
   StreamLearner<double> learner(options);
   const OwnedRows<double> narrow(rows.X.topRows(1000).leftCols(5), {rows.targets.begin(), rows.targets.begin() + 1000});
   learn(learner, narrow.sparse(), 500);
