@@ -21,16 +21,9 @@ class Loss {
   explicit Loss(const Target& target) : target_(target) {}
   void add(double y, double f) {
     rows_ += 1;
-    if (target_.task == Task::classification) {
-      const double p = logistic(f);
-      sum_ -= std::log(y > 0 ? p : 1 - p);
-    } else {
-      sum_ += std::pow(target_.in_units(y) - target_.prediction_in_units(f), 2);
-    }
+    sum_ += target_.score(y, f);
   }
-  [[nodiscard]] double value() const {
-    return target_.task == Task::classification ? sum_ / rows_ : std::sqrt(sum_ / rows_);
-  }
+  [[nodiscard]] double value() const { return likelihood_of(target_.task).figure(sum_ / rows_); }
 
  private:
   const Target& target_;

@@ -54,7 +54,7 @@ Figures trained(const std::string& folder, const Case& c, Index rank, bool one_p
     PredictOptions test;
     test.data.paths = {folder + c.test};
     test.model_path = model;
-    losses.push_back(evaluate(test).metrics.value().loss());
+    losses.push_back(evaluate(test).metrics.value().loss);
   }
   std::remove(model.c_str());
   return {median_of(losses), median_of(seconds)};

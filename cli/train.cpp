@@ -169,7 +169,7 @@ void Train::print_step(const RefineProgress& step) {
 }
 
 void Train::print_summary(const TrainSummary& summary) const {
-  const bool has_metrics = !std::isnan(summary.progressive.loss());
+  const bool has_metrics = !std::isnan(summary.progressive.loss);
   print_message("\n{} rows in {:.2f} s ({} rows/s), {} features{}\n", summary.rows, summary.seconds,
                 short_count(static_cast<double>(summary.rows) / summary.seconds), summary.features,
                 has_metrics ? "; each row predicted before it was learned:" : "");

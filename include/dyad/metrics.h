@@ -18,9 +18,7 @@ struct Metrics {
   double accuracy = 0;
 
   double of_best_constant = 0;  ///< the rmse or logloss of the best constant on the same rows
-
-  /// The one number that learning is about: rmse or logloss.
-  [[nodiscard]] double loss() const { return task == Task::regression ? rmse : logloss; }
+  double loss = 0;              ///< rmse or logloss, whichever belongs to the task
 };
 
 }  // namespace dyad

@@ -68,6 +68,37 @@ std::string shortest(double value) {
   return {buffer.data(), end};
 }
 
+LikelihoodPointer Target::likelihood(bool rounded) const {
+  const auto scaled = [&](double end) {
+    const double value = scaling.apply(end);
+    return rounded ? static_cast<double>(static_cast<float>(value)) : value;
+  };
+  Support support;
+  if (has_low()) support.low = scaled(low);
+  if (has_high()) support.high = scaled(high);
+  return make_likelihood(task, support);
+}
+
+double Target::observed(double code) const {
+  const Likelihood& unbounded = likelihood_of(task);
+  return unbounded.has_identity_link() ? in_units(code) : unbounded.observed(code);
+}
+
+double Target::predicted(double predictor) const {
+  const Likelihood& unbounded = likelihood_of(task);
+  return unbounded.has_identity_link() ? prediction_in_units(predictor) : unbounded.mean(predictor);
+}
+
+double Target::score(double code, double predictor) const {
+  return likelihood_of(task).score(observed(code), predicted(predictor));
+}
+
+double Target::deviation(double predicted, double predictor_variance, double noise_variance) const {
+  const Likelihood& unbounded = likelihood_of(task);
+  const double variance = predictor_variance + (unbounded.has_noise_variance() ? noise_variance : 0);
+  return std::sqrt(variance) * (unbounded.has_identity_link() ? scaling.scale : unbounded.mean_slope(predicted));
+}
+
 bool Target::are_constant(const std::vector<Sample>& samples) {
   std::string first;
   for (const Sample& sample : samples) {

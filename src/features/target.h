@@ -12,6 +12,7 @@
 #include <dyad/data.h>
 
 #include "features/scaling.h"
+#include "likelihood/likelihood.h"
 
 namespace dyad {
 
@@ -50,6 +51,21 @@ class Target {
     const double value = in_units(scaled);
     return width < 0 ? value : std::clamp(value, std::max(low, least_seen - width), std::min(high, most_seen + width));
   }
+
+  /// The likelihood that solvers use, in their units. `rounded`: ends of the range are rounded to single precision, as
+  /// targets are.
+  [[nodiscard]] LikelihoodPointer likelihood(bool rounded = false) const;
+  /// What a code means to the user: a number in the target's units, or 0 and 1 for classes.
+  [[nodiscard]] double observed(double code) const;
+  /// What a linear predictor means to the user: a number in the target's units, or the probability of the positive
+  /// class.
+  [[nodiscard]] double predicted(double predictor) const;
+  /// The loss that users see: squared error in the target's units, or log-loss.
+  [[nodiscard]] double score(double code, double predictor) const;
+  /// Standard deviation of the target, or of the probability of the positive class, from the variance of the linear
+  /// predictor and the noise variance, both in the units of solvers.
+  [[nodiscard]] double deviation(double predicted, double predictor_variance, double noise_variance) const;
+
   void see(double value) {
     least_seen = std::min(least_seen, value);
     most_seen = std::max(most_seen, value);

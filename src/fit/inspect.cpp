@@ -50,9 +50,8 @@ Inspection inspect(const ModelFile& file, Index top) {
   const Model<double>& model = file.model;
   const Sides sides(model);
   // y = offset + unit f(z), z = x / scale - shift
-  const bool classes = map.target.task == Task::classification;
-  const double unit = classes ? 1 : map.target.scaling.scale;
-  const double offset = classes ? 0 : map.target.scaling.centre;
+  const double unit = map.target.scaling.scale;
+  const double offset = map.target.scaling.centre;
   Vector<double> scale(model.dim());
   Vector<double> shift(model.dim());
   const std::vector<Scaling> scalings = map.scalings();

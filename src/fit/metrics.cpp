@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/logistic.h"
-
 namespace dyad {
 namespace {
 
@@ -21,13 +19,8 @@ Index bin_of(double probability) {
 
 }  // namespace
 
-double log_loss(double target, double probability) {
-  constexpr double least = 1e-15;
-  return -std::log(std::max(least, target > 0.5 ? probability : 1 - probability));
-}
-
-MetricSums::MetricSums(Task task) : task_(task) {
-  if (task == Task::regression) return;
+MetricSums::MetricSums(Task task) : task_(task), likelihood_(&likelihood_of(task)) {
+  if (!likelihood_->is_classification()) return;
   negatives_.resize(score_bins);
   positives_.resize(score_bins);
 }
@@ -38,13 +31,11 @@ void MetricSums::add(double target, double prediction, double weight) {
   const double off_mean = target - target_mean_;
   target_mean_ += weight * off_mean / weight_.value();
   target_squares_ += weight * off_mean * (target - target_mean_);
-  if (task_ == Task::regression) {
-    const double residual = target - prediction;
-    loss_ += weight * residual * residual;
-    absolute_ += weight * std::abs(residual);
+  loss_ += weight * likelihood_->score(target, prediction);
+  if (!likelihood_->is_classification()) {
+    absolute_ += weight * std::abs(target - prediction);
     return;
   }
-  loss_ += weight * log_loss(target, prediction);
   if ((target > 0.5) == (prediction > 0.5)) correct_ += weight;
   (target > 0.5 ? positives_ : negatives_)[static_cast<std::size_t>(bin_of(prediction))] += weight;
 }
@@ -61,22 +52,27 @@ double MetricSums::area_under_curve() const {
   return positives > 0 && below > 0 ? won / (positives * below) : 0.5;
 }
 
+double MetricSums::mean_score() const { return weight() > 0 ? loss_.value() / weight() : 0; }
+
+double MetricSums::constant_score() const {
+  return weight() > 0 ? likelihood_->constant_score(target_mean_, target_squares_.value() / weight()) : 0;
+}
+
 Metrics MetricSums::metrics() const {
   Metrics result;
   result.task = task_;
   result.weight = weight();
   if (weight() == 0) return result;
-  const double variance = target_squares_.value() / weight();
-  if (task_ == Task::regression) {
-    result.rmse = std::sqrt(loss_sum() / weight());
-    result.mae = absolute_.value() / weight();
-    result.r2 = variance > 0 ? 1 - loss_sum() / target_squares_.value() : 0;
-    result.of_best_constant = std::sqrt(variance);
-  } else {
-    result.logloss = loss_sum() / weight();
+  result.loss = likelihood_->figure(mean_score());
+  result.of_best_constant = likelihood_->figure(constant_score());
+  if (likelihood_->is_classification()) {
+    result.logloss = result.loss;
     result.accuracy = correct_.value() / weight();
     result.auc = area_under_curve();
-    result.of_best_constant = entropy(target_mean_);
+  } else {
+    result.rmse = result.loss;
+    result.mae = absolute_.value() / weight();
+    result.r2 = target_is_constant() ? 0 : 1 - loss_.value() / target_squares_.value();
   }
   return result;
 }

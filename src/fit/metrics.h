@@ -5,6 +5,7 @@
 #include <dyad/metrics.h>
 
 #include "base/compensated_sum.h"
+#include "likelihood/likelihood.h"
 
 namespace dyad {
 
@@ -18,13 +19,16 @@ class MetricSums {
 
   [[nodiscard]] Metrics metrics() const;
   [[nodiscard]] double weight() const { return weight_.value(); }
-  [[nodiscard]] double loss_sum() const { return loss_.value(); }  ///< squares, or log-losses
+  /// Mean scores (Likelihood::score) of the predictions and of the best constant; 0 without rows.
+  [[nodiscard]] double mean_score() const;
+  [[nodiscard]] double constant_score() const;
   [[nodiscard]] bool target_is_constant() const { return !(target_squares_.value() > 0); }
 
  private:
   [[nodiscard]] double area_under_curve() const;
 
   Task task_;
+  const Likelihood* likelihood_;
   CompensatedSum weight_;
   CompensatedSum loss_;
   CompensatedSum absolute_;
@@ -34,8 +38,5 @@ class MetricSums {
   std::vector<double> negatives_;  ///< weights by score
   std::vector<double> positives_;
 };
-
-/// -log of the probability given to what happened.
-double log_loss(double target, double probability);
 
 }  // namespace dyad

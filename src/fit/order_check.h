@@ -15,7 +15,7 @@ namespace dyad {
 /// over the best constant is gained by this mean, too.
 class OrderCheck {
  public:
-  explicit OrderCheck(Task task) : task_(task) {}
+  explicit OrderCheck(Task task) : likelihood_(&likelihood_of(task)) {}
 
   void add(double target, double weight) {
     if (weight == 0) return;
@@ -28,25 +28,21 @@ class OrderCheck {
     ++count_;
   }
 
-  /// `of_model`: the metrics of the model on the same rows.
-  [[nodiscard]] bool is_about_order(const Metrics& of_model) const {
+  /// `of_model`: of the model on the same rows.
+  [[nodiscard]] bool is_about_order(const MetricSums& of_model) const {
     constexpr Index fewest_rows = 100;  // a few windows
     if (count_ < fewest_rows) return false;
-    // Squared errors add, their roots do not.
-    const auto added = [&](double loss) { return task_ == Task::regression ? loss * loss : loss; };
-    const double constant = added(of_model.of_best_constant);
-    const double gain = constant - added(of_model.loss());
+    const double constant = of_model.constant_score();
+    const double gain = constant - of_model.mean_score();
     return gain > 0 && constant - loss_.value() / weight_.value() >= gain / 2;
   }
 
  private:
   [[nodiscard]] double loss_of_mean(double target) const {
-    if (task_ == Task::regression) return rows_ > 0 ? std::pow(target - sum_ / rows_, 2) : 0;
-    constexpr double prior_rows = 0.5;  // of each class (Jeffreys)
-    return log_loss(target, (sum_ + prior_rows) / (rows_ + 2 * prior_rows));
+    return rows_ > 0 ? likelihood_->score(target, likelihood_->constant_mean(sum_, rows_)) : 0;
   }
 
-  Task task_;
+  const Likelihood* likelihood_;
   CompensatedSum loss_;
   CompensatedSum weight_;
   double sum_ = 0;   ///< of the targets before, decayed

@@ -13,7 +13,6 @@
 #include "fit/prediction.h"
 
 namespace dyad {
-namespace {}  // namespace
 
 void PredictOptions::validate() const {
   (void)data.format_of_all();
@@ -31,7 +30,7 @@ PredictSummary predict(const PredictOptions& options, const PredictHooks& hooks)
   file.features.target.range_is_given = false;
   Prediction prediction(file, options, hooks, TableEncoder::Targets::none);
   const Target& target = prediction.target();
-  if (options.labels && target.task == Task::regression)
+  if (options.labels && !likelihood_of(target.task).is_classification())
     throw std::invalid_argument("the model predicts numbers, which have no labels; leave --labels out");
   PredictSummary summary;
   OutputFile output(options.output_path);
@@ -70,9 +69,7 @@ EvaluateSummary evaluate(ModelFile file, const PredictOptions& options, const Pr
   while (prediction.next(summary)) {
     const RowBlock<double>& block = prediction.block();
     for (std::size_t i = 0; i < prediction.values().size(); ++i) {
-      const double y =
-          target.task == Task::classification ? (block.targets[i] > 0 ? 1 : 0) : target.in_units(block.targets[i]);
-      sums.add(y, prediction.values()[i], block.weights.empty() ? 1 : block.weights[i]);
+      sums.add(target.observed(block.targets[i]), prediction.values()[i], block.weights.empty() ? 1 : block.weights[i]);
     }
   }
   prediction.finish(summary);

@@ -5,7 +5,6 @@
 
 #include <dyad/data_error.h>
 
-#include "base/logistic.h"
 #include "fit/peak_memory.h"
 
 namespace dyad {
@@ -35,7 +34,7 @@ bool Prediction::next(PredictSummary& summary) {
     const auto own =
         std::span(values_).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count));
     file_.model.predict(rows.slice(share.first, share.count), own);
-    for (double& value : own) value = in_units_of_target(value);
+    for (double& value : own) value = target().predicted(value);
   });
   if (error_bars_ != nullptr) find_deviations();
   require_finite(values_);
@@ -67,15 +66,8 @@ void Prediction::find_deviations() {
         block_, share.first,
         std::span(deviations_).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count)));
   });
-  const bool classes = target().task == Task::classification;
-  for (std::size_t i = 0; i < deviations_.size(); ++i) {
-    const double variance = deviations_[i] + (classes ? 0 : error_bars_->noise_variance());
-    deviations_[i] = std::sqrt(variance) * (classes ? values_[i] * (1 - values_[i]) : target().scaling.scale);
-  }
-}
-
-double Prediction::in_units_of_target(double value) const {
-  return target().task == Task::regression ? target().prediction_in_units(value) : logistic(value);
+  for (std::size_t i = 0; i < deviations_.size(); ++i)
+    deviations_[i] = target().deviation(values_[i], deviations_[i], error_bars_->noise_variance());
 }
 
 }  // namespace dyad

@@ -35,7 +35,6 @@ class Prediction {
  private:
   void require_finite(const std::vector<double>& numbers) const;
   void find_deviations();
-  [[nodiscard]] double in_units_of_target(double value) const;
 
   ModelFile& file_;
   Workers workers_;

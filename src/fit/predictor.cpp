@@ -94,7 +94,7 @@ std::string Predictor::warning() const { return own_->file.warning; }
 
 std::vector<std::string> Predictor::labels() const {
   const Target& target = own_->file.features.target;
-  if (target.task == Task::regression) return {};
+  if (!likelihood_of(target.task).is_classification()) return {};
   return {target.negative, target.positive};
 }
 

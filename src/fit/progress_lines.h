@@ -44,16 +44,16 @@ class ProgressLines {
   /// Of the rows since the last doubling, or before it where those are few.
   [[nodiscard]] const Metrics& recent() const { return recent_; }
   /// Whether the losses measure the order of the rows; see OrderCheck.
-  [[nodiscard]] bool are_about_order() const { return order_.is_about_order(all_.metrics()); }
+  [[nodiscard]] bool are_about_order() const { return order_.is_about_order(all_); }
 
  private:
   [[nodiscard]] TrainProgress point(double rate) const {
     const Metrics all = all_.metrics();
     constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    const bool is_about_order = order_.is_about_order(all);
+    const bool is_about_order = order_.is_about_order(all_);
     return {.rows = rows_,
-            .average_loss = is_about_order ? none : all.loss(),
-            .recent_loss = is_about_order ? none : window_.metrics().loss(),
+            .average_loss = is_about_order ? none : all.loss,
+            .recent_loss = is_about_order ? none : window_.metrics().loss,
             .constant_loss = all.of_best_constant,
             .rows_per_second = rate,
             .rss_bytes = peak_rss_bytes()};

@@ -7,7 +7,6 @@
 
 #include <dyad/data_error.h>
 
-#include "base/logistic.h"
 #include "base/private_file.h"
 #include "base/temporary_value.h"
 #include "feed/row_reader.h"
@@ -162,13 +161,7 @@ RefineResult<Scalar> SecondLook<Scalar>::refine(const StreamLearner<Scalar>& lea
   options.may_decline = settings_.solver == Solver::automatic && !options.exact_weights;
   if (options_.passes) options.levels = *options_.passes - 1;
   const Target& target = map.target;
-  if (target.task == Task::regression)
-    options.loss = [&target](double y, double f) {
-      const double residual = target.in_units(y) - target.prediction_in_units(f);
-      return residual * residual;
-    };
-  else
-    options.loss = [](double y, double f) { return log_loss(y > 0 ? 1 : 0, logistic(f)); };
+  options.loss = [&target](double y, double f) { return target.score(y, f); };
   std::optional<KeptRows<Scalar>> validation;
   if (!options_.validation_path.empty() && !options.levels) {
     validation.emplace(validation_rows(map, options.interrupted));

@@ -8,6 +8,7 @@
 #include <dyad/data.h>
 
 #include "base/median.h"
+#include "likelihood/likelihood.h"
 #include "rows/block.h"
 
 namespace dyad {
@@ -47,7 +48,7 @@ Index tame(RowBlock<Scalar>& block, Task task, double& usual_length, double& rea
     block.weights[i] = 0;
     ++wild_rows;
   }
-  if (task == Task::classification) return wild_rows;
+  if (!likelihood_of(task).has_identity_link()) return wild_rows;
   const auto is_far = [&](Scalar y) { return std::abs(static_cast<double>(y)) > reach; };
   if (are_many(std::count_if(block.targets.begin(), block.targets.end(), is_far)))
     reach = std::numeric_limits<double>::max();

@@ -15,7 +15,6 @@
 #include <dyad/data_error.h>
 
 #include "base/locked_file.h"
-#include "base/logistic.h"
 #include "base/memory_limit.h"
 #include "base/output_file.h"
 #include "base/private_file.h"
@@ -164,7 +163,9 @@ class Training {
   /// A range that the first rows seemed to have, but that is none.
   void check_range(const std::vector<Scalar>& targets) {
     Target& target = file_.features.target;
-    if (target.task != Task::regression || target.range_is_given || !(target.has_low() || target.has_high())) return;
+    if (!likelihood_of(target.task).has_identity_link() || target.range_is_given ||
+        !(target.has_low() || target.has_high()))
+      return;
     const auto low = static_cast<Scalar>(target.has_low() ? target.scaling.apply(target.low) : 0);
     const auto high = static_cast<Scalar>(target.has_high() ? target.scaling.apply(target.high) : 0);
     if (std::none_of(targets.begin(), targets.end(),
@@ -190,7 +191,7 @@ class Training {
     solver_->grow(block.dim, block.left_dim);
     check_range(targets);
     // Measurements mean what they say, however far out.
-    if (target.task == Task::regression && !file_.features.is_measurement())
+    if (likelihood_of(target.task).has_identity_link() && !file_.features.is_measurement())
       for (const Scalar y : block.targets) target.see(target.in_units(static_cast<double>(y)));
     predictions_.resize(static_cast<std::size_t>(block.count()));
     solver_->learn(block.view(), predictions_);
@@ -201,12 +202,8 @@ class Training {
       const double f = predictions_[i];
       const double weight = weights.empty() ? 1 : static_cast<double>(weights[i]);
       const auto y = static_cast<double>(targets[i]);
-      if (target.task == Task::regression) {
-        lines_->add(target.in_units(y), target.prediction_in_units(f), weight, rows_per_second);
-      } else {
-        lines_->add(y > 0 ? 1 : 0, logistic(f), weight, rows_per_second);
-        evidence_.add(y > 0, log_loss(y > 0 ? 1 : 0, logistic(f)), weight);
-      }
+      lines_->add(target.observed(y), target.predicted(f), weight, rows_per_second);
+      if (likelihood_of(target.task).is_classification()) evidence_.add(y > 0, target.score(y, f), weight);
     }
     settings_.rows += block.count();
     lines_->pulse(rows_per_second);
@@ -215,13 +212,14 @@ class Training {
   void archive(Archive& archive) {
     solver_->archive(archive);
     archive.number("usual_length", usual_length_);
-    if (file_.features.target.task == Task::classification)
+    if (likelihood_of(file_.features.target.task).is_classification())
       archive.group("evidence", [&] { evidence_.archive(archive); });
   }
 
   /// Whether the model is the constant probability, because rows that it had not seen do not speak for more.
   [[nodiscard]] bool lacks_evidence() const {
-    if (file_.features.target.task == Task::regression || settings_.solver == Solver::moment) return false;
+    if (!likelihood_of(file_.features.target.task).is_classification() || settings_.solver == Solver::moment)
+      return false;
     // The order of rows that count exactly has no effect, so that only held-out rows can speak.
     const bool counts_exactly = second_look_ && second_look_->counts_exactly(file_.features);
     if (counts_exactly && !has_held_out_) return false;
@@ -322,7 +320,8 @@ class Training {
   void leave_out_progressive_metrics() {
     for (Metrics* metrics : {&summary_.progressive, &summary_.metrics}) {
       constexpr double none = std::numeric_limits<double>::quiet_NaN();
-      metrics->rmse = metrics->mae = metrics->r2 = metrics->logloss = metrics->auc = metrics->accuracy = none;
+      metrics->loss = metrics->rmse = metrics->mae = metrics->r2 = metrics->logloss = metrics->auc = metrics->accuracy =
+          none;
     }
     summary_.warnings.emplace_back(
         "the rows come in an order that predicts their targets, such as sorted by the target: losses of rows predicted "
@@ -348,8 +347,11 @@ class Training {
     if (!second_look_->why_not().empty()) summary_.warnings.push_back(second_look_->why_not());
   }
 
-  [[nodiscard]] double in_units(double loss) const {
-    return file_.features.target.task == Task::regression ? std::sqrt(loss) : loss;
+  [[nodiscard]] double in_units(double loss) const { return likelihood_of(file_.features.target.task).figure(loss); }
+
+  [[nodiscard]] double noise_in_units() const {
+    const Target& target = file_.features.target;
+    return likelihood_of(target.task).has_noise_variance() ? solver_->noise() * target.scaling.scale : 0;
   }
 
   [[nodiscard]] RefineOptions refine_options() const {
@@ -394,8 +396,7 @@ class Training {
     summary_.passes = 1 + result.levels;
     summary_.solver = second_look_->solver();
     summary_.story = fmt::format("from all rows, read again: {}", result.level);
-    const Target& target = file_.features.target;
-    summary_.noise = solver_->noise() * (target.task == Task::regression ? target.scaling.scale : 0);
+    summary_.noise = noise_in_units();
   }
 
   void explain() {
@@ -406,13 +407,13 @@ class Training {
                       "read twice to see "
                       "the others; {} (give --task, or shuffle the rows)",
                       first_rows_,
-                      summary_.task == Task::classification ? "they were taken for one of two classes"
-                                                            : "the scale of the target is a guess"));
+                      likelihood_of(summary_.task).is_classification() ? "they were taken for one of two classes"
+                                                                       : "the scale of the target is a guess"));
     if (lines_->all().weight() == 0)
       summary_.warnings.emplace_back("all rows have weight 0, so there was nothing to learn from");
     else if (constant_target)
       summary_.warnings.emplace_back(
-          file_.features.target.task == Task::classification
+          likelihood_of(file_.features.target.task).is_classification()
               ? "all rows that count are of one class, so the model cannot separate the classes"
               : "the target is the same in all rows, so the model is a constant");
     if (wild_rows_ > 0)
@@ -430,7 +431,7 @@ class Training {
           "one of the two factors has no column that ever occurred, so there were no pairs to learn; look at --right");
     summary_.solver = settings_.solver == Solver::moment ? Solver::moment : Solver::kalman;
     summary_.story = solver_->story();
-    summary_.noise = solver_->noise() * (map.target.task == Task::regression ? map.target.scaling.scale : 0);
+    summary_.noise = noise_in_units();
   }
 
   void explain_constant() {

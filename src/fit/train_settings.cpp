@@ -226,7 +226,8 @@ void TrainOptions::validate() const {
   if (!resume && (of_kind == Kind::bilinear) == columns.right.empty())
     throw std::invalid_argument(
         "the columns of the second factor go with --kind bilinear, which needs them: --right COLS");
-  if (of_kind != Kind::gfm && of_kind != Kind::bilinear && columns.task.value_or(Task::regression) != Task::regression)
+  if (of_kind != Kind::gfm && of_kind != Kind::bilinear &&
+      !likelihood_of(columns.task.value_or(Task::regression)).has_identity_link())
     throw std::invalid_argument("sensing and phase retrieval measure numbers, not classes; leave --task out");
   if (columns.hash_bits < 0 || columns.hash_bits > 30)
     throw std::invalid_argument(fmt::format("hash bits must lie in [1, 30], got {}", columns.hash_bits));
@@ -257,8 +258,8 @@ void TrainOptions::validate() const {
   if (range && !(range->first < range->second && std::isfinite(range->first) && std::isfinite(range->second)))
     throw std::invalid_argument(
         fmt::format("a range goes from a number up to a larger one, got {} to {}", range->first, range->second));
-  if (range && (columns.task.value_or(Task::regression) != Task::regression || of_kind == Kind::sensing ||
-                of_kind == Kind::phase))
+  if (range && (!likelihood_of(columns.task.value_or(Task::regression)).has_identity_link() ||
+                of_kind == Kind::sensing || of_kind == Kind::phase))
     throw std::invalid_argument("--range is for numbers to predict; classes and measurements have none");
   if (batch && (*batch < 1 || *batch > Index{1} << 50))
     throw std::invalid_argument(fmt::format("a batch must have between 1 and 2^50 rows, got {}", *batch));

@@ -28,14 +28,7 @@ MomentOptions moment_options(const TrainOptions& options, const TrainSettings& s
 
 KalmanOptions kalman_options(const TrainSettings& settings, const FeatureMap& map) {
   KalmanOptions kalman = kalman_options(moment_options(TrainOptions(), settings, map));
-  kalman.task = map.target.task;
-  // As the targets themselves are rounded.
-  const auto scaled = [&](double end) {
-    const double value = map.target.scaling.apply(end);
-    return settings.precision == Precision::single_precision ? static_cast<double>(static_cast<float>(value)) : value;
-  };
-  if (map.target.has_low()) kalman.low = scaled(map.target.low);
-  if (map.target.has_high()) kalman.high = scaled(map.target.high);
+  kalman.likelihood = map.target.likelihood(settings.precision == Precision::single_precision);
   kalman.half_life = static_cast<double>(settings.half_life);
   return kalman;
 }
@@ -60,9 +53,9 @@ Model<double> in_double(const Model<Scalar>& model, double stretch) {
 template <typename Scalar>
 class MomentTraining : public TrainSolver<Scalar> {
  public:
-  MomentTraining(const MomentOptions& moment, std::optional<Index> batch, Task task)
+  MomentTraining(const MomentOptions& moment, std::optional<Index> batch, LikelihoodPointer likelihood)
       : learner_(moment, batch),
-        task_(task),
+        likelihood_(std::move(likelihood)),
         first_step_(batch.value_or(usual_batch(moment.shape.rank, moment.shape.dim))) {}
 
   void learn(const Rows<Scalar>& rows, std::span<double> predictions) override {
@@ -73,10 +66,10 @@ class MomentTraining : public TrainSolver<Scalar> {
     for (std::size_t i = 0; i < residuals_.size(); ++i) {
       const auto y = static_cast<double>(rows.targets()[i]);
       predictions[i] = y - static_cast<double>(residuals_[i]);
-      if (task_ == Task::regression) continue;
+      if (likelihood_->has_identity_link()) continue;
       const double score = predictions[i];
       predictions[i] = calibration_.log_odds(score);
-      calibration_.learn(score, y > 0 ? 1 : 0, static_cast<double>(rows.weight(static_cast<Index>(i))));
+      calibration_.learn(score, likelihood_->observed(y), static_cast<double>(rows.weight(static_cast<Index>(i))));
     }
     if (learner_.steps_taken() != steps) calibration_.loosen();
   }
@@ -84,7 +77,7 @@ class MomentTraining : public TrainSolver<Scalar> {
   void grow(Index dim, Index left_dim) override { learner_.grow(dim, left_dim); }
 
   Model<double> model() override {
-    const bool classes = task_ == Task::classification;
+    const bool classes = !likelihood_->has_identity_link();
     Model<double> model = in_double(learner_.model(), classes ? calibration_.stretch() : 1);
     if (classes)
       model.intercept = learner_.is_constant() ? log_odds_of_share() : calibration_.log_odds(model.intercept);
@@ -126,7 +119,7 @@ class MomentTraining : public TrainSolver<Scalar> {
 
   MomentLearner<Scalar> learner_;
   Calibration calibration_;
-  Task task_;
+  LikelihoodPointer likelihood_;
   Index first_step_;
   double rows_ = 0;
   std::vector<Scalar> residuals_;
@@ -146,9 +139,7 @@ class KalmanTraining : public TrainSolver<Scalar> {
   }
 
   void grow(Index dim, Index left_dim) override { learner_.grow(dim, left_dim); }
-  void give_up_range() override {
-    learner_.set_range(-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity());
-  }
+  void give_up_range() override { learner_.set_likelihood(make_likelihood(Task::regression)); }
 
   Model<double> model() override {
     learner_.stop_keeping();
@@ -193,7 +184,7 @@ Diagonal usual_diagonal(const FeatureMap& map, const RowBlock<Scalar>& first) {
 
 template <typename Scalar>
 bool moments_carry_signal(const RowBlock<Scalar>& first, Task task) {
-  return task == Task::regression && (first.dense || is_full(first, [](Scalar) { return true; }));
+  return likelihood_of(task).has_identity_link() && (first.dense || is_full(first, [](Scalar) { return true; }));
 }
 
 StreamOptions stream_options(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map) {
@@ -216,7 +207,7 @@ std::unique_ptr<TrainSolver<Scalar>> make_train_solver(const TrainOptions& optio
                                                        const std::function<bool()>& interrupted) {
   if (settings.solver == Solver::moment)
     return std::make_unique<MomentTraining<Scalar>>(moment_options(options, settings, map), settings.batch,
-                                                    map.target.task);
+                                                    map.target.likelihood());
   StreamOptions stream = stream_options(options, settings, map);
   stream.keep.interrupted = interrupted;
   auto training = std::make_unique<KalmanTraining<Scalar>>(std::move(stream));

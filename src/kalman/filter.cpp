@@ -6,8 +6,6 @@
 #include <stdexcept>
 
 #include "base/lanes.h"
-#include "base/logistic.h"
-#include "base/range.h"
 
 namespace dyad {
 namespace {
@@ -132,12 +130,13 @@ void KalmanFilter<Scalar>::narrow_all(const Rows<Scalar>& rows) {
   Row row(width_, options_.shape.left_dim > 0);
   std::vector<double> sums(records_.size());
   double weight_of_all = 0;
-  const double noise = options_.task == Task::regression ? noise_.value() : 1;
+  const Likelihood& likelihood = *options_.likelihood;
+  const double noise = dispersion();
   for (Index i = 0; i < rows.count(); ++i) {
     look<untied>(rows, i, row);
     finish_look(row, std::nullopt);
-    const double weight =
-        static_cast<double>(rows.weight(i)) * curvature(row, rows.targets()[static_cast<std::size_t>(i)]);
+    const auto target = static_cast<double>(rows.targets()[static_cast<std::size_t>(i)]);
+    const double weight = static_cast<double>(rows.weight(i)) * likelihood.expand(target, row.prediction).curvature;
     weight_of_all += weight;
     rows.for_each_entry(i, [&](Index j, Scalar x) {
       const Scalar* A = record(j);
@@ -181,15 +180,6 @@ void KalmanFilter<Scalar>::expect_noise(double variance, double repetitions) {
     changed(feature[weight_at() + 1], prior_.weights * per_square);
     changed(feature[square_at() + 1], prior_.squares * per_square * per_square);
   }
-}
-
-/// How much a row says about its prediction, in units of the noise.
-template <typename Scalar>
-double KalmanFilter<Scalar>::curvature(const Row& row, Scalar target) const {
-  if (options_.task == Task::regression)
-    return says_nothing(static_cast<double>(target), row.prediction, options_.low, options_.high) ? 0 : 1;
-  const double p = logistic(row.prediction);
-  return p * (1 - p);
 }
 
 template <typename Scalar>
@@ -361,25 +351,19 @@ void KalmanFilter<Scalar>::forget(const Rows<Scalar>& rows, Index i) {
   });
 }
 
-/// What a row teaches; nothing where it has no weight, or says nothing to a prediction beyond the range.
+/// The update of one row, from the quadratic expansion of its loss at the prediction: with gradient g, curvature c,
+/// noise s2, row weight omega and predictive variance v, gain = g / (s2/omega + c v) and shrink = c / (s2/omega + c v).
+/// Nothing for a row without weight or information.
 template <typename Scalar>
 std::optional<typename KalmanFilter<Scalar>::Step> KalmanFilter<Scalar>::step_for(const Row& row, Scalar target,
                                                                                   Scalar row_weight) {
   const auto weight = static_cast<double>(row_weight);
-  const auto y = static_cast<double>(target);
   if (!(weight > 0) || !std::isfinite(row.prediction) || !std::isfinite(row.variance)) return std::nullopt;
-  if (options_.task == Task::classification) {
-    const double p = logistic(row.prediction);
-    const double a = weight * p * (1 - p);
-    const double narrower = 1 / (1 + a * row.variance);
-    return Step{row.slope.data(), static_cast<Scalar>(weight * ((y > 0 ? 1 : 0) - p) * narrower),
-                static_cast<Scalar>(a * narrower)};
-  }
-  if (says_nothing(y, row.prediction, options_.low, options_.high)) return std::nullopt;
-  const double residual = y - row.prediction;
-  const double all = noise_.value() / weight + row.variance;
-  noise_.observe(residual * residual, row.variance);
-  return Step{row.slope.data(), static_cast<Scalar>(residual / all), static_cast<Scalar>(1 / all)};
+  const Likelihood::Expansion at = options_.likelihood->expand(static_cast<double>(target), row.prediction);
+  if (at.gradient == 0 && at.curvature == 0) return std::nullopt;
+  const double total = dispersion() / weight + at.curvature * row.variance;
+  if (options_.likelihood->has_noise_variance()) noise_.observe(at.gradient * at.gradient, row.variance);
+  return Step{row.slope.data(), static_cast<Scalar>(at.gradient / total), static_cast<Scalar>(at.curvature / total)};
 }
 
 /// The numbers of a row that comes soon, if there is one.
@@ -420,7 +404,7 @@ DYAD_WIDE_VECTORS void KalmanFilter<Scalar>::learn_all(const Rows<Scalar>& rows,
       rows.for_each_entry(
           i, [&](Index j, Scalar x) { pass<untied, true, false>(record(j), side_of(j) * width_, x, *step, 0, next); });
     }
-    if (options_.task == Task::regression) {
+    if (options_.likelihood->has_noise_variance()) {
       if (is_lost(std::pow(static_cast<double>(target) - row.prediction, 2), noise + row.variance)) {
         begin_again();
         has_looked = false;

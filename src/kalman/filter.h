@@ -66,10 +66,7 @@ class KalmanFilter : private Posterior<Scalar> {
   /// adds to the precisions is proportional to the repetitions and inversely proportional to the variance.
   void expect_noise(double variance, double repetitions);
 
-  void set_range(double low, double high) {
-    options_.low = low;
-    options_.high = high;
-  }
+  void set_likelihood(LikelihoodPointer likelihood) { options_.likelihood = std::move(likelihood); }
 
   [[nodiscard]] Model<Scalar> model() const { return parameters().model(); }
   [[nodiscard]] double noise_variance() const { return noise_.value(); }
@@ -78,6 +75,9 @@ class KalmanFilter : private Posterior<Scalar> {
   void archive(Archive& archive);
 
  private:
+  /// Factor that the likelihood leaves out of its losses.
+  [[nodiscard]] double dispersion() const { return options_.likelihood->has_noise_variance() ? noise_.value() : 1; }
+
   struct Row;
   /// theta += P g gain, P -= (P g)^2 shrink, where the slope along factor c of feature j is
   /// (slope[c] - 2 signs[c] A_jc x_j) x_j, without the second part for a tied diagonal and for two sides.
@@ -101,7 +101,6 @@ class KalmanFilter : private Posterior<Scalar> {
   void narrow_all(const Rows<Scalar>& rows);
   template <bool untied>
   void look(const Rows<Scalar>& rows, Index i, Row& row) const;
-  [[nodiscard]] double curvature(const Row& row, Scalar target) const;
   void finish_look(Row& row, std::optional<Scalar> target) const;
   template <bool untied, bool moves, bool looks, typename Number>
   void pass(Number* A, Index side, Scalar x, const Step& step, Scalar to_x, Row& to) const;

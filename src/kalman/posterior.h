@@ -12,18 +12,17 @@
 #include "base/archive.h"
 #include "base/cache_aligned.h"
 #include "base/lanes.h"
+#include "likelihood/likelihood.h"
 #include "model/beliefs.h"
 
 namespace dyad {
 
 struct KalmanOptions {
   ModelShape shape;
-  Task task = Task::regression;
-  double square_centre = 0;                               ///< free diagonal: what x_j^2 is measured from
-  double low = -std::numeric_limits<double>::infinity();  ///< targets here may be anything below
-  double high = std::numeric_limits<double>::infinity();  ///< targets here may be anything above
-  double half_life = 0;                                   ///< rows after which data counts half; 0: it always counts
-  double entries = 1;                                     ///< non-zeros in a usual row
+  LikelihoodPointer likelihood = make_likelihood(Task::regression);
+  double square_centre = 0;  ///< free diagonal: what x_j^2 is measured from
+  double half_life = 0;      ///< rows after which data counts half; 0: it always counts
+  double entries = 1;        ///< non-zeros in a usual row
   std::uint64_t seed = 1;
 
   /// Numbers that a usual row moves.

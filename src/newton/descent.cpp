@@ -83,7 +83,7 @@ template <typename Scalar>
 bool Descent<Scalar>::is_exact() const {
   // Of squares: without noise a fit gets there, or nowhere near.
   constexpr double exact_ratio = std::is_same_v<Scalar, float> ? 1e-9 : 1e-14;
-  return options_.task == Task::regression && loss_ <= exact_ratio * rows_.constant_loss();
+  return options_.likelihood->has_noise_variance() && loss_ <= exact_ratio * rows_.constant_loss();
 }
 
 template <typename Scalar>

@@ -7,6 +7,8 @@
 #include <dyad/data.h>
 #include <dyad/shape.h>
 
+#include "likelihood/likelihood.h"
+
 namespace dyad {
 
 /// Precisions of the parameters before any data, for features of scale 1: half of ridge |theta|^2 is added to the sum
@@ -18,9 +20,7 @@ struct Ridge {
 
 struct NewtonOptions {
   ModelShape shape;
-  Task task = Task::regression;                           ///< classes: targets above 0 are positive
-  double low = -std::numeric_limits<double>::infinity();  ///< targets here may be anything below
-  double high = std::numeric_limits<double>::infinity();  ///< targets here may be anything above
+  LikelihoodPointer likelihood = make_likelihood(Task::regression);
   Ridge ridge;
   bool preconditioned = true;  ///< by what second moments know of the curvature; else by its scales alone
   bool exact_steps = false;    ///< solve the equations of each step to the end, so that rounding has no say in the path

@@ -21,11 +21,8 @@ Objective<Scalar>::Objective(std::shared_ptr<const RowLooks<Scalar>> looks, cons
   total_weight_ = targets.weight;
   if (!(total_weight_ > 0)) return;
   const double mean = targets.sum / total_weight_;
-  constant_loss_ = std::max(0.0, targets.squares / total_weight_ - mean * mean) / 2;
-  if (options.task == Task::classification) {
-    const auto part = [](double p) { return p > 0 ? -p * std::log(p) : 0; };
-    constant_loss_ = part(mean) + part(1 - mean);
-  }
+  const double variance = std::max(0.0, targets.squares / total_weight_ - mean * mean);
+  constant_loss_ = options.likelihood->constant_loss(mean, variance);
 }
 
 template <typename Scalar>

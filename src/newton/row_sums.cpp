@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/logistic.h"
-#include "base/range.h"
 #include "rows/products.h"
 
 namespace dyad {
@@ -96,7 +94,7 @@ TargetSums LooksInMemory<Scalar>::targets() const {
   for (Index i = 0; i < rows_.count(); ++i) {
     const auto weight = static_cast<double>(rows_.weight(i));
     const auto y = static_cast<double>(rows_.targets()[static_cast<std::size_t>(i)]);
-    const double target = options_.task == Task::regression ? y : (y > 0 ? 1 : 0);
+    const double target = options_.likelihood->observed(y);
     sums.add({weight, weight * target, weight * target * target});
   }
   return sums;
@@ -154,7 +152,7 @@ Vector<Scalar> LooksInMemory<Scalar>::product_diagonal(bool squares) const {
 
 template <typename Scalar>
 bool LooksInMemory<Scalar>::curvature_varies() const {
-  return options_.task == Task::classification || std::isfinite(options_.low) || std::isfinite(options_.high);
+  return !options_.likelihood->has_unit_curvature();
 }
 
 /// Waking the other workers costs more than little work.
@@ -188,18 +186,12 @@ Scalar LooksInMemory<Scalar>::loss_of_row(const Rows<Scalar>& block, Index i, Sc
   const auto weight = static_cast<double>(block.weight(i));
   curvature = block.weight(i);
   if (!(weight > 0)) return 0;
-  if (options_.task == Task::classification) {
-    const double p = logistic(f);
-    loss -= weight * log_logistic(y > 0 ? f : -f);
-    curvature = static_cast<Scalar>(weight * std::max(p * (1 - p), 1e-6));
-    return static_cast<Scalar>(weight * ((y > 0 ? 1 : 0) - p));
-  }
-  if (says_nothing(y, f, options_.low, options_.high)) {
-    curvature = 0;
-    return 0;
-  }
-  loss += weight * (y - f) * (y - f) / 2;
-  return static_cast<Scalar>(weight * (y - f));
+  // Keeps the Gauss-Newton matrix positive definite where the likelihood saturates, as for classes beyond |f| = 14.
+  constexpr double min_curvature = 1e-6;
+  const Likelihood::Expansion at = options_.likelihood->expand(y, f);
+  loss += weight * at.loss;
+  curvature = static_cast<Scalar>(at.curvature > 0 ? weight * std::max(at.curvature, min_curvature) : 0);
+  return static_cast<Scalar>(weight * at.gradient);
 }
 
 template <typename Scalar>

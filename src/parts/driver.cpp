@@ -240,9 +240,7 @@ class Learning {
   }
 
  private:
-  [[nodiscard]] double in_units(double loss) {
-    return learned_.target().task == Task::regression ? std::sqrt(loss) : loss;
-  }
+  [[nodiscard]] double in_units(double loss) { return likelihood_of(learned_.target().task).figure(loss); }
   void report(const PartsStep& step) const {
     if (options_.progress) options_.progress(step);
   }
@@ -263,15 +261,15 @@ class Learning {
       if (!(scales[static_cast<std::size_t>(j)] > 0) && counts[j] > 0) begin(j, std::sqrt(squares[j] / counts[j]));
     Target& target = learned_.target();
     const double rounding = 1e-9 * target.scaling.scale;  // of targets that were scaled and scaled back
-    if (target.task == Task::regression && !target.range_is_given &&
+    const bool has_identity_link = likelihood_of(target.task).has_identity_link();
+    if (has_identity_link && !target.range_is_given &&
         ((target.has_low() && found.least < target.low - rounding) ||
          (target.has_high() && found.most > target.high + rounding))) {
       asking_.has_range = false;
       learned_.give_up_range();
-      constexpr double infinity = std::numeric_limits<double>::infinity();
-      filter_.set_range(-infinity, infinity);
+      filter_.set_likelihood(target.likelihood());
     }
-    if (target.task == Task::regression) {
+    if (has_identity_link) {
       target.see(found.least);
       target.see(found.most);
     }

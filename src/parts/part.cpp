@@ -120,7 +120,7 @@ class Part::State {
     if (question_.about == About::pass || question_.about == About::precisions) {
       filter_.emplace(base_);
       asked.group("filter", [&] { filter_->archive(asked); });
-      if (!question_.has_range) filter_->set_range(-infinity, infinity);
+      if (!question_.has_range) filter_->set_likelihood(make_likelihood(file_.features.target.task));
       before_ = filter_->naturals();
       noise_before_ = filter_->noise_variance();
       return;
@@ -140,7 +140,7 @@ class Part::State {
     newton_ = newton_options(base_.options());
     target_ = file_.features.target;
     if (!question_.has_range) {
-      newton_.low = -(newton_.high = infinity);
+      newton_.likelihood = make_likelihood(target_.task);
       target_.low = Target().low;
       target_.high = Target().high;
       target_.least_seen = Target().least_seen;
@@ -207,11 +207,7 @@ class Part::State {
   }
 
   /// The loss of a prediction, in the target's units; what has run away is bad, but still a number to add.
-  [[nodiscard]] double loss(double y, double f) const {
-    if (target_.task == Task::classification) return bounded(log_loss(y > 0 ? 1 : 0, logistic(f)));
-    const double residual = target_.in_units(y) - target_.prediction_in_units(f);
-    return bounded(residual * residual);
-  }
+  [[nodiscard]] double loss(double y, double f) const { return bounded(target_.score(y, f)); }
   [[nodiscard]] static double bounded(double loss) { return loss < huge ? loss : huge; }
 
   void learn(const Rows<double>& rows) {
@@ -277,7 +273,6 @@ class Part::State {
 
   static constexpr double infinity = std::numeric_limits<double>::infinity();
   static constexpr double huge = 1e100;
-
   ModelFile file_;
   double usual_length_ = 0;
   Workers workers_;

@@ -28,7 +28,7 @@ class MomentRounds {
     TrainOptions options;
     options.threads = threads;
     solver_ = make_train_solver<Scalar>(options, settings, file.features, nullptr, {});
-    if (solver_->moments() == nullptr || file.features.target.task != Task::regression)
+    if (solver_->moments() == nullptr || !likelihood_of(file.features.target.task).has_identity_link())
       throw std::invalid_argument("only models of the moment solver that predict numbers have statistics that add");
     Archive saved(file.state);
     try {

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "base/logistic.h"
 #include "base/random.h"
 #include "base/stable_hash.h"
 #include "newton/start.h"
@@ -272,7 +271,7 @@ class Refinement {
   [[nodiscard]] double held_out_loss(std::vector<Fold>& folds) {
     double sum = 0;
     double weight = 0;
-    double positive = 0;
+    double observed = 0;
     squares_ = 0;
     result_.held_out_rows = 0;
     for (Fold& fold : folds) {
@@ -292,13 +291,13 @@ class Refinement {
         sum += own * options_.loss(y, f);
         squares_ += own * (y - f) * (y - f);
         weight += own;
-        positive += y > 0 ? own : 0;
+        observed += own * kalman_.likelihood->observed(y);
       }
       result_.held_out_rows += held_out.count();
     }
     squares_ /= weight;
     held_out_weight_ = weight;
-    constant_loss_ = entropy(positive / weight);
+    constant_loss_ = kalman_.likelihood->constant_score(observed / weight, 0);
     return sum / weight;
   }
 
@@ -332,7 +331,7 @@ class Refinement {
     }
     result_.refined = choice.best_loss();
     result_.levels = choice.best();
-    if (kalman_.task == Task::classification)
+    if (kalman_.likelihood->is_classification())
       result_.gain_over_constant = held_out_weight_ * (constant_loss_ - choice.best_loss());
     for (const Fold& fold : folds) result_.row_reads += fold.refiner->looks() * fold.count;
     if (options_.exact_weights) result_.held_out_rows = 0;  // one pass had no part in it

@@ -59,7 +59,7 @@ class VariationalRefiner : public Refiner<Scalar> {
   VariationalRefiner(const Rows<Scalar>& rows, const RefinerOptions& options, Beliefs<Scalar> start,
                      double noise_variance, Workers& workers)
       : options_(options),
-        sweeps_(rows, {options.kalman.task, options.kalman.low, options.kalman.high},
+        sweeps_(rows, options.kalman.likelihood,
                 awake(options.kalman.shape.left_dim > 0 ? as_symmetric(std::move(start)) : std::move(start),
                       noise_variance),
                 noise_variance, workers) {}
@@ -107,7 +107,7 @@ class NewtonRefiner : public Refiner<Scalar> {
     unknowns_ = static_cast<double>(options.kalman.shape.unknowns());
     is_measurement_ = !options.kalman.shape.linear;
     weight_ = descent_.total_weight();
-    deviation_ = std::sqrt(2 * descent_.constant_loss());
+    predictor_scale_ = std::sqrt(options_.likelihood->predictor_variance(2 * descent_.constant_loss()));
     const Vector<Scalar> moments = looks->product_diagonal(false).tail(looks->dim());
     const auto occurring = static_cast<double>((moments.array() > 0).count());
     usual_moment_ = moments.template cast<double>().sum() / std::max(1.0, occurring);
@@ -131,20 +131,20 @@ class NewtonRefiner : public Refiner<Scalar> {
     if (place >= static_cast<Index>(ridges.size()) || looks() >= options_.most_products || is_interrupted())
       return false;
     ridge_ = ridges[static_cast<std::size_t>(place)];
-    const bool classes = options_.task == Task::classification;
-    // Classes that can be told apart without doubt have no minimum without a ridge.
-    if (ridge_ == 0 && (classes || weight_ < 2 * unknowns_)) return false;
+    // Without a ridge the loss of separable classes has no minimum.
+    const bool has_identity_link = options_.likelihood->has_identity_link();
+    if (ridge_ == 0 && (!has_identity_link || weight_ < 2 * unknowns_)) return false;
     ++level_;
-    // M is of the size of the targets, and A of that of its root.
+    // M scales with the linear predictor, and A with its square root.
     const double precision = ridge_ * usual_moment_;
-    options_.ridge = {precision, precision * (classes ? 1 : deviation_)};
+    options_.ridge = {precision, precision * predictor_scale_};
     // Factors that a strong ridge has driven to 0 have no slope to come back by.
     constexpr double vanished = 1e-2;
     SignedFactors<Scalar> from = descent_.parameters();
     if (from.A.squaredNorm() < static_cast<Scalar>(vanished) * start_factors_.squaredNorm()) from.A = start_factors_;
     descent_.start(std::move(from));
     descend(after_step);
-    if (level_ == 1 && !classes && !are_sparse_ && rows_) try_signs_of_moments(after_step);
+    if (level_ == 1 && has_identity_link && !are_sparse_ && rows_) try_signs_of_moments(after_step);
     return !is_interrupted();
   }
 
@@ -212,9 +212,9 @@ class NewtonRefiner : public Refiner<Scalar> {
   Descent<Scalar> descent_;
   std::optional<NewtonFit<Scalar>> exact_;  ///< of measurements
   double unknowns_ = 0;
-  double weight_ = 0;        ///< of all rows
-  double deviation_ = 0;     ///< of the targets
-  double usual_moment_ = 0;  ///< sum of squares of a feature that occurs
+  double weight_ = 0;           ///< of all rows
+  double predictor_scale_ = 0;  ///< standard deviation of the linear predictor
+  double usual_moment_ = 0;     ///< sum of squares of a feature that occurs
   Tall<Scalar> start_factors_;
   double ridge_ = 0;
   bool is_measurement_ = false;

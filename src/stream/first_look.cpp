@@ -72,11 +72,12 @@ FirstLook FirstLook::at(const Rows<Scalar>& rows, std::span<const double> scales
   look.target_mean = target.mean;
   look.least_target = target.least;
   look.most_target = target.most;
-  if (options.task == Task::regression && target.variance > 0) look.target_variance = target.variance;
-  if (options.task == Task::classification) {
-    const auto positive =
-        static_cast<double>(std::count_if(targets.begin(), targets.end(), [](double y) { return y > 0; }));
-    look.log_odds = std::log((positive + 0.5) / (static_cast<double>(targets.size()) - positive + 0.5));
+  look.predictor_variance = options.likelihood->predictor_variance(target.variance);
+  if (!options.likelihood->has_identity_link()) {
+    double observed = 0;
+    for (const double y : targets) observed += options.likelihood->observed(y);
+    const double mean = options.likelihood->constant_mean(observed, static_cast<double>(targets.size()));
+    look.initial_predictor = options.likelihood->link(mean);
   }
   return look;
 }
@@ -84,13 +85,13 @@ FirstLook FirstLook::at(const Rows<Scalar>& rows, std::span<const double> scales
 Prior FirstLook::prior(const PriorShares& shares, const KalmanOptions& options) const {
   const bool two_sides = options.shape.left_dim > 0;
   const double length = two_sides ? left_length + right_length : left_length;
-  const double of_weights = shares.weights * target_variance / length;
+  const double of_weights = shares.weights * predictor_variance / length;
   // The variance of x'Mx is 2k (P |x|^2)^2, that of x'Mz is k P^2 |x|^2 |z|^2. Without weights all of it is theirs.
   const double pair = two_sides ? std::sqrt(left_length * right_length) : std::sqrt(2.0) * left_length;
   const double share = options.shape.linear ? shares.factors : std::max(1.0, shares.weights);
-  const double of_factors = std::sqrt(share * target_variance / static_cast<double>(options.shape.rank)) / pair;
+  const double of_factors = std::sqrt(share * predictor_variance / static_cast<double>(options.shape.rank)) / pair;
   // Numbers are centred by the first rows; the intercept of classes begins at their log-odds.
-  return {target_variance + target_mean * target_mean, of_weights, of_weights, of_factors, log_odds};
+  return {predictor_variance + target_mean * target_mean, of_weights, of_weights, of_factors, initial_predictor};
 }
 
 template FirstLook FirstLook::at(const Rows<float>&, std::span<const double>, const KalmanOptions&);

@@ -25,8 +25,8 @@ struct FirstLook {
   double left_length = 1;   ///< of a row, squared, with features of scale 1; symmetric: of all of it
   double right_length = 1;  ///< bilinear
   double target_mean = 0;
-  double target_variance = 1;  ///< classes: that of log-odds worth telling apart
-  double log_odds = 0;         ///< classes: of the positive one
+  double predictor_variance = 1;  ///< see Likelihood
+  double initial_predictor = 0;   ///< of the constant model; with an identity link targets are centred, so that it is 0
   double least_target = 0;
   double most_target = 0;
 

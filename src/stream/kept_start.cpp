@@ -17,9 +17,7 @@ constexpr double enough_with_noise = 3;
 NewtonOptions newton_options(const KalmanOptions& kalman) {
   NewtonOptions newton;
   newton.shape = kalman.shape;
-  newton.task = kalman.task;
-  newton.low = kalman.low;
-  newton.high = kalman.high;
+  newton.likelihood = kalman.likelihood;
   newton.seed = kalman.seed;
   return newton;
 }

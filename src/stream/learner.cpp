@@ -9,7 +9,6 @@
 #include <dyad/data_error.h>
 
 #include "base/archive.h"
-#include "base/logistic.h"
 #include "model/safetensors.h"
 #include "stream/stream_learner.h"
 
@@ -30,11 +29,9 @@ StreamOptions stream_options(const LearnerOptions& options) {
   StreamOptions stream;
   KalmanOptions& kalman = stream.kalman;
   kalman = kalman_options(moment_options(options));
-  kalman.task = options.task;
-  if (options.range) {
-    kalman.low = options.range->first;
-    kalman.high = options.range->second;
-  }
+  Support support;
+  if (options.range) support = {options.range->first, options.range->second};
+  kalman.likelihood = make_likelihood(options.task, support);
   kalman.half_life = options.half_life;
   stream.standardised = false;
   stream.keep.memory = options.memory;
@@ -98,7 +95,7 @@ void LearnerOptions::validate() const {
   Workers::require_possible(threads);
   if (shape.linear != shape.intercept)
     throw std::invalid_argument("a learner estimates both w and b, or neither (measurements)");
-  if (shape.is_measurement() && (shape.diagonal != Diagonal::tied || task != Task::regression || range))
+  if (shape.is_measurement() && (shape.diagonal != Diagonal::tied || !likelihood_of(task).has_identity_link() || range))
     throw std::invalid_argument("measurements are numbers without a range, and have no diagonal of their own");
   if (range && !(range->first < range->second))
     throw std::invalid_argument("a range goes from a number up to a larger one");
@@ -116,7 +113,7 @@ struct Learner<Scalar>::Implementation {
     for (Index i = 0; i < first.count(); ++i)
       first.for_each_entry(i, [&](Index, Scalar x) { entries += x != 0 ? 1 : 0; });
     const bool full = 2 * entries > static_cast<double>(options.shape.dim) * static_cast<double>(first.count());
-    if (full && options.task == Task::regression) stream.moment = moment_options(options);
+    if (full && likelihood().has_identity_link()) stream.moment = moment_options(options);
     learner.emplace(stream);
     std::vector<Scalar> unused(static_cast<std::size_t>(first.count()));
     learner->learn(first, unused);
@@ -124,16 +121,13 @@ struct Learner<Scalar>::Implementation {
   }
 
   [[nodiscard]] Scalar as_prediction(double value) const {
-    if (options.task == Task::classification) return static_cast<Scalar>(logistic(value));
-    return static_cast<Scalar>(std::clamp(value, stream.kalman.low, stream.kalman.high));
+    return static_cast<Scalar>(likelihood().mean(likelihood().support().clamp(value)));
   }
 
+  [[nodiscard]] const Likelihood& likelihood() const { return *stream.kalman.likelihood; }
+
   [[nodiscard]] double mean() const {
-    if (options.task == Task::classification) {
-      const double share = (sum + 0.5) / (static_cast<double>(rows) + 1);
-      return std::log(share / (1 - share));
-    }
-    return rows > 0 ? sum / static_cast<double>(rows) : 0;
+    return likelihood().link(likelihood().constant_mean(sum, static_cast<double>(rows)));
   }
 
   /// Everything but the options.
@@ -250,7 +244,7 @@ void Learner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predicti
     if (!predictions.empty()) predictions[static_cast<std::size_t>(done)] = own_->as_prediction(own_->mean());
     const auto y = static_cast<double>(rows.targets()[static_cast<std::size_t>(done)]);
     own_->squares += y * y;
-    own_->sum += own_->options.task == Task::classification ? (y > 0 ? 1 : 0) : y;
+    own_->sum += own_->likelihood().observed(y);
     own_->waiting.append(rows.slice(done, 1));
     ++own_->rows;
     if (own_->waiting.count() >= first_rows) own_->start();
@@ -273,7 +267,6 @@ void Learner<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predic
     throw std::invalid_argument(
         "rows must have the learner's features, and predictions and deviations one number each");
   require_finite_features(rows);
-  const bool classes = own_->options.task == Task::classification;
   std::vector<Scalar> variances(predictions.size());
   if (own_->learner)
     own_->learner->filter().predict(rows, predictions, variances);
@@ -282,10 +275,10 @@ void Learner<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predic
   for (std::size_t i = 0; i < predictions.size(); ++i) {
     predictions[i] = own_->as_prediction(static_cast<double>(predictions[i]));
     if (deviations.empty()) continue;
-    const auto p = static_cast<double>(predictions[i]);
-    const auto variance = static_cast<double>(variances[i]);
-    deviations[i] =
-        static_cast<Scalar>(classes ? p * (1 - p) * std::sqrt(variance) : std::sqrt(variance + noise() * noise()));
+    const Likelihood& likelihood = own_->likelihood();
+    const double noise_variance = likelihood.has_noise_variance() ? noise() * noise() : 0;
+    deviations[i] = static_cast<Scalar>(std::sqrt(static_cast<double>(variances[i]) + noise_variance) *
+                                        likelihood.mean_slope(static_cast<double>(predictions[i])));
   }
 }
 

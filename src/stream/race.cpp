@@ -5,8 +5,6 @@
 #include <iterator>
 #include <limits>
 
-#include "base/logistic.h"
-
 namespace dyad {
 
 template <typename Scalar>
@@ -42,12 +40,11 @@ Index Race<Scalar>::count(Origin origin) const {
 }
 
 template <typename Scalar>
-double Race<Scalar>::loss(Task task, Scalar target, Scalar prediction) const {
-  const auto y = static_cast<double>(target);
+double Race<Scalar>::loss(const Likelihood& likelihood, Scalar target, Scalar prediction) const {
   const auto f = static_cast<double>(prediction);
   if (!std::isfinite(f)) return std::numeric_limits<float>::max();
-  if (task == Task::regression) return std::pow(y - std::clamp(f, low_, high_), 2);
-  return -log_logistic(y > 0 ? f : -f);
+  const double bounded = likelihood.has_identity_link() ? std::clamp(f, low_, high_) : f;
+  return likelihood.score(likelihood.observed(static_cast<double>(target)), likelihood.mean(bounded));
 }
 
 template <typename Scalar>
@@ -73,10 +70,10 @@ void Race<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predictions
     const auto at = static_cast<std::size_t>(i);
     const auto weight = static_cast<double>(rows.weight(i));
     if (!(weight > 0)) continue;
-    const Task task = champion().options().task;
-    const double loss_of_best = loss(task, rows.targets()[at], best[at]);
+    const Likelihood& likelihood = *champion().options().likelihood;
+    const double loss_of_best = loss(likelihood, rows.targets()[at], best[at]);
     for (auto c = std::next(contenders_.begin()); c != contenders_.end(); ++c)
-      c->lead.add(weight * (loss_of_best - loss(task, rows.targets()[at], c->predictions[at])));
+      c->lead.add(weight * (loss_of_best - loss(likelihood, rows.targets()[at], c->predictions[at])));
   }
 }
 

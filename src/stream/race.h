@@ -76,7 +76,7 @@ class Race {
     std::vector<Scalar> predictions{};
   };
 
-  [[nodiscard]] double loss(Task task, Scalar target, Scalar prediction) const;
+  [[nodiscard]] double loss(const Likelihood& likelihood, Scalar target, Scalar prediction) const;
   [[nodiscard]] Index most_contenders() const;
 
   Workers& workers_;

@@ -43,7 +43,7 @@ void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
     const Prior prior = look.prior(shares, kalman);
     if (!kalman.shape.linear && prior.factors == std::exchange(last_factors, prior.factors)) continue;
     if (!race_.is_empty() && static_cast<double>(race_.count() + 1) * race_.champion().bytes() > most_bytes) break;
-    race_.enter(KalmanFilter<Scalar>(kalman, prior, look.target_variance / 2), Origin::nothing);
+    race_.enter(KalmanFilter<Scalar>(kalman, prior, look.predictor_variance / 2), Origin::nothing);
   }
   race_.for_each([&](KalmanFilter<Scalar>& filter) {
     for (Index j = 0; j < kalman.shape.dim; ++j)
@@ -51,8 +51,7 @@ void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
   });
   if (kalman.shape.is_phase_retrieval()) search_.emplace(kalman.shape.dim, kalman.seed);
   // Targets at the ends of a range would be taken for what they seem.
-  const bool has_range = std::isfinite(kalman.low) || std::isfinite(kalman.high);
-  if (moments_ && !has_range) keeping_.begin(kalman, rows.is_sparse());
+  if (moments_ && !kalman.likelihood->support().is_bounded()) keeping_.begin(kalman, rows.is_sparse());
   next_turn_ = std::max<Index>(1024, 8 * static_cast<Index>(kalman.unknowns_of_row()));
 }
 
@@ -70,8 +69,8 @@ void StreamLearner<Scalar>::see(const Rows<Scalar>& rows) {
     most_target_ = std::max(most_target_, static_cast<double>(y));
   }
   const double reach = most_target_ - least_target_;
-  race_.set_bounds(std::max(options_.kalman.low, least_target_ - reach),
-                   std::min(options_.kalman.high, most_target_ + reach));
+  const Support support = options_.kalman.likelihood->support();
+  race_.set_bounds(std::max(support.low, least_target_ - reach), std::min(support.high, most_target_ + reach));
 }
 
 template <typename Scalar>
@@ -91,10 +90,9 @@ void StreamLearner<Scalar>::grow(Index dim, Index left_dim) {
 }
 
 template <typename Scalar>
-void StreamLearner<Scalar>::set_range(double low, double high) {
-  options_.kalman.low = low;
-  options_.kalman.high = high;
-  race_.for_each([&](KalmanFilter<Scalar>& filter) { filter.set_range(low, high); });
+void StreamLearner<Scalar>::set_likelihood(const LikelihoodPointer& likelihood) {
+  options_.kalman.likelihood = likelihood;
+  race_.for_each([&](KalmanFilter<Scalar>& filter) { filter.set_likelihood(likelihood); });
 }
 
 template <typename Scalar>
@@ -140,9 +138,9 @@ template <typename Scalar>
 void StreamLearner<Scalar>::follow_moments(const Rows<Scalar>& rows, std::span<const Scalar> predictions) {
   std::vector<Scalar> residuals(static_cast<std::size_t>(rows.count()));
   moments_->learn(rows, residuals);
+  const Support support = options_.kalman.likelihood->support();
   const auto square = [&](Scalar target, Scalar prediction) {
-    const double within = std::clamp(static_cast<double>(prediction), options_.kalman.low, options_.kalman.high);
-    return std::pow(static_cast<double>(target) - within, 2);
+    return std::pow(static_cast<double>(target) - support.clamp(static_cast<double>(prediction)), 2);
   };
   for (std::size_t i = 0; i < residuals.size(); ++i) {
     const auto weight = static_cast<double>(rows.weight(static_cast<Index>(i)));

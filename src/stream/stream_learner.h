@@ -43,7 +43,7 @@ class StreamLearner {
   void grow(Index dim, Index left_dim);
 
   /// As in KalmanOptions.
-  void set_range(double low, double high);
+  void set_likelihood(const LikelihoodPointer& likelihood);
 
   /// Solves what was kept so far, and keeps no more.
   void stop_keeping();

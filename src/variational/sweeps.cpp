@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <numbers>
-
-#include "base/logistic.h"
-#include "base/range.h"
+#include <utility>
 
 namespace dyad {
 namespace {
@@ -18,9 +15,6 @@ constexpr double flat_prior = 1e-12;  // precision of the intercept, of that of 
 Index rounded_up(Index number) { return (number + Four::count - 1) / Four::count * Four::count; }
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
-/// lambda(xi) of the bound log logistic(f) >= log logistic(xi) + (f - xi) / 2 - lambda(xi) (f^2 - xi^2).
-double bend_at(double xi) { return xi < 1e-6 ? 0.125 : std::tanh(xi / 2) / (4 * xi); }
-
 }  // namespace
 
 /// A row's prediction under the beliefs.
@@ -31,9 +25,9 @@ struct VariationalSweeps<Scalar>::RowTotals {
 };
 
 template <typename Scalar>
-VariationalSweeps<Scalar>::VariationalSweeps(const Rows<Scalar>& rows, const VariationalOptions& options,
+VariationalSweeps<Scalar>::VariationalSweeps(const Rows<Scalar>& rows, LikelihoodPointer likelihood,
                                              const Beliefs<Scalar>& start, double noise_variance, Workers& workers)
-    : options_(options),
+    : likelihood_(std::move(likelihood)),
       workers_(workers),
       rows_(rows),
       rank_(start.means.rank()),
@@ -43,12 +37,10 @@ VariationalSweeps<Scalar>::VariationalSweeps(const Rows<Scalar>& rows, const Var
       signs_(at(width_)),
       records_(at((rows_.dim + 1) * 2 * stride_)),
       priors_(at(stride_), 1.0),
-      noise_precision_(options.task == Task::classification ? 1 : 1 / noise_variance),
+      noise_precision_(likelihood_->has_noise_variance() ? 1 / noise_variance : 1),
       residuals_(at(rows_.count)) {
-  rhos_.resize(at(rows_.count), options_.task == Task::regression && rows_.weights_are_ones);
-  has_ends_ = std::isfinite(options.low) || std::isfinite(options.high);
-  if (options_.task == Task::classification) bends_.resize(at(rows_.count));
-  if (has_ends_) aims_.resize(at(rows_.count));
+  rhos_.resize(at(rows_.count), likelihood_->has_noise_variance() && rows_.weights_are_ones);
+  if (likelihood_->needs_bound_points()) bound_points_.resize(at(rows_.count));
   if (rows_.deep) totals_.resize(at(rows_.count * 3 * width_));
   for (Index i = 0; i < rows_.count; ++i) total_weight_ += rows_.weight(i);
   for (Index j = 0; j < rows_.dim; ++j) active_ += rows_.count_of(j) > 0 ? 1 : 0;
@@ -174,13 +166,7 @@ inline typename VariationalSweeps<Scalar>::RowTotals VariationalSweeps<Scalar>::
   return totals;
 }
 
-/// What a row asks for: its target, or the prediction where that may be what it stands for.
-template <typename Scalar>
-double VariationalSweeps<Scalar>::aim(double target, double prediction) const {
-  return says_nothing(target, prediction, options_.low, options_.high) ? prediction : target;
-}
-
-/// The sum of E[(y - f)^2] over regression's rows.
+/// The sum of E[(y - f)^2] over the rows, for the targets of their bounds.
 template <typename Scalar>
 DYAD_WIDE_VECTORS double VariationalSweeps<Scalar>::look_at_block(Index first, Index count) {
   Numbers sums(at(6 * width_));
@@ -189,20 +175,12 @@ DYAD_WIDE_VECTORS double VariationalSweeps<Scalar>::look_at_block(Index first, I
     rows_.fetch_row(i + 16);
     const RowTotals totals = rows_.deep ? totals_of(i, sums.data()) : totals_of_pair(i);
     if (rows_.deep) std::copy(sums.begin(), sums.begin() + 3 * width_, totals_.begin() + i * 3 * width_);
-    const double y = rows_.target(i);
-    if (options_.task == Task::classification) {
-      double& xi = bends_[at(i)];
-      xi = std::sqrt(totals.mean * totals.mean + totals.variance);
-      const double twice = 2 * bend_at(xi);
-      residuals_[at(i)] = (y > 0 ? 0.5 : -0.5) / twice - totals.mean;
-      rhos_.set(at(i), rows_.weight(i) * twice);
-    } else {
-      if (has_ends_) aims_[at(i)] = aim(y, totals.mean);
-      const double residual = (has_ends_ ? aims_[at(i)] : y) - totals.mean;
-      residuals_[at(i)] = residual;
-      rhos_.set(at(i), rows_.weight(i));
-      squares += rows_.weight(i) * (residual * residual + totals.variance);
-    }
+    const Likelihood::QuadraticBound bound = likelihood_->bound(rows_.target(i), totals.mean, totals.variance);
+    if (!bound_points_.empty()) bound_points_[at(i)] = bound.point;
+    const double residual = bound.target - totals.mean;
+    residuals_[at(i)] = residual;
+    rhos_.set(at(i), rows_.weight(i) * bound.precision);
+    squares += rows_.weight(i) * (residual * residual + totals.variance);
   }
   return squares;
 }
@@ -210,7 +188,7 @@ DYAD_WIDE_VECTORS double VariationalSweeps<Scalar>::look_at_block(Index first, I
 template <typename Scalar>
 void VariationalSweeps<Scalar>::look_at_rows() {
   const double squares = sum_over_rows([&](Index first, Index count) { return look_at_block(first, count); });
-  if (options_.task == Task::regression && squares > 0) noise_precision_ = total_weight_ / squares;
+  if (likelihood_->has_noise_variance() && squares > 0) noise_precision_ = total_weight_ / squares;
 }
 
 template <typename Scalar>
@@ -421,19 +399,9 @@ DYAD_WIDE_VECTORS double VariationalSweeps<Scalar>::bound_of_block(Index first, 
   for (Index i = first; i < first + count; ++i) {
     rows_.fetch_row(i + 16);
     const RowTotals totals = rows_.deep ? totals_of(i, sums.data()) : totals_of_pair(i);
-    const double y = rows_.target(i);
-    double of_row = 0;
-    if (options_.task == Task::classification) {
-      const double xi = bends_[at(i)];
-      of_row = log_logistic(xi) + ((y > 0 ? totals.mean : -totals.mean) - xi) / 2 -
-               bend_at(xi) * (totals.mean * totals.mean + totals.variance - xi * xi);
-    } else {
-      const double residual = (has_ends_ ? aims_[at(i)] : y) - totals.mean;
-      of_row = (std::log(noise_precision_ / (2 * std::numbers::pi)) -
-                noise_precision_ * (residual * residual + totals.variance)) /
-               2;
-    }
-    sum += rows_.weight(i) * of_row;
+    const double point = bound_points_.empty() ? 0 : bound_points_[at(i)];
+    sum += rows_.weight(i) *
+           likelihood_->bound_value(rows_.target(i), point, totals.mean, totals.variance, noise_precision_);
   }
   return sum;
 }

@@ -8,17 +8,12 @@
 
 #include "base/lanes.h"
 #include "base/workers.h"
+#include "likelihood/likelihood.h"
 #include "model/beliefs.h"
 #include "variational/equations.h"
 #include "variational/incidence.h"
 
 namespace dyad {
-
-struct VariationalOptions {
-  Task task = Task::regression;                           ///< classes: targets above 0 are positive
-  double low = -std::numeric_limits<double>::infinity();  ///< targets here may be anything below
-  double high = std::numeric_limits<double>::infinity();  ///< targets here may be anything above
-};
 
 /// Coordinate ascent on the variational bound of the model with independent Gaussian beliefs, for diagonals that are
 /// not tied: given all others, a prediction is linear in the parameters of one feature, f = f_rest + theta'g, and their
@@ -30,7 +25,7 @@ template <typename Scalar>
 class VariationalSweeps {
  public:
   /// Rows without weight are left out. Their owner keeps them.
-  VariationalSweeps(const Rows<Scalar>& rows, const VariationalOptions& options, const Beliefs<Scalar>& start,
+  VariationalSweeps(const Rows<Scalar>& rows, LikelihoodPointer likelihood, const Beliefs<Scalar>& start,
                     double noise_variance, Workers& workers);
 
   /// All of the updates below, each once.
@@ -80,14 +75,13 @@ class VariationalSweeps {
   void find_slopes(Index j, Index first, Index count, FeatureEquations& own) const;
   [[nodiscard]] double look_at_block(Index first, Index count);
   [[nodiscard]] double bound_of_block(Index first, Index count) const;
-  [[nodiscard]] double aim(double target, double prediction) const;
   [[nodiscard]] RowTotals totals_of_pair(Index i) const;
   [[nodiscard]] RowTotals totals_of(Index i, double* sums) const;
   /// The same blocks for any number of threads: sums up what visit(first, count) gives for each.
   template <typename Visit>
   [[nodiscard]] double sum_over_rows(Visit&& visit) const;
 
-  VariationalOptions options_;
+  LikelihoodPointer likelihood_;
   Workers& workers_;
   Incidence<Scalar> rows_;
   double total_weight_ = 0;
@@ -106,12 +100,10 @@ class VariationalSweeps {
   Numbers priors_;   ///< precisions, one per parameter of a feature
   double noise_precision_ = 1;
 
-  BigVector<double> residuals_;  ///< y - E[f] of each row
-  OftenOnes<double> rhos_;       ///< how much it counts, in units of the noise precision
-  bool has_ends_ = false;        ///< the targets' range
-  BigVector<double> aims_;       ///< with ends: each target, or what lies beyond it at the ends of the range
-  BigVector<double> bends_;      ///< classes: xi of each row
-  Numbers totals_;               ///< deep: per row and factor the sums of m x, v x^2, m v x^3
+  BigVector<double> residuals_;     ///< y - E[f] of each row
+  OftenOnes<double> rhos_;          ///< how much it counts, in units of the noise precision
+  BigVector<double> bound_points_;  ///< of each row, if the likelihood needs them: see Likelihood::bound
+  Numbers totals_;                  ///< deep: per row and factor the sums of m x, v x^2, m v x^3
 };
 
 }  // namespace dyad

@@ -182,13 +182,11 @@ TEST(KalmanFilter, RowsWithoutWeightTeachNothingAndWeightIsCertainty) {
 
 TEST(KalmanFilter, TargetsAtTheEndOfTheRangeSayNothingToPredictionsBeyond) {
   KalmanOptions options = filter_options({});
-  options.high = 1;
   auto filter = begun<double>(options);
   OwnedRows<double> up(Tall<double>::Constant(1, 7, 0.5), {3});
-  options.high = 5;
-  filter.set_range(-5, 5);
+  filter.set_likelihood(make_likelihood(Task::regression, {-5, 5}));
   for (int i = 0; i < 50; ++i) learn(filter, up.dense());
-  filter.set_range(-5, 1);
+  filter.set_likelihood(make_likelihood(Task::regression, {-5, 1}));
   const auto before = state_of(filter);
   up.targets = {1};
   learn(filter, up.dense());
@@ -232,7 +230,7 @@ TEST(KalmanFilter, LearnsClasses) {
   for (Index i = 0; i < f.size(); ++i)
     rows.targets[static_cast<std::size_t>(i)] = random.uniform() < 1 / (1 + std::exp(-f[i])) ? 1 : -1;
   KalmanOptions options = filter_options({}, 6, 2);
-  options.task = Task::classification;
+  options.likelihood = make_likelihood(Task::classification);
   auto filter = begun<double>(options, {1, 0.5, 1, 0.1}, 1);
   const auto predictions = learn(filter, rows.dense());
   double own = 0;

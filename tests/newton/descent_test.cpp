@@ -38,7 +38,7 @@ TEST(Descent, NeverGoesUp) {
   for (const Task task : {Task::regression, Task::classification}) {
     NewtonOptions options;
     options.shape.rank = 2;
-    options.task = task;
+    options.likelihood = make_likelihood(task);
     options.shape.diagonal = Diagonal::free;
     options.ridge = {0.5, 0.5};
     Descent<double> descent(rows.dense(), options, workers);
@@ -91,7 +91,7 @@ TEST(Descent, KnowsThatEndsOfTheRangeStandForMore) {
     NewtonOptions options;
     options.shape.rank = 2;
     options.shape.diagonal = Diagonal::free;
-    options.high = known_high;
+    options.likelihood = make_likelihood(Task::regression, {.high = known_high});
     options.ridge = {1e-3, 1e-3};
     Descent<double> descent(rows.dense(), options, workers);
     descent.start(small_start(5, 2, Diagonal::free));
@@ -116,7 +116,7 @@ TEST(Descent, FindsTheLogOddsOfClasses) {
     rows.targets[i] = random.uniform() < logistic(f[static_cast<Index>(i)]) ? 1 : -1;
   NewtonOptions options;
   options.shape.rank = 2;
-  options.task = Task::classification;
+  options.likelihood = make_likelihood(Task::classification);
   Descent<double> descent(rows.dense(), options, workers);
   descent.start(small_start(4, 2, Diagonal::tied));
   descent.run();

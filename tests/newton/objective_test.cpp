@@ -69,9 +69,7 @@ TEST(Objective, IsTheMeanLossOfTheDefinition) {
     const Vector<double> f = test::brute_force_predictions(parameters.model(), rows.X);
     for (const bool classes : {false, true}) {
       NewtonOptions options = objective_options(c);
-      options.task = classes ? Task::classification : Task::regression;
-      options.low = -1.5;
-      options.high = 1.5;
+      options.likelihood = make_likelihood(classes ? Task::classification : Task::regression, {-1.5, 1.5});
       double expected = 0;
       for (Index i = 0; i < 40; ++i) {
         const double y = rows.targets[static_cast<std::size_t>(i)];
@@ -95,8 +93,7 @@ TEST(Objective, DescentIsTheDerivativeByFiniteDifferences) {
       const auto parameters = parameters_for(c);
       aim(rows, parameters);
       NewtonOptions options = objective_options(c);
-      options.task = classes ? Task::classification : Task::regression;
-      options.high = 1.5;
+      options.likelihood = make_likelihood(classes ? Task::classification : Task::regression, {.high = 1.5});
       Objective<double> objective(c.sparse ? rows.sparse() : rows.dense(), options, workers);
       const auto t = random_direction(parameters, 5);
       constexpr double step = 1e-6;
@@ -131,7 +128,7 @@ TEST(Objective, CurvatureIsSymmetricForAnyNumberOfThreads) {
     for (const Case& c : cases) {
       Workers workers(threads);
       NewtonOptions options = objective_options(c);
-      options.task = Task::classification;
+      options.likelihood = make_likelihood(Task::classification);
       const auto parameters = parameters_for(c, 30);
       Objective<double> objective(c.sparse ? rows.sparse() : rows.dense(), options, workers);
       objective.move_to(parameters);

@@ -49,11 +49,8 @@ MadeFactors made(Index count, Index dim, Index entries, Diagonal diagonal, bool 
   return {{std::move(X), std::move(y)}, std::move(start)};
 }
 
-VariationalOptions sweep_options(Task task, double high = std::numeric_limits<double>::infinity()) {
-  VariationalOptions options;
-  options.task = task;
-  options.high = high;
-  return options;
+LikelihoodPointer likelihood_for(Task task, double high = std::numeric_limits<double>::infinity()) {
+  return make_likelihood(task, {.high = high});
 }
 
 class EveryUpdate : public testing::TestWithParam<std::tuple<Index, Diagonal, Task, bool>> {};
@@ -65,7 +62,7 @@ TEST_P(EveryUpdate, RaisesTheBound) {
   for (const double high : {1.0, std::numeric_limits<double>::infinity()}) {
     auto rows = data.rows;
     for (double& y : rows.targets) y = std::min(y, high);
-    VariationalSweeps<double> sweeps(rows.sparse(), sweep_options(task, high), data.start, 1, workers);
+    VariationalSweeps<double> sweeps(rows.sparse(), likelihood_for(task, high), data.start, 1, workers);
     sweeps.look_at_rows();
     double before = sweeps.bound();
     const auto expect_higher = [&](const char* what) {
@@ -98,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(All, EveryUpdate,
 TEST(VariationalSweeps, TheBoundIsWhatItsDefinitionSays) {
   Workers workers(1);
   const MadeFactors data = made(30, 12, 4, Diagonal::free, false, 2, 2);
-  VariationalSweeps<double> sweeps(data.rows.sparse(), sweep_options(Task::regression), data.start, 1, workers);
+  VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::regression), data.start, 1, workers);
   sweeps.sweep();
   sweeps.sweep();
   const Beliefs<double> beliefs = sweeps.beliefs();
@@ -146,7 +143,7 @@ TEST(VariationalSweeps, FeaturesThatNeverMeetAreUpdatedTogetherWithTheSameResult
   std::vector<Beliefs<double>> results;
   for (const int threads : {1, 2, 3}) {
     Workers workers(threads);
-    VariationalSweeps<double> sweeps(data.rows.sparse(), sweep_options(Task::regression), data.start, 1, workers);
+    VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::regression), data.start, 1, workers);
     EXPECT_EQ(sweeps.group_count(), 2);  // all of the first column, all of the second
     for (int sweep = 0; sweep < 3; ++sweep) sweeps.sweep();
     results.push_back(sweeps.beliefs());
@@ -169,9 +166,9 @@ TEST(VariationalSweeps, WeightsCountLikeRepeatedRows) {
   targets.insert(targets.end(), data.rows.targets.begin(), data.rows.targets.end());
   const test::OwnedRows<double> repeated(twice, targets);
   for (const Task task : {Task::regression, Task::classification}) {
-    VariationalSweeps<double> by_weight(data.rows.sparse().weighted(weights), sweep_options(task), data.start, 1,
+    VariationalSweeps<double> by_weight(data.rows.sparse().weighted(weights), likelihood_for(task), data.start, 1,
                                         workers);
-    VariationalSweeps<double> by_rows(repeated.sparse(), sweep_options(task), data.start, 1, workers);
+    VariationalSweeps<double> by_rows(repeated.sparse(), likelihood_for(task), data.start, 1, workers);
     for (int sweep = 0; sweep < 3; ++sweep) {
       by_weight.sweep();
       by_rows.sweep();
@@ -187,7 +184,7 @@ TEST(VariationalSweeps, RowsMayHaveOneEntryOrNone) {
   data.rows.X.topRows(50).setZero();
   for (Index i = 50; i < 100; ++i) data.rows.X.row(i).head(10).setZero();
   const test::OwnedRows<double> rows(data.rows.X, data.rows.targets);
-  VariationalSweeps<double> sweeps(rows.sparse(), sweep_options(Task::regression), data.start, 1, workers);
+  VariationalSweeps<double> sweeps(rows.sparse(), likelihood_for(Task::regression), data.start, 1, workers);
   sweeps.look_at_rows();
   double before = sweeps.bound();
   for (int sweep = 0; sweep < 5; ++sweep) {
@@ -200,7 +197,7 @@ TEST(VariationalSweeps, RowsMayHaveOneEntryOrNone) {
 TEST(VariationalSweeps, FactorsThatTheDataHasNoUseForShrinkAway) {
   Workers workers(2);
   const MadeFactors data = made(20000, 60, 2, Diagonal::zero, true, 6, 8);  // two factors are there
-  VariationalSweeps<double> sweeps(data.rows.sparse(), sweep_options(Task::regression), data.start, 1, workers);
+  VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::regression), data.start, 1, workers);
   for (int sweep = 0; sweep < 60; ++sweep) sweeps.sweep();
   EXPECT_NEAR(sweeps.noise_variance(), 0.25, 0.01);
   const Model<double> model = sweeps.beliefs().means.model();
@@ -219,7 +216,7 @@ TEST(VariationalSweeps, FindTheLogOddsOfClasses) {
                       : 0;
     data.rows.targets[i] = random.uniform() < logistic(log_odds[i]) ? 1 : -1;
   }
-  VariationalSweeps<double> sweeps(data.rows.sparse(), sweep_options(Task::classification), data.start, 1, workers);
+  VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::classification), data.start, 1, workers);
   for (int sweep = 0; sweep < 20; ++sweep) sweeps.sweep();
   std::vector<double> found(log_odds.size());
   sweeps.beliefs().means.predict(data.rows.dense(), found);

@@ -1,0 +1,130 @@
+#include "likelihood/likelihood.h"
+
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace dyad {
+namespace {
+
+struct Case {
+  LikelihoodPointer likelihood;
+  std::vector<double> targets;
+};
+
+std::vector<Case> all_cases() {
+  return {{make_likelihood(Task::regression), {-1.3, 0, 2.1}},
+          {make_likelihood(Task::regression, {-1, 1}), {-1, 0.3, 1}},
+          {make_likelihood(Task::classification), {-1, 1}}};
+}
+
+const std::vector<double> predictors{-3.7, -0.9, -0.2, 0.4, 1.8, 5.2};
+
+TEST(Likelihood, GradientAndCurvatureEqualFiniteDifferences) {
+  constexpr double h = 1e-4;
+  for (const Case& c : all_cases())
+    for (const double y : c.targets)
+      for (const double f : predictors) {
+        const auto at = c.likelihood->expand(y, f);
+        const double before = c.likelihood->loss(y, f - h);
+        const double after = c.likelihood->loss(y, f + h);
+        EXPECT_DOUBLE_EQ(at.loss, c.likelihood->loss(y, f));
+        EXPECT_NEAR(at.gradient, (before - after) / (2 * h), 1e-6);
+        EXPECT_NEAR(at.curvature, (before - 2 * at.loss + after) / (h * h), 1e-6);
+      }
+}
+
+TEST(Likelihood, LinkInvertsMeanAndSlopeIsItsDerivative) {
+  constexpr double h = 1e-5;
+  for (const Case& c : all_cases())
+    for (const double f : predictors) {
+      const double mean = c.likelihood->mean(f);
+      EXPECT_NEAR(c.likelihood->link(mean), f, 1e-10);
+      EXPECT_NEAR(c.likelihood->mean_slope(mean), (c.likelihood->mean(f + h) - c.likelihood->mean(f - h)) / (2 * h),
+                  1e-8);
+    }
+}
+
+/// The expectation over f ~ N(mean, variance) is at least the bound, with equality where the bound is tight: for
+/// variance 0 at the point of the bound.
+TEST(Likelihood, BoundIsBelowTheExpectedLogLikelihood) {
+  const auto log_likelihood = [](const Case& c, double y, double f, double noise_precision) {
+    const double constant = c.likelihood->has_noise_variance() ? std::log(noise_precision / (2 * M_PI)) / 2 : 0;
+    return constant - (c.likelihood->has_noise_variance() ? noise_precision : 1) * c.likelihood->loss(y, f);
+  };
+  for (const Case& c : {all_cases()[0], all_cases()[2]})
+    for (const double y : c.targets)
+      for (const double mean : predictors)
+        for (const double variance : {0.0, 0.3, 2.0}) {
+          const double noise_precision = c.likelihood->has_noise_variance() ? 1.7 : 1;
+          double expected = 0;
+          double total = 0;
+          for (int i = -4000; i <= 4000; ++i) {
+            const double z = i / 500.0;
+            const double density = std::exp(-z * z / 2);
+            total += density;
+            expected += density * log_likelihood(c, y, mean + std::sqrt(variance) * z, noise_precision);
+          }
+          const auto bound = c.likelihood->bound(y, mean, variance);
+          const double value = c.likelihood->bound_value(y, bound.point, mean, variance, noise_precision);
+          EXPECT_LE(value, expected / total + 1e-9);
+          if (variance == 0) EXPECT_NEAR(value, expected / total, 1e-9);
+        }
+}
+
+/// The Gaussian observation of a bound has the same maximizer: its gradient by the mean is precision (target - mean).
+TEST(Likelihood, QuadraticBoundHasTheGradientOfItsValue) {
+  constexpr double h = 1e-5;
+  for (const Case& c : all_cases())
+    for (const double y : c.targets)
+      for (const double mean : predictors) {
+        const auto bound = c.likelihood->bound(y, mean, 0.5);
+        const auto value = [&](double at) { return c.likelihood->bound_value(y, bound.point, at, 0.5, 1); };
+        EXPECT_NEAR(bound.precision * (bound.target - mean), (value(mean + h) - value(mean - h)) / (2 * h), 1e-7);
+      }
+}
+
+TEST(Likelihood, ConstantScoresEqualBruteForce) {
+  const std::vector<double> numbers{1.5, -0.5, 2, 2, 0};
+  const std::vector<double> classes{1, -1, -1, 1, -1};
+  for (const Task task : {Task::regression, Task::classification}) {
+    const Likelihood& likelihood = likelihood_of(task);
+    double sum = 0;
+    double squares = 0;
+    const std::vector<double>& targets = task == Task::regression ? numbers : classes;
+    for (const double y : targets) {
+      sum += likelihood.observed(y) / 5;
+      squares += likelihood.observed(y) * likelihood.observed(y) / 5;
+    }
+    double score = 0;
+    double loss = 0;
+    for (const double y : targets) {
+      score += likelihood.score(likelihood.observed(y), sum) / 5;
+      loss += likelihood.loss(y, likelihood.link(sum)) / 5;
+    }
+    EXPECT_NEAR(likelihood.constant_score(sum, squares - sum * sum), score, 1e-12);
+    EXPECT_NEAR(likelihood.constant_loss(sum, squares - sum * sum), loss, 1e-12);
+  }
+}
+
+TEST(Likelihood, ConstantMeanIsFiniteOnTheLinkScaleForOneClass) {
+  const Likelihood& classes = likelihood_of(Task::classification);
+  for (const double positive : {0.0, 7.0}) EXPECT_TRUE(std::isfinite(classes.link(classes.constant_mean(positive, 7))));
+  EXPECT_EQ(likelihood_of(Task::regression).constant_mean(0, 0), 0);
+}
+
+TEST(Likelihood, CensoredTargetsCarryNoInformationBeyondTheEnds) {
+  const auto censored = make_likelihood(Task::regression, {-1, 1});
+  for (const auto& [y, f] : {std::pair{1.0, 1.5}, {-1.0, -2.0}}) {
+    const auto at = censored->expand(y, f);
+    EXPECT_EQ(at.loss, 0);
+    EXPECT_EQ(at.gradient, 0);
+    EXPECT_EQ(at.curvature, 0);
+  }
+  EXPECT_GT(censored->loss(1, 0.5), 0);
+  EXPECT_GT(censored->loss(0.5, 1.5), 0);
+}
+
+}  // namespace
+}  // namespace dyad
