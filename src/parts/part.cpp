@@ -271,8 +271,8 @@ class Part::State {
     archive.group("losses", [&] { losses_.archive(archive); });
   }
 
-  static constexpr double infinity = std::numeric_limits<double>::infinity();
   static constexpr double huge = 1e100;
+
   ModelFile file_;
   double usual_length_ = 0;
   Workers workers_;
