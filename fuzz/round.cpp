@@ -88,7 +88,7 @@ void run(std::string_view input) {
   };
   predict_all(false);
   may_refuse_for("all rows have weight 0",
-                 [&] { require(std::isfinite(evaluate(predicting).metrics.value().loss()), "the loss is finite"); });
+                 [&] { require(std::isfinite(evaluate(predicting).metrics.value().loss), "the loss is finite"); });
   // The deviation of a row that is very far from all others overflows, and that is told.
   if (training.solver != Solver::moment) may_refuse_for("the prediction is not finite", [&] { predict_all(true); });
 

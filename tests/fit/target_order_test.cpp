@@ -235,7 +235,7 @@ TEST(OrderCheck, RowsInRandomOrderPass) {
         check.add(y, 1);
         model.add(y, 0.9 * (task == Task::regression ? 0 : 0.1) + 0.1 * y, 1);  // a weak model
       }
-      EXPECT_FALSE(check.is_about_order(model.metrics())) << seed;
+      EXPECT_FALSE(check.is_about_order(model)) << seed;
     }
 }
 

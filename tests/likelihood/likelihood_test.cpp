@@ -69,7 +69,9 @@ TEST(Likelihood, BoundIsBelowTheExpectedLogLikelihood) {
           const auto bound = c.likelihood->bound(y, mean, variance);
           const double value = c.likelihood->bound_value(y, bound.point, mean, variance, noise_precision);
           EXPECT_LE(value, expected / total + 1e-9);
-          if (variance == 0) EXPECT_NEAR(value, expected / total, 1e-9);
+          if (variance == 0) {
+            EXPECT_NEAR(value, expected / total, 1e-9);
+          }
         }
 }
 
