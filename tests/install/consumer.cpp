@@ -11,8 +11,8 @@ int main() {
   constexpr dyad::Index dim = 5;
   constexpr int batch = 4000;
   dyad::MomentOptions options;
-  options.dim = dim;
-  options.rank = 1;
+  options.shape.dim = dim;
+  options.shape.rank = 1;
   dyad::OneScanSolver<double> solver(options);
 
   std::mt19937_64 random(1);
