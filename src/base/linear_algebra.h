@@ -59,18 +59,8 @@ struct Growth {
   }
 };
 
-/// Orthonormal columns with the span of A, which has at least as many rows as columns.
-template <typename Scalar>
-Tall<Scalar> orthonormal(const Tall<Scalar>& A);
-
 /// Independent standard normal numbers.
 template <typename Scalar>
 Tall<Scalar> random_normal(Random& random, Index rows, Index columns);
-
-/// Uniformly random orthonormal columns.
-template <typename Scalar>
-Tall<Scalar> random_orthonormal(Random& random, Index rows, Index columns) {
-  return orthonormal(random_normal<Scalar>(random, rows, columns));
-}
 
 }  // namespace dyad

@@ -40,7 +40,7 @@ double interaction_error(const Model<double>& model, const Model<double>& truth)
   }
   Eigen::VectorXd difference(model.rank() + truth.rank());
   difference << as_vector(model.spectrum), -as_vector(truth.spectrum);
-  return spectral_norm<double>(sides, side_by_side<double>(factors(model), factors(truth)), difference.asDiagonal());
+  return spectral_norm(sides, side_by_side<double>(factors(model), factors(truth)), difference.asDiagonal());
 }
 
 double square_error(const Model<double>& model, const Model<double>& truth) {

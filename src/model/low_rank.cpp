@@ -2,67 +2,42 @@
 
 #include <algorithm>
 #include <numeric>
-
-#include <Eigen/QR>
+#include <type_traits>
 
 #include "base/decompositions.h"
 
 namespace dyad {
 namespace {
 
-/// A = QR with Q of min(rows, columns) columns.
-template <typename Scalar>
-class ThinQr {
- public:
-  explicit ThinQr(const Small<Scalar>& A) : qr_(A), width_(std::min(A.rows(), A.cols())) {}
-
-  [[nodiscard]] Small<Scalar> R() const {
-    return qr_.matrixQR().topRows(width_).template triangularView<Eigen::Upper>();
-  }
-  [[nodiscard]] Small<Scalar> Q_times(const Small<Scalar>& B) const {
-    Small<Scalar> product = Small<Scalar>::Zero(qr_.rows(), B.cols());
-    product.topRows(width_) = B;
-    product.applyOnTheLeft(qr_.householderQ());
-    return product;
-  }
-
- private:
-  Eigen::HouseholderQR<Small<Scalar>> qr_;
-  Index width_;
-};
-
-template <typename Scalar>
-SymmetricEigen<Scalar> eigen_of(const ThinQr<Scalar>& qr, const Small<Scalar>& S) {
-  return symmetric_eigen<Scalar>(qr.R() * S * qr.R().transpose());
+SymmetricEigen<double> eigen_of(const ThinQr<double>& qr, const Small<double>& S) {
+  return symmetric_eigen<double>(qr.R() * S * qr.R().transpose());
 }
 
-template <typename Scalar>
-Factored<Scalar> best_symmetric(const Small<Scalar>& C, const Small<Scalar>& S, Index k, Keep keep) {
-  const ThinQr<Scalar> qr(C);
-  const SymmetricEigen<Scalar> eigen = eigen_of(qr, S);
-  const Vector<Scalar>& values = eigen.values;
+Factored<double> best_symmetric(const Small<double>& C, const Small<double>& S, Index k, Keep keep) {
+  const ThinQr<double> qr(C);
+  const SymmetricEigen<double> eigen = eigen_of(qr, S);
+  const Vector<double>& values = eigen.values;
   const auto strength = [&](Index i) { return keep == Keep::positive ? values[i] : std::abs(values[i]); };
   std::vector<Index> order(static_cast<std::size_t>(values.size()));
   std::iota(order.begin(), order.end(), Index(0));
   std::stable_sort(order.begin(), order.end(), [&](Index i, Index j) { return strength(i) > strength(j); });
 
-  Small<Scalar> directions(values.size(), k);
-  Factored<Scalar> kept{{}, Vector<Scalar>(k)};
+  Small<double> directions(values.size(), k);
+  Factored<double> kept{{}, Vector<double>(k)};
   for (Index c = 0; c < k; ++c) {
     const Index i = order[static_cast<std::size_t>(c)];
     directions.col(c) = eigen.vectors.col(i);
-    kept.values[c] = keep == Keep::positive ? std::max(values[i], Scalar(0)) : values[i];
+    kept.values[c] = keep == Keep::positive ? std::max(values[i], 0.0) : values[i];
   }
   kept.vectors = qr.Q_times(directions);
   return kept;
 }
 
-template <typename Scalar>
-Factored<Scalar> best_bilinear(const Sides& sides, const Small<Scalar>& C, const Small<Scalar>& S, Index k) {
-  const ThinQr<Scalar> left(sides.left(C));
-  const ThinQr<Scalar> right(sides.right(C));
-  const SingularValues<Scalar> svd = singular_values<Scalar>(left.R() * S * right.R().transpose());
-  Factored<Scalar> kept{Tall<Scalar>(C.rows(), k), svd.values.head(k)};
+Factored<double> best_bilinear(const Sides& sides, const Small<double>& C, const Small<double>& S, Index k) {
+  const ThinQr<double> left(sides.left(C));
+  const ThinQr<double> right(sides.right(C));
+  const SingularValues<double> svd = singular_values<double>(left.R() * S * right.R().transpose());
+  Factored<double> kept{Tall<double>(C.rows(), k), svd.values.head(k)};
   kept.vectors << left.Q_times(svd.left.leftCols(k)), right.Q_times(svd.right.leftCols(k));
   return kept;
 }
@@ -71,14 +46,19 @@ Factored<Scalar> best_bilinear(const Sides& sides, const Small<Scalar>& C, const
 
 template <typename Scalar>
 Factored<Scalar> best_rank_k(const Sides& sides, const Small<Scalar>& C, const Small<Scalar>& S, Index k, Keep keep) {
-  return sides.two() ? best_bilinear(sides, C, S, k) : best_symmetric(C, S, k, keep);
+  if constexpr (std::is_same_v<Scalar, double>) {
+    return sides.two() ? best_bilinear(sides, C, S, k) : best_symmetric(C, S, k, keep);
+  } else {
+    const Factored<double> best =
+        best_rank_k<double>(sides, C.template cast<double>(), S.template cast<double>(), k, keep);
+    return {best.vectors.cast<Scalar>(), best.values.cast<Scalar>()};
+  }
 }
 
-template <typename Scalar>
-Scalar spectral_norm(const Sides& sides, const Small<Scalar>& C, const Small<Scalar>& S) {
+double spectral_norm(const Sides& sides, const Small<double>& C, const Small<double>& S) {
   if (C.cols() == 0) return 0;
   if (sides.two()) return best_bilinear(sides, C, S, 1).values[0];
-  return eigen_of(ThinQr<Scalar>(C), S).values.cwiseAbs().maxCoeff();
+  return eigen_of(ThinQr<double>(C), S).values.cwiseAbs().maxCoeff();
 }
 
 template <typename Scalar>
@@ -95,7 +75,18 @@ Vector<Scalar> diagonal_of_interactions(const Model<Scalar>& model) {
 template <typename Scalar>
 Vector<Scalar> interaction_slope(const Model<Scalar>& model, const Vector<Scalar>& x) {
   const Sides sides(model);
-  Vector<Scalar> product = sides.template interactions_times<Scalar>(model, x);
+  const auto U = as_tall(model.factors, model.dim(), model.rank());
+  const auto lambda = as_vector(model.spectrum);
+  Vector<Scalar> product(model.dim());
+  const auto multiply = [&](const auto& to, const auto& from, const auto& of) -> Vector<Scalar> {
+    const Vector<Scalar> projection = from.transpose() * of;
+    return to * lambda.cwiseProduct(projection);
+  };
+  if (sides.two())
+    product << multiply(sides.left(U), sides.right(U), sides.right(x)),
+        multiply(sides.right(U), sides.left(U), sides.left(x));
+  else
+    product = multiply(U, U, x);
   if (!model.squares.empty()) product += as_vector(model.squares).cwiseProduct(x);
   return sides.two() ? product : 2 * product;
 }
@@ -122,8 +113,6 @@ void clear_features(Model<double>& model, const std::vector<bool>& cleared) {
 
 template Factored<float> best_rank_k(const Sides&, const Small<float>&, const Small<float>&, Index, Keep);
 template Factored<double> best_rank_k(const Sides&, const Small<double>&, const Small<double>&, Index, Keep);
-template float spectral_norm(const Sides&, const Small<float>&, const Small<float>&);
-template double spectral_norm(const Sides&, const Small<double>&, const Small<double>&);
 template void set_interactions(Model<float>&, const Factored<float>&);
 template void set_interactions(Model<double>&, const Factored<double>&);
 template Vector<float> diagonal_of_interactions(const Model<float>&);

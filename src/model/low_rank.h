@@ -20,13 +20,12 @@ struct Factored {
 };
 
 /// The best rank-k part of C_left S C_right', from a thin QR of each side of C and one eigenproblem (symmetric) or SVD
-/// (bilinear) of the size of S. Symmetric: both sides are C, and S is symmetric.
+/// (bilinear) of the size of S, in double precision. Symmetric: both sides are C, and S is symmetric.
 template <typename Scalar>
 Factored<Scalar> best_rank_k(const Sides& sides, const Small<Scalar>& C, const Small<Scalar>& S, Index k, Keep keep);
 
 /// |C_left S C_right'|_2, the same way.
-template <typename Scalar>
-Scalar spectral_norm(const Sides& sides, const Small<Scalar>& C, const Small<Scalar>& S);
+double spectral_norm(const Sides& sides, const Small<double>& C, const Small<double>& S);
 
 /// [left, right], side by side.
 template <typename Scalar>

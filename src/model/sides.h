@@ -2,6 +2,7 @@
 
 #include <dyad/model.h>
 
+#include "base/decompositions.h"
 #include "base/linear_algebra.h"
 
 namespace dyad {

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "base/decompositions.h"
+
 namespace dyad {
 namespace {
 

@@ -1,3 +1,4 @@
+#include "base/decompositions.h"
 #include "base/linear_algebra.h"
 
 #include <gtest/gtest.h>

@@ -64,14 +64,14 @@ TEST(LowRank, BilinearPartIsTheTruncatedSvd) {
       EXPECT_TRUE((sides.left(kept.vectors).transpose() * sides.left(kept.vectors)).isIdentity(1e-12));
       EXPECT_TRUE((sides.right(kept.vectors).transpose() * sides.right(kept.vectors)).isIdentity(1e-12));
     }
-    EXPECT_NEAR(spectral_norm<double>(sides, C, S), svd.singularValues()[0], 1e-11 * svd.singularValues()[0]);
+    EXPECT_NEAR(spectral_norm(sides, C, S), svd.singularValues()[0], 1e-11 * svd.singularValues()[0]);
   }
 }
 
 TEST(LowRank, SpectralNorm) {
   const Problem problem = random_problem(15, 4, 3);
   const double expected = problem.dense().selfadjointView<Eigen::Lower>().eigenvalues().cwiseAbs().maxCoeff();
-  EXPECT_NEAR(spectral_norm<double>(problem.sides(), problem.C, problem.S), expected, 1e-11 * expected);
+  EXPECT_NEAR(spectral_norm(problem.sides(), problem.C, problem.S), expected, 1e-11 * expected);
 }
 
 }  // namespace
