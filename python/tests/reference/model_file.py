@@ -46,7 +46,9 @@ class ModelFile:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the file with a new checksum. Changes of ``features`` replace the text in the metadata."""
-        metadata = dict(self.metadata, features=json.dumps(self.features), checksum="0" * _CHECKSUM_DIGITS)
+        metadata = dict(self.metadata, checksum="0" * _CHECKSUM_DIGITS)
+        if self.features != json.loads(metadata["features"]):
+            metadata["features"] = json.dumps(self.features)
         header: dict[str, Any] = {"__metadata__": metadata}
         arrays = b""
         for name, values in sorted(self.tensors.items()):
