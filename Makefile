@@ -42,7 +42,7 @@ check: configure
 	@scripts/wheel
 	@scripts/python-environment build/venv
 	@cmake --preset release --log-level=WARNING $(with_python) >/dev/null
-	@cmake --build --preset release --target dyad_python -- --quiet
+	@cmake --build --preset release --target dyad_python dyad_python_testing -- --quiet
 	@PYTHONPATH=build/release/python DYAD_FAILING_CALLS=$(abspath build/release/tests/libfailing_calls.so) \
 	  build/venv/bin/python -m pytest -q -p no:cacheprovider -m long python/tests
 	@scripts/fuzz-python 120

@@ -1,0 +1,145 @@
+// One Gauss-Newton step for the tests in python/tests/test_reference_gauss_newton.py, which no public interface takes
+// alone. The module is built with the tests and is not installed.
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "base/workers.h"
+#include "model/signed_factors.h"
+#include "newton/descent.h"
+
+namespace nb = nanobind;
+using namespace nanobind::literals;
+
+namespace dyad::python {
+namespace {
+
+using Numbers = std::vector<double>;
+
+/// Rows and loss. Matrices are passed by rows.
+struct Problem {
+  Numbers values;
+  Numbers targets;
+  Numbers weights;
+  bool sparse = false;  ///< pass the non-zero values alone to the library
+  bool is_class = false;
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool linear = true;
+  bool intercept = true;
+  double ridge_weights = 0;
+  double ridge_factors = 0;
+};
+
+struct Parameters {
+  double intercept = 0;
+  Numbers weights;
+  Numbers squares;  ///< zeros unless the diagonal is free
+  Numbers A;
+  Numbers signs;
+  std::string diagonal = "tied";
+  Index left_dim = 0;
+};
+
+/// Owns the arrays that sparse rows refer to.
+struct SparseRows {
+  std::vector<Index> offsets{0};
+  std::vector<std::int32_t> columns;
+  Numbers values;
+
+  SparseRows(const Numbers& dense, Index dim) {
+    for (std::size_t i = 0; i < dense.size(); ++i) {
+      if (dense[i] != 0) {
+        columns.push_back(static_cast<std::int32_t>(static_cast<Index>(i) % dim));
+        values.push_back(dense[i]);
+      }
+      if (static_cast<Index>(i + 1) % dim == 0) offsets.push_back(static_cast<Index>(values.size()));
+    }
+  }
+};
+
+SignedFactors<double> factors_of(const Parameters& given) {
+  const auto dim = static_cast<Index>(given.weights.size());
+  const auto rank = static_cast<Index>(given.signs.size());
+  SignedFactors<double> result;
+  result.left_dim = given.left_dim;
+  result.diagonal = given.diagonal == "tied"   ? Diagonal::tied
+                    : given.diagonal == "zero" ? Diagonal::zero
+                                               : Diagonal::free;
+  result.intercept = given.intercept;
+  result.weights = Eigen::Map<const Vector<double>>(given.weights.data(), dim);
+  if (result.diagonal == Diagonal::free) result.squares = Eigen::Map<const Vector<double>>(given.squares.data(), dim);
+  result.A = Eigen::Map<const Tall<double>>(given.A.data(), dim, rank);
+  result.signs = Eigen::Map<const Vector<double>>(given.signs.data(), rank);
+  return result;
+}
+
+/// The parameters after one step from `start` with the first damping, whose linear equations are solved to rounding;
+/// those of `start` if the step does not lower the objective. Returns them with the objective.
+nb::tuple gauss_newton_step(const Problem& problem, const Parameters& start) {
+  const auto dim = static_cast<Index>(start.weights.size());
+  const SparseRows sparse(problem.values, dim);
+  const Rows<double> rows = (problem.sparse ? Rows<double>::sparse(std::span<const Index>(sparse.offsets),
+                                                                   sparse.columns, sparse.values, dim, problem.targets)
+                                            : Rows<double>::dense(problem.values, dim, problem.targets))
+                                .weighted(problem.weights);
+  const SignedFactors<double> from = factors_of(start);
+  NewtonOptions options;
+  options.left_dim = from.left_dim;
+  options.rank = from.rank();
+  options.linear = problem.linear;
+  options.intercept = problem.intercept;
+  options.diagonal = from.diagonal;
+  options.task = problem.is_class ? Task::classification : Task::regression;
+  options.low = problem.low;
+  options.high = problem.high;
+  options.ridge = {problem.ridge_weights, problem.ridge_factors};
+  options.exact_steps = true;
+  Workers workers(1);
+  Descent<double> descent(rows, options, workers);
+  descent.start(from);
+  (void)descent.step();
+  const SignedFactors<double>& to = descent.parameters();
+  Parameters result = start;
+  result.intercept = to.intercept;
+  result.weights.assign(to.weights.begin(), to.weights.end());
+  if (to.squares.size() > 0) result.squares.assign(to.squares.begin(), to.squares.end());
+  result.A.assign(to.A.data(), to.A.data() + to.A.size());
+  return nb::make_tuple(result, descent.objective());
+}
+
+}  // namespace
+
+NB_MODULE(_testing, module) {
+  nb::class_<Problem>(module, "Problem")
+      .def(nb::init<>())
+      .def_rw("values", &Problem::values)
+      .def_rw("targets", &Problem::targets)
+      .def_rw("weights", &Problem::weights)
+      .def_rw("sparse", &Problem::sparse)
+      .def_rw("is_class", &Problem::is_class)
+      .def_rw("low", &Problem::low)
+      .def_rw("high", &Problem::high)
+      .def_rw("linear", &Problem::linear)
+      .def_rw("intercept", &Problem::intercept)
+      .def_rw("ridge_weights", &Problem::ridge_weights)
+      .def_rw("ridge_factors", &Problem::ridge_factors);
+  nb::class_<Parameters>(module, "Parameters")
+      .def(nb::init<>())
+      .def_rw("intercept", &Parameters::intercept)
+      .def_rw("weights", &Parameters::weights)
+      .def_rw("squares", &Parameters::squares)
+      .def_rw("A", &Parameters::A)
+      .def_rw("signs", &Parameters::signs)
+      .def_rw("diagonal", &Parameters::diagonal)
+      .def_rw("left_dim", &Parameters::left_dim);
+  module.def("gauss_newton_step", &gauss_newton_step, "problem"_a, "start"_a);
+}
+
+}  // namespace dyad::python

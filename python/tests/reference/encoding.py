@@ -1,0 +1,171 @@
+"""From the cells of a row to features, and from a prediction to the units of the target (docs/model-file.md)."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+import numpy as np
+
+from .model_file import ModelFile
+
+_MISSING = ("", "NA", "NaN", "nan", "NAN")
+_UNLIMITED = np.finfo(float).max  # stands for an end of the range that does not exist
+_UINT64 = (1 << 64) - 1
+
+
+def stable_hash(content: bytes, seed: int) -> int:
+    """64-bit FNV-1a, followed by the finalizer of MurmurHash3."""
+    value = 0xCBF29CE484222325 ^ (seed * 0x9E3779B97F4A7C15 & _UINT64)
+    for byte in content:
+        value = (value ^ byte) * 0x100000001B3 & _UINT64
+    value = (value ^ value >> 33) * 0xFF51AFD7ED558CCD & _UINT64
+    value = (value ^ value >> 33) * 0xC4CEB9FE1A85EC53 & _UINT64
+    return value ^ value >> 33
+
+
+class Encoder:
+    """Encodes rows, which are mappings from a column to a cell.
+
+    Columns are names for csv, positions for npy and indices for libsvm. Cells are texts for csv, else numbers.
+    """
+
+    def __init__(self, file: ModelFile) -> None:
+        self.map = file.features
+        self.columns = self.map["columns"]
+        self.target = self.map["target"]
+        self.is_bilinear = self.map["kind"] == "bilinear"
+        self.is_libsvm = self.map["format"] == "libsvm"
+        self._read_categories(file)
+        self._place_features()
+
+    def _read_categories(self, file: ModelFile) -> None:
+        """Texts lie one behind the other; ``ends`` and ``columns`` have one entry for each category."""
+        text = file.tensors["categories.text"].tobytes()
+        begin = 0
+        self.categories: list[tuple[int, str]] = []
+        for end, column in zip(file.tensors["categories.ends"], file.tensors["categories.columns"]):
+            self.categories.append((int(column), text[begin:end].decode()))
+            begin = int(end)
+        used = file.tensors.get("hash.used", np.zeros(0, np.uint8))
+        self._used_bits = np.unpackbits(used, bitorder="little")
+
+    def _place_features(self) -> None:
+        """Features of a side: numbers in the order of their columns, marks of missing cells, categories."""
+        bits = self.map["hash_bits"]
+        self._number: dict[int, int] = {}
+        self._mark: dict[int, int] = {}
+        self._category: dict[tuple[int, str], int] = {}
+        self._first_slot = [0, 0]
+        counts = [0, 0]
+        self._used_slots = [np.zeros(0, np.uint8), np.zeros(0, np.uint8)]
+        first_bit = 0
+        for side in (0, 1):
+            own = [i for i, column in enumerate(self.columns) if column.get("right", False) == bool(side)]
+            for i in own:
+                if self.columns[i]["role"] == "number":
+                    self._number[i] = counts[side]
+                    counts[side] += 1
+            for i in own:
+                if self.columns[i].get("marks_missing", False):
+                    self._mark[i] = counts[side]
+                    counts[side] += 1
+            self._first_slot[side] = counts[side]
+            has_categories = any(self.columns[i]["role"] == "category" for i in own)
+            has_categories = has_categories or (self.is_libsvm and (side == 0 or self.is_bilinear))
+            if bits and has_categories:
+                counts[side] += 1 << bits
+                # Slots of a side fill whole bytes.
+                self._used_slots[side] = self._used_bits[first_bit : first_bit + (1 << bits)]
+                first_bit += -(-(1 << bits) // 8) * 8
+            for column, text in self.categories:
+                if column in own:
+                    self._category[column, text] = counts[side]
+                    counts[side] += 1
+            if self.is_libsvm and not bits:
+                counts[side] = self.map["left_count" if side == 0 else "right_count"]
+            if has_categories and not bits:
+                counts[side] = max(counts[side], self.map["least_count"])
+        self.left_count = counts[0]
+        self.dim = counts[0] + counts[1]
+
+    @property
+    def left_dim(self) -> int:
+        """Features of x; 0 for a symmetric model."""
+        return self.left_count if self.is_bilinear else 0
+
+    def encode(self, row: Mapping[Any, Any]) -> np.ndarray:
+        """Return z_j = (min(max(x_j, low_j), high_j) - centre_j) / scale_j, and 1 for each category of the row.
+
+        Cells of unknown categories are left out.
+        """
+        features = np.zeros(self.dim)
+        if self.is_libsvm:
+            for index, value in row.items():
+                side, place = self._place_of_index(index)
+                if place is not None:
+                    features[place + side * self.left_count] += value
+            return features
+        for i, column in enumerate(self.columns):
+            cell = row[column["name"]] if self.map["format"] == "csv" else row[i]
+            side = int(column.get("right", False))
+            offset = side * self.left_count
+            if column["role"] == "category":
+                place = self._place_of_category(i, side, "" if cell in _MISSING else cell)
+                if place is not None:
+                    features[offset + place] += 1
+            elif isinstance(cell, str) and cell in _MISSING:
+                if i in self._mark:
+                    features[offset + self._mark[i]] = 1
+            else:
+                features[offset + self._number[i]] = _scaled(column["scaling"], float(cell))
+        return features
+
+    def _place_of_category(self, column: int, side: int, text: str) -> int | None:
+        if self.map["hash_bits"]:
+            return self._slot(side, stable_hash(text.encode(), column))
+        return self._category.get((column, text))
+
+    def _place_of_index(self, index: int) -> tuple[int, int | None]:
+        is_right = self.is_bilinear and index >= self.map["right_first"]
+        side = int(is_right)
+        if self.map["hash_bits"]:
+            return side, self._slot(side, stable_hash(int(index).to_bytes(8, "little"), 0))
+        place = index - (self.map["right_first"] if is_right else self.map["index_base"])
+        count = self.map["right_count" if is_right else "left_count"]
+        return side, place if place < count else None
+
+    def _slot(self, side: int, hashed: int) -> int | None:
+        slot = hashed & (1 << self.map["hash_bits"]) - 1
+        return self._first_slot[side] + slot if self._used_slots[side][slot] else None
+
+    def encode_target(self, cell: Any) -> float:
+        """Return the scaled number, or -1 and +1 for classes."""
+        if self.target["task"] == "classification":
+            return 1.0 if str(cell) == self.target["positive"] else -1.0
+        return _scaled(self.target["scaling"], float(cell))
+
+    def scaled_range(self) -> tuple[float, float]:
+        """The ends of the range of scaled targets; infinite if there are none."""
+        low, high = self.target["low"], self.target["high"]
+        return (
+            _scaled(self.target["scaling"], low) if low > -_UNLIMITED else -np.inf,
+            _scaled(self.target["scaling"], high) if high < _UNLIMITED else np.inf,
+        )
+
+    def in_units(self, predictions: np.ndarray) -> np.ndarray:
+        """Return p = 1 / (1 + exp(-f)) for classes, and target.centre + target.scale * f for numbers.
+
+        Numbers stay within target.low and target.high, and no further from least_seen ... most_seen than these are apart.
+        """
+        if self.target["task"] == "classification":
+            return np.exp(-np.logaddexp(0, -predictions))
+        values = self.target["scaling"]["centre"] + self.target["scaling"]["scale"] * predictions
+        least, most = self.target["least_seen"], self.target["most_seen"]
+        if most < least:
+            return values
+        width = most - least
+        return np.clip(values, max(self.target["low"], least - width), min(self.target["high"], most + width))
+
+
+def _scaled(scaling: Mapping[str, float], value: float) -> float:
+    return (min(max(value, scaling["low"]), scaling["high"]) - scaling["centre"]) / scaling["scale"]

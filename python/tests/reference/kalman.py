@@ -1,0 +1,150 @@
+"""One step of the Kalman filter with a variance for each parameter (docs/method.md, the Kalman filter)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from .prediction import SignedFactors, logistic
+
+_OUTLIER_RATIO = 25  # squares beyond five standard deviations count as five
+_LEAST_NOISE = 1e-30
+
+
+@dataclasses.dataclass
+class NoiseTracker:
+    """The variance s2 of what no parameter explains: a long average, and a short one that replaces it when it falls."""
+
+    value: float
+    recent: float
+    unknowns: float
+    rows: float
+    since_fall: float
+
+    def observe(self, squared: float, explained: float) -> None:
+        """Follow r^2 - v, where v is the variance of the prediction due to the parameters.
+
+        s2 += (r^2 - v - s2) / (min(rows, 5 q) + q), where q is the number of unknowns that a row touches.
+        """
+        excess = min(squared, _OUTLIER_RATIO * (self.value + explained)) - explained
+        self.rows += 1
+        rate = 1 / (min(self.rows, 5 * self.unknowns) + self.unknowns)
+        self.value = max(self.value + (excess - self.value) * rate, self.value * (1 - 2 * rate))
+        self.recent += (excess - self.recent) * min(1.0, 4 / self.unknowns)
+        self.since_fall += 1
+        if self.recent < self.value / 2 and 4 * self.since_fall > self.unknowns:
+            self.value = self.recent = max(self.recent, self.value / 4)
+            self.rows = self.since_fall = 0
+        self.value = max(self.value, _LEAST_NOISE)
+
+
+@dataclasses.dataclass
+class Prior:
+    """Variances before any data, for features of scale 1."""
+
+    intercept: float
+    weights: float
+    squares: float
+    factors: float
+
+    def variances(self, scales: np.ndarray, rank: int) -> np.ndarray:
+        """Return them in the order of SignedFactors.vector(): that of a weight is divided by scale^2.
+
+        That of a square is divided by scale^4. A feature of scale 0, which no row has shown, has none.
+        """
+        per_square = np.divide(1, scales**2, out=np.zeros_like(scales), where=scales > 0)
+        factors = np.repeat(self.factors * per_square, rank)
+        return np.concatenate([[self.intercept], self.weights * per_square, self.squares * per_square**2, factors])
+
+
+@dataclasses.dataclass
+class Filter:
+    """Means, variances (0: the parameter is not learned) and the noise of one Kalman filter."""
+
+    means: SignedFactors
+    variances: np.ndarray
+    prior: Prior
+    scales: np.ndarray
+    noise: NoiseTracker
+    rows: float
+    innovation_ratio: float
+    recent_squares: float
+    last_seen: np.ndarray
+    is_class: bool = False
+    low: float = -np.inf
+    high: float = np.inf
+    half_life: float = 0.0
+    amplitude: bool = False
+    epsilon: float = float(np.finfo(float).eps)
+
+    def _gradient(self, x: np.ndarray, target: float | None) -> np.ndarray:
+        """df/dtheta. Phase retrieval: the secant slope (sqrt(y) + |p|) sign(p) instead of the tangent 2p."""
+        gradient = self.means.gradient(x)
+        if self.amplitude and target is not None:
+            p = (x @ self.means.A).item()
+            gradient.A = x[:, None] * np.copysign(np.sqrt(max(0.0, target)) + abs(p), p)
+        return gradient.vector()
+
+    def predict(self, x: np.ndarray) -> tuple[float, float]:
+        """Return the prediction f and its variance v = sum P g^2, without the noise."""
+        return self.means.predict(x), float(self.variances @ self._gradient(x, None) ** 2)
+
+    def step(self, x: np.ndarray, y: float, weight: float, present: np.ndarray) -> float:
+        """Learn one row; return its prediction before that. ``present``: features that the row has entries for.
+
+        numbers: v = sum P g^2, S = s2 / weight + v, theta += P g (y - f) / S, P -= (P g)^2 / S
+        classes: p = logistic(f), a = p (1 - p), theta += P g (y - p) / (1 + a v), P -= (P g)^2 a / (1 + a v)
+        """
+        self.rows += 1
+        if self.half_life > 0:
+            self._forget(present)
+        g = self._gradient(x, y)
+        prediction = self.means.predict(x)
+        v = float(self.variances @ g**2)
+        if not weight > 0 or (not self.is_class and is_censored(y, prediction, self.low, self.high)):
+            return prediction
+        noise = self.noise.value
+        if self.is_class:
+            p = logistic(prediction)
+            a = weight * p * (1 - p)
+            gain, reduction = weight * ((y > 0) - p) / (1 + a * v), a / (1 + a * v)
+        else:
+            S = noise / weight + v
+            gain, reduction = (y - prediction) / S, 1 / S
+            self.noise.observe((y - prediction) ** 2, v)
+        Pg = self.variances * g
+        self.means = self.means.with_vector(self.means.vector() + Pg * gain)
+        self.variances = np.maximum(self.variances - Pg**2 * reduction, self.variances * self.epsilon)
+        if not self.is_class:
+            self._check_divergence((y - prediction) ** 2, noise + v)
+        return prediction
+
+    def _forget(self, present: np.ndarray) -> None:
+        """P *= 2^(rows since the feature was last seen / half_life), up to the prior."""
+        dim, rank = self.means.A.shape
+        age = np.where(present, self.rows - self.last_seen, 0)
+        age = np.concatenate([[1], age, age, np.repeat(age, rank)])
+        largest = self.prior.variances(self.scales, rank)
+        grown = np.minimum(self.variances * np.exp2(np.minimum(age / self.half_life, 1000)), largest)
+        # A parameter that is not learned stays so; one that the row does not touch keeps its variance.
+        self.variances = np.where((self.variances > 0) & (age > 0), grown, self.variances)
+        self.last_seen = np.where(present, self.rows, self.last_seen)
+
+    def _check_divergence(self, squared: float, expected: float) -> None:
+        """If r^2 / S averages above 10 over some fifty rows, means stay and variances become those of the prior."""
+        rate, threshold = 0.02, 10
+        self.innovation_ratio += rate * (min(squared / expected, _OUTLIER_RATIO) - self.innovation_ratio)
+        self.recent_squares += rate * (squared - self.recent_squares)
+        if self.innovation_ratio <= threshold:
+            return
+        self.innovation_ratio = 1
+        start = self.recent_squares / 2
+        self.noise = NoiseTracker(start, start, self.noise.unknowns, 0, 0)
+        prior = self.prior.variances(self.scales, self.means.A.shape[1])
+        self.variances = np.where(self.variances > 0, prior, 0)
+
+
+def is_censored(target: float, prediction: float, low: float, high: float) -> bool:
+    """Whether a target at an end of its range stands for the prediction, which lies beyond."""
+    return (target >= high and prediction >= target) or (target <= low and prediction <= target)
