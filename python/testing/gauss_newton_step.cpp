@@ -91,14 +91,13 @@ nb::tuple gauss_newton_step(const Problem& problem, const Parameters& start) {
                                 .weighted(problem.weights);
   const SignedFactors<double> from = factors_of(start);
   NewtonOptions options;
-  options.left_dim = from.left_dim;
-  options.rank = from.rank();
-  options.linear = problem.linear;
-  options.intercept = problem.intercept;
-  options.diagonal = from.diagonal;
-  options.task = problem.is_class ? Task::classification : Task::regression;
-  options.low = problem.low;
-  options.high = problem.high;
+  options.shape.left_dim = from.left_dim;
+  options.shape.rank = from.rank();
+  options.shape.linear = problem.linear;
+  options.shape.intercept = problem.intercept;
+  options.shape.diagonal = from.diagonal;
+  options.likelihood =
+      make_likelihood(problem.is_class ? Task::classification : Task::regression, {problem.low, problem.high});
   options.ridge = {problem.ridge_weights, problem.ridge_factors};
   options.exact_steps = true;
   Workers workers(1);
