@@ -28,7 +28,7 @@ struct PredictSummary {
   Index rows = 0;
   Index unknown_cells = 0;  ///< categories and indices that the model has never seen; they count as nothing
   double seconds = 0;
-  std::int64_t peak_rss_bytes = 0;
+  std::int64_t peak_rss_bytes = 0;  ///< of the process; 0 from Predictor, which does not measure it
   Task task = Task::regression;
   std::string positive;  ///< classes: whose probability was written
   std::vector<std::string> warnings;

@@ -31,12 +31,17 @@ int Workers::count_for(int threads) {
   return threads > 0 ? threads : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, most);
 }
 
-Workers::Workers(int threads) : count_(count_for(threads)) {
+Workers::Workers(int threads) : count_(count_for(threads)) {}
+
+void Workers::start() {
+  stopping_ = false;
+  round_ = 0;
   try {
     for (int worker = 1; worker < count_; ++worker) threads_.emplace_back([this, worker] { sleep_and_work(worker); });
   } catch (...) {
+    const std::size_t running = threads_.size() + 1;
     stop();
-    throw std::runtime_error("no more threads can be started: " + std::to_string(threads_.size() + 1) + " of " +
+    throw std::runtime_error("no more threads can be started: " + std::to_string(running) + " of " +
                              std::to_string(count_) + " are running; ask for fewer");
   }
 }
@@ -48,9 +53,11 @@ void Workers::stop() {
   ++round_;
   round_.notify_all();
   for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 void Workers::run(const std::function<void(int)>& task) {
+  if (threads_.empty() && count_ > 1) start();
   task_ = &task;
   busy_ = count_;
   failure_ = nullptr;

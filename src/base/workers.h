@@ -17,7 +17,8 @@ struct Share {
   Index count;
 };
 
-/// The only owner of threads. The caller is worker 0; the others watch for the next call for a moment, then sleep.
+/// Thread pool. The caller is worker 0. The other threads are started by the first run() and spin briefly for the next
+/// one before they block. Used by one thread at a time.
 class Workers {
  public:
   /// More would be more than OpenBLAS has buffers for.
@@ -45,6 +46,7 @@ class Workers {
   void split(Index total, const std::function<void(int worker, Share share)>& task);
 
  private:
+  void start();
   void stop();
   void sleep_and_work(int worker);
   void work(int worker);

@@ -45,10 +45,14 @@ void give(RowBlock<double>& from, RowBlock<float>& to) {
 }  // namespace
 
 template <typename Scalar>
-RowReader<Scalar>::RowReader(FeatureMap& map, Options options) : options_(std::move(options)), map_(map) {
+RowReader<Scalar>::RowReader(FeatureMap& map, Options options)
+    : options_(std::move(options)),
+      map_(map),
+      rows_(options_.rows_before),
+      has_thread_(options_.data.memory == nullptr || options_.data.memory->count > usual_rows) {
   stream_ = open_rows(map, {options_.data, options_.columns, options_.targets, options_.unknown, options_.room,
                             [this] { return stopping_.load(); }});
-  thread_ = std::thread([this] { read(); });
+  if (has_thread_) thread_ = std::thread([this] { read(); });
 }
 
 template <typename Scalar>
@@ -70,17 +74,8 @@ template <typename Scalar>
 void RowReader<Scalar>::read() {
   std::exception_ptr failure;
   try {
-    RowBlock<double> block;
-    Index rows = options_.rows_before;
-    while (!stopping_) {
-      BlockLimits limits{usual_rows, most_entries};
-      if (options_.stretch > 0) limits.rows = std::min(limits.rows, options_.stretch - rows % options_.stretch);
-      stream_->fill(block, limits);
-      if (block.count() == 0) break;
-      rows += block.count();
-      block.ends_stretch = options_.stretch > 0 && rows % options_.stretch == 0;
-      if (!deliver(block)) break;
-    }
+    while (!stopping_ && fill(filled_))
+      if (!deliver(filled_)) break;
   } catch (const ReadingStopped&) {
     failure = nullptr;
   } catch (...) {
@@ -92,6 +87,17 @@ void RowReader<Scalar>::read() {
     failure_ = failure;
   }
   changed_.notify_all();
+}
+
+/// False at the end of the rows.
+template <typename Scalar>
+bool RowReader<Scalar>::fill(RowBlock<double>& block) {
+  BlockLimits limits{usual_rows, most_entries};
+  if (options_.stretch > 0) limits.rows = std::min(limits.rows, options_.stretch - rows_ % options_.stretch);
+  stream_->fill(block, limits);
+  rows_ += block.count();
+  block.ends_stretch = options_.stretch > 0 && rows_ % options_.stretch == 0;
+  return block.count() > 0;
 }
 
 /// False where the reading is to stop.
@@ -120,6 +126,12 @@ bool RowReader<Scalar>::deliver(RowBlock<double>& block) {
 
 template <typename Scalar>
 typename RowReader<Scalar>::Next RowReader<Scalar>::next(RowBlock<Scalar>& block) {
+  if (!has_thread_) {
+    if (options_.interrupted && options_.interrupted()) return Next::interrupted;
+    if (!fill(filled_)) return Next::end;
+    give(filled_, block);
+    return Next::block;
+  }
   std::unique_lock lock(mutex_);
   spare_.push_back(std::move(block));
   while (ready_.empty()) {

@@ -13,8 +13,8 @@
 
 namespace dyad {
 
-/// Reads rows in a thread of its own, a few blocks ahead of who learns from them and no further. Blocks depend on the
-/// rows alone, never on how fast they come.
+/// Reads rows in a thread of its own, at most a few blocks ahead of the consumer. Rows in memory that fit in one block
+/// are read by the caller's thread instead. Blocks depend on the rows alone, not on the speed of either thread.
 template <typename Scalar>
 class RowReader {
  public:
@@ -45,12 +45,16 @@ class RowReader {
 
  private:
   void read();
+  bool fill(RowBlock<double>& block);
   bool deliver(RowBlock<double>& block);
 
   Options options_;
   const FeatureMap& map_;
   std::atomic<bool> stopping_ = false;
   std::unique_ptr<RowStream> stream_;
+  Index rows_;  ///< read so far, with those of earlier runs
+  const bool has_thread_;
+  RowBlock<double> filled_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<RowBlock<Scalar>> ready_;

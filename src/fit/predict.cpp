@@ -10,6 +10,7 @@
 #include "base/file_paths.h"
 #include "base/output_file.h"
 #include "fit/metrics.h"
+#include "fit/peak_memory.h"
 #include "fit/prediction.h"
 
 namespace dyad {
@@ -52,6 +53,7 @@ PredictSummary predict(const PredictOptions& options, const PredictHooks& hooks)
   }
   if (summary.outcome != Outcome::interrupted) output.commit();
   prediction.finish(summary);
+  summary.peak_rss_bytes = peak_rss_bytes();
   return summary;
 }
 
@@ -73,6 +75,7 @@ EvaluateSummary evaluate(ModelFile file, const PredictOptions& options, const Pr
     }
   }
   prediction.finish(summary);
+  summary.peak_rss_bytes = peak_rss_bytes();
   if (summary.outcome == Outcome::interrupted) return summary;
   if (summary.rows == 0)
     throw DataError(options.data.name(), 0, 0, "there is no row in it, expected rows to measure the model on");

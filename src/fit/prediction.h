@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -33,6 +34,8 @@ class Prediction {
   void finish(PredictSummary& summary) const;
 
  private:
+  /// Splits the rows of the block over the threads, unless they are few.
+  void for_each_share(const std::function<void(Share)>& task);
   void require_finite(const std::vector<double>& numbers) const;
   void find_deviations();
 
