@@ -112,14 +112,31 @@ Direction<Scalar> Descent<Scalar>::slope() const {
   return slope;
 }
 
+/// The same equations as in `solve`, one per row.
+template <typename Scalar>
+Direction<Scalar> Descent<Scalar>::solve_dual() {
+  const Direction<Scalar> slope = this->slope();
+  Direction<Scalar> ones = slope;
+  ones.intercept = 1;
+  ones.features.setOnes();
+  ones.squares.setOnes();
+  Direction<Scalar> diagonal = preconditioner_.damped(ones);
+  add_ridge(Scalar(1), ones.features.col(0), ones.features.rightCols(options_.shape.rank), ones.squares, diagonal);
+  Direction<Scalar> offset = slope;
+  offset.add(Scalar(-1), slope);
+  add_ridge(Scalar(1), parameters_.weights, parameters_.A, parameters_.squares, offset);
+  Direction<Scalar> t = rows_.solve_dual(diagonal, offset);
+  predicted_gain_ = (slope.dot(t) + preconditioner_.damped(t).dot(t)) / (2 * rows_.total_weight());
+  return t;
+}
+
 /// (J'HJ + ridge + damping D) t = slope by conjugate gradients, up to a share of it.
 template <typename Scalar>
 Direction<Scalar> Descent<Scalar>::solve(double tolerance) {
+  if (rows_.prefers_dual()) return solve_dual();
   const Direction<Scalar> slope = this->slope();
   int left = options_.exact_steps ? 2000 : 200;
-  const auto goes_on = [&] {
-    return left-- > 0 && products() < options_.most_products && !(options_.interrupted && options_.interrupted());
-  };
+  const auto goes_on = [&] { return left-- > 0 && products() < options_.most_products && !is_interrupted(); };
   const auto times = [&](const Direction<Scalar>& direction) {
     Direction<Scalar> Hd = rows_.curvature_times(direction);
     Hd.add(Scalar(1), preconditioner_.damped(direction));
@@ -152,8 +169,10 @@ bool Descent<Scalar>::step() {
   }
   preconditioner_.move_to(rows_, parameters_);
   preconditioner_.set_damping(damping_);
-  SignedFactors<Scalar> next =
-      moved(parameters_, solve(options_.exact_steps ? 1e-12 : std::min(0.1, std::sqrt(loss_ / rows_.constant_loss()))));
+  const Direction<Scalar> t =
+      solve(options_.exact_steps ? 1e-12 : std::min(0.1, std::sqrt(loss_ / rows_.constant_loss())));
+  if (is_interrupted()) return false;  // t is not complete
+  SignedFactors<Scalar> next = moved(parameters_, t);
   const double loss = rows_.move_to(next);
   has_moved_ = true;
   const double objective = loss + ridge_of(next);
@@ -178,7 +197,7 @@ bool Descent<Scalar>::step() {
 template <typename Scalar>
 void Descent<Scalar>::run() {
   constexpr int most_steps = 60;
-  for (int i = 0; i < most_steps && !(options_.interrupted && options_.interrupted()) && step();) ++i;
+  for (int i = 0; i < most_steps && !is_interrupted() && step();) ++i;
 }
 
 /// The slope at other parameters, which are then the present ones.
@@ -219,7 +238,7 @@ Direction<Scalar> Descent<Scalar>::newton_step(const Direction<Scalar>& slope, d
     return bend > flat * largest_bend;
   };
   constexpr double enough = 1e-14;  // of squares
-  const auto goes_on = [&] { return products() < last_product; };
+  const auto goes_on = [&] { return products() < last_product && !is_interrupted(); };
   Direction<Scalar> t = conjugate_gradients(slope, enough, preconditioner_, goes_on, times, is_bent).first;
   parameters_ = here;
   return t;
@@ -228,7 +247,7 @@ Direction<Scalar> Descent<Scalar>::newton_step(const Direction<Scalar>& slope, d
 template <typename Scalar>
 void Descent<Scalar>::polish(Index most_products) {
   const Index last_product = products() + most_products;
-  const auto goes_on = [&] { return products() < last_product && !(options_.interrupted && options_.interrupted()); };
+  const auto goes_on = [&] { return products() < last_product && !is_interrupted(); };
   const auto descend = [&] {
     constexpr double hardly = 1e-9;
     constexpr int rounds = 6;

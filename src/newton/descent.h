@@ -5,7 +5,8 @@
 
 namespace dyad {
 
-/// Levenberg-Marquardt: Gauss-Newton steps, each solved by conjugate gradients, damped as far as the loss asks for.
+/// Levenberg-Marquardt: Gauss-Newton steps, damped as far as the loss asks for. Each is solved by conjugate gradients,
+/// or by a Cholesky decomposition with one equation per row where rows are few.
 template <typename Scalar>
 class Descent {
  public:
@@ -36,11 +37,13 @@ class Descent {
   [[nodiscard]] Index products() const { return rows_.products(); }  ///< looks at all rows
 
  private:
+  [[nodiscard]] bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
   void add_ridge(Scalar scale, const Vector<Scalar>& weights, const Tall<Scalar>& factors,
                  const Vector<Scalar>& squares, Direction<Scalar>& to) const;
   [[nodiscard]] double ridge_of(const SignedFactors<Scalar>& parameters) const;
   [[nodiscard]] Direction<Scalar> slope() const;
   Direction<Scalar> solve(double tolerance);
+  Direction<Scalar> solve_dual();
   Direction<Scalar> slope_at(SignedFactors<Scalar> parameters);
   Direction<Scalar> newton_step(const Direction<Scalar>& slope, double damping, Index last_product);
 

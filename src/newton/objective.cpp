@@ -56,6 +56,17 @@ Direction<Scalar> Objective<Scalar>::curvature_times(const Direction<Scalar>& t)
   return direction_of(looks_->bends(parameters_, t));
 }
 
+template <typename Scalar>
+Direction<Scalar> Objective<Scalar>::solve_dual(const Direction<Scalar>& D, const Direction<Scalar>& offset) const {
+  products_ += 2;
+  Direction<Scalar> t = direction_of(looks_->dual_sums(parameters_, D, offset));
+  t.add(Scalar(-1), offset);
+  t.intercept /= D.intercept;
+  t.features.array() /= D.features.array();
+  t.squares.array() /= D.squares.array();
+  return t;
+}
+
 template SignedFactors<float> moved(SignedFactors<float>, const Direction<float>&);
 template SignedFactors<double> moved(SignedFactors<double>, const Direction<double>&);
 template class Objective<float>;

@@ -29,6 +29,11 @@ class Objective {
   /// J'HJ t.
   [[nodiscard]] Direction<Scalar> curvature_times(const Direction<Scalar>& t) const;
 
+  /// Whether `solve_dual` costs less than conjugate gradients with `curvature_times`.
+  [[nodiscard]] bool prefers_dual() const { return looks_->prefers_dual(); }
+  /// t of (J'HJ + D) t = J'r - offset, for a diagonal D > 0.
+  [[nodiscard]] Direction<Scalar> solve_dual(const Direction<Scalar>& D, const Direction<Scalar>& offset) const;
+
   /// sum_i h_i p_i p_i' of the projections p = A'x, by which the factors of the other side (symmetric: of the only one)
   /// bend the loss: left, right.
   [[nodiscard]] const Small<double>& projection_products(bool right) const { return products_of_sides_[right ? 1 : 0]; }

@@ -67,6 +67,14 @@ class RowLooks {
   [[nodiscard]] virtual RowSums<Scalar> slopes(const SignedFactors<Scalar>& at) const = 0;
   /// J'HJ t there.
   [[nodiscard]] virtual RowSums<Scalar> bends(const SignedFactors<Scalar>& at, const Direction<Scalar>& t) const = 0;
+
+  /// Whether `dual_sums` is available and costs less than conjugate gradients.
+  [[nodiscard]] virtual bool prefers_dual() const { return false; }
+  /// J'e of the solution t = D^-1 (J'e - offset) of (J'HJ + D) t = J'r - offset, for a diagonal D > 0. With G = H^1/2
+  /// J, e = H^1/2 y solves one equation per row (Woodbury): (I + G D^-1 G') y = H^-1/2 r + G D^-1 offset. The cost is
+  /// linear in the number of features. An interruption leaves the sums incomplete.
+  [[nodiscard]] virtual RowSums<Scalar> dual_sums(const SignedFactors<Scalar>& at, const Direction<Scalar>& D,
+                                                  const Direction<Scalar>& offset) const;
 };
 
 /// At rows in memory: nothing of the size of J is ever formed, and nothing is kept per row. For one caller at a time.
@@ -82,6 +90,9 @@ class LooksInMemory : public RowLooks<Scalar> {
   [[nodiscard]] Vector<Scalar> product_diagonal(bool squares) const override;
   [[nodiscard]] RowSums<Scalar> slopes(const SignedFactors<Scalar>& at) const override;
   [[nodiscard]] RowSums<Scalar> bends(const SignedFactors<Scalar>& at, const Direction<Scalar>& t) const override;
+  [[nodiscard]] bool prefers_dual() const override;
+  [[nodiscard]] RowSums<Scalar> dual_sums(const SignedFactors<Scalar>& at, const Direction<Scalar>& D,
+                                          const Direction<Scalar>& offset) const override;
 
  private:
   using Visit = std::function<void(const Rows<Scalar>& block, RowSums<Scalar>& sums)>;
@@ -98,6 +109,9 @@ class LooksInMemory : public RowLooks<Scalar> {
                                            const Tall<Scalar>& right) const;
   void add_back(const Rows<Scalar>& block, const SignedFactors<Scalar>& at, const Vector<Scalar>& e,
                 const Tall<Scalar>& left, const Tall<Scalar>& right, RowSums<Scalar>& sums) const;
+  [[nodiscard]] Tall<double> dual_products(const SignedFactors<Scalar>& at, const Direction<Scalar>& D,
+                                           const Direction<Scalar>& offset, const Vector<double>& roots,
+                                           const Tall<Scalar>& left, const Tall<Scalar>& right) const;
   Scalar loss_of_row(const Rows<Scalar>& block, Index i, Scalar prediction, double& loss, Scalar& curvature) const;
 
   Rows<Scalar> rows_;

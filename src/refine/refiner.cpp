@@ -94,13 +94,18 @@ class VariationalRefiner : public Refiner<Scalar> {
 constexpr std::array ridges{1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 0.0};
 constexpr Index first_dense = 2;
 
+NewtonOptions interruptible_options(const RefinerOptions& options) {
+  NewtonOptions newton = newton_options(options.kalman);
+  newton.interrupted = options.interrupted;
+  return newton;
+}
+
 template <typename Scalar>
 class NewtonRefiner : public Refiner<Scalar> {
  public:
   NewtonRefiner(const std::shared_ptr<const RowLooks<Scalar>>& looks, bool are_sparse, const RefinerOptions& options,
                 const Beliefs<Scalar>& start)
-      : are_sparse_(are_sparse), options_(newton_options(options.kalman)), descent_(looks, options_) {
-    options_.interrupted = options.interrupted;
+      : are_sparse_(are_sparse), options_(interruptible_options(options)), descent_(looks, options_) {
     options_.exact_steps = options.exact_steps;
     options_.patience = options.patience;
     options_.most_products = options.most_looks;
@@ -119,7 +124,7 @@ class NewtonRefiner : public Refiner<Scalar> {
 
   /// With rows in memory other starts can be tried.
   NewtonRefiner(const Rows<Scalar>& rows, const RefinerOptions& options, const Beliefs<Scalar>& start, Workers& workers)
-      : NewtonRefiner(std::make_shared<LooksInMemory<Scalar>>(rows, newton_options(options.kalman), workers),
+      : NewtonRefiner(std::make_shared<LooksInMemory<Scalar>>(rows, interruptible_options(options), workers),
                       rows.is_sparse(), options, start) {
     rows_.emplace(rows);
     workers_ = &workers;
@@ -144,7 +149,9 @@ class NewtonRefiner : public Refiner<Scalar> {
     if (from.A.squaredNorm() < static_cast<Scalar>(vanished) * start_factors_.squaredNorm()) from.A = start_factors_;
     descent_.start(std::move(from));
     descend(after_step);
-    if (level_ == 1 && has_identity_link && !are_sparse_ && rows_) try_signs_of_moments(after_step);
+    // The moments of fewer rows than unknowns do not determine the signs.
+    if (level_ == 1 && has_identity_link && !are_sparse_ && rows_ && weight_ >= unknowns_)
+      try_signs_of_moments(after_step);
     return !is_interrupted();
   }
 

@@ -141,5 +141,43 @@ TEST(Descent, TheMomentsSaveProducts) {
   EXPECT_LT(products(true), products(false));
 }
 
+/// 20 rows of more and more features. A step reads the rows a fixed number of times, and what it computes per reading
+/// is linear in the number of features.
+TEST(Descent, RowReadsPerStepDoNotGrowWithTheFeatures) {
+  Workers workers(1);
+  for (const Index dim : {100, 400, 1600}) {
+    const auto rows = test::random_rows<double>(20, dim, 6);
+    NewtonOptions options;
+    options.shape.rank = 4;
+    options.shape.diagonal = Diagonal::free;
+    options.ridge = {1e-3, 1e-3};
+    Descent<double> descent(rows.dense(), options, workers);
+    descent.start(small_start(dim, 4, Diagonal::free));
+    descent.run();
+    EXPECT_LT(descent.loss(), 1e-3 * descent.constant_loss());
+    EXPECT_LE(descent.products(), 4 * descent.steps() + 1) << dim;
+  }
+}
+
+TEST(Descent, AnInterruptedStepChangesNothing) {
+  Workers workers(2);
+  constexpr Index dim = 1600;
+  const auto rows = test::random_rows<double>(20, dim, 7);
+  for (int after = 0; after < 12; ++after) {
+    NewtonOptions options;
+    options.shape.rank = 4;
+    options.ridge = {1e-3, 1e-3};
+    int asked = 0;
+    options.interrupted = [&] { return asked++ >= after; };
+    Descent<double> descent(rows.dense(), options, workers);
+    descent.start(small_start(dim, 4, Diagonal::tied));
+    const double objective = descent.objective();
+    EXPECT_FALSE(descent.step()) << after;
+    EXPECT_EQ(asked, after + 2);  // once per block of the first worker until it is true, and once by the step
+    EXPECT_EQ(descent.objective(), objective);
+    EXPECT_EQ(descent.parameters().A, small_start(dim, 4, Diagonal::tied).A);
+  }
+}
+
 }  // namespace
 }  // namespace dyad

@@ -154,5 +154,57 @@ TEST(Objective, RowsWithoutWeightDoNotCount) {
   EXPECT_NEAR(all.curvature_times(t).dot(t), some.curvature_times(t).dot(t), 1e-9);
 }
 
+/// (J'HJ + D) t = J'r - offset, for rows some of which do not count or lie beyond the range.
+TEST(Objective, TheDualSolvesTheDampedEquations) {
+  constexpr Index count = 15;
+  constexpr Index dim = 70;  // more than one block of features
+  for (const int threads : {1, 2})
+    for (const Case& c : cases)
+      for (const Task task : {Task::regression, Task::classification}) {
+        if (c.sparse) continue;
+        Workers workers(threads);
+        auto rows = random_rows<double>(count, dim, 11);
+        const SignedFactors<double> at = parameters_for(c, dim);
+        aim(rows, at);
+        std::vector<double> weights(count, 1.0);
+        weights[3] = 0;
+        weights[5] = 2.5;
+        NewtonOptions options = objective_options(c);
+        options.likelihood = make_likelihood(task, {.high = 1.5});
+        Objective<double> objective(rows.dense().weighted(weights), options, workers);
+        objective.move_to(at);
+        ASSERT_TRUE(objective.prefers_dual());
+        Direction<double> D = random_direction(at, 12);
+        D.intercept = 0.3;
+        D.features = D.features.cwiseAbs().array() + 0.1;
+        D.squares = D.squares.cwiseAbs().array() + 0.1;
+        Direction<double> offset = random_direction(at, 13);
+        offset.intercept = 0;
+        const Direction<double> t = objective.solve_dual(D, offset);
+        Direction<double> left = objective.curvature_times(t);
+        left.intercept += D.intercept * t.intercept;
+        left.features += D.features.cwiseProduct(t.features);
+        left.squares += D.squares.cwiseProduct(t.squares);
+        Direction<double> right = objective.descent();
+        const double size = std::sqrt(right.dot(right));
+        right.add(-1, offset);
+        left.add(-1, right);
+        EXPECT_LT(std::sqrt(left.dot(left)), 1e-10 * size);
+      }
+}
+
+TEST(Objective, TheDualIsForFewerDenseRowsThanUnknowns) {
+  Workers workers(1);
+  const auto prefers_dual = [&](Index count, Index dim, bool sparse) {
+    const auto rows = random_rows<double>(count, dim, 14);
+    const Objective<double> objective(sparse ? rows.sparse() : rows.dense(), objective_options(cases[0]), workers);
+    return objective.prefers_dual();
+  };
+  EXPECT_TRUE(prefers_dual(20, 7, false));
+  EXPECT_FALSE(prefers_dual(21, 7, false));  // 7 weights and 14 factors
+  EXPECT_FALSE(prefers_dual(20, 7, true));
+  EXPECT_FALSE(prefers_dual(2000, 1000, false));
+}
+
 }  // namespace
 }  // namespace dyad

@@ -166,6 +166,21 @@ TEST(Refine, AnInterruptionLeavesOnePass) {
     }
 }
 
+/// Steps of few rows with many features are interrupted on the way, too.
+TEST(Refine, AnInterruptionOfWideRowsLeavesOnePass) {
+  Workers workers(1);
+  for (const int after : {0, 5, 50, 500}) {
+    Learned data = learned(20, 300, 8);
+    RefineOptions options = refine_shape(Solver::newton);
+    int asked = 0;
+    options.interrupted = [&] { return asked++ >= after; };
+    const auto result = refine<double>(*data.one_pass, data.kept, nullptr, options, workers);
+    EXPECT_TRUE(result.interrupted);
+    EXPECT_FALSE(result.filter);
+    EXPECT_LE(asked, after + 40);  // each part of the work asks once more, and begins nothing else
+  }
+}
+
 TEST(Refine, TooFewRowsAreLeftAlone) {
   Workers workers(1);
   Learned data = learned(9, 2, 7);
