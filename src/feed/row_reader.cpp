@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <dyad/data_error.h>
+#include <dyad/memory.h>
 
 #include "source/input.h"
 
