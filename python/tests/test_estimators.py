@@ -31,6 +31,17 @@ def test_learns_pairs_and_squares(rows):
     assert strongest.set_index("left").loc["3", "coefficient"] == pytest.approx(1, abs=0.1)
 
 
+def test_two_valued_columns_have_no_square():
+    random = np.random.default_rng(0)
+    X = np.column_stack([random.integers(2, size=500), random.normal(size=500), 3 - 5 * random.integers(2, size=500)])
+    y = 4 * X[:, 0] + X[:, 1] ** 2 + X[:, 1] * X[:, 2] + 0.1 * random.normal(size=500)
+    for data in (X, sp.csr_array(X), pd.DataFrame(X, columns=["0", "1", "2"])):
+        found = FactorizationRegressor(rank=2, diagonal="free").fit(data, y).interactions(top=100)
+        squares = set(found["left"][found["left"] == found["right"]])
+        # Of sparse columns, only values of 0 and 1 are recognized.
+        assert squares == ({"1", "2"} if sp.issparse(data) else {"1"})
+
+
 def test_order_of_rows_does_not_matter(rows):
     X, y = rows
     turned = np.random.default_rng(3).permutation(len(y))

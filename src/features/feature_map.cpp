@@ -10,16 +10,26 @@ namespace {
 
 constexpr Index bits_of_byte = 8;
 
+std::size_t bytes_for(Index bits) { return static_cast<std::size_t>((bits + bits_of_byte - 1) / bits_of_byte); }
+
+bool has_bit(const std::vector<std::uint8_t>& bytes, Index bit) {
+  return (bytes[static_cast<std::size_t>(bit / bits_of_byte)] >> (bit % bits_of_byte) & 1U) != 0;
+}
+
 }  // namespace
 
 void FeatureMap::fix(std::vector<Column> columns) {
+  if (has_squares()) {
+    for (Column& column : columns)
+      if (column.role == Column::Role::number) column.values.emplace();
+    if (has_sparse_numbers()) other_values_.emplace();
+  }
   fix_columns(std::move(columns));
   for (const Side side : {Side::left, Side::right}) used_slots_[index_of(side)].assign(slot_bytes(side), 0);
 }
 
 std::size_t FeatureMap::slot_bytes(Side side) const {
-  const Index slots = hash_bits > 0 ? counts_[index_of(side)] - first_category_[index_of(side)] : 0;
-  return static_cast<std::size_t>((slots + bits_of_byte - 1) / bits_of_byte);
+  return bytes_for(hash_bits > 0 ? counts_[index_of(side)] - first_category_[index_of(side)] : 0);
 }
 
 void FeatureMap::fix_columns(std::vector<Column> columns) {
@@ -42,6 +52,9 @@ void FeatureMap::fix_columns(std::vector<Column> columns) {
   }
   for (std::size_t c = 0; c < columns_.size(); ++c)
     if (columns_[c].marks_missing) columns_[c].missing_feature = new_feature(c);
+  two_valued_columns_.clear();
+  for (std::size_t c = 0; c < columns_.size() && has_squares(); ++c)
+    if (columns_[c].values) two_valued_columns_.push_back(c);
   for (const Side side : {Side::left, Side::right}) {
     counts_[index_of(side)] = static_cast<Index>(column_of_[index_of(side)].size());
     first_category_[index_of(side)] = counts_[index_of(side)];
@@ -84,8 +97,7 @@ bool FeatureMap::is_used(Index feature) const {
   const Side side = feature < count(Side::left) ? Side::left : Side::right;
   const std::vector<std::uint8_t>& bytes = used_slots_[index_of(side)];
   const Index slot = feature - (side == Side::left ? 0 : count(Side::left)) - first_category_[index_of(side)];
-  if (bytes.empty() || slot < 0) return true;
-  return (bytes[static_cast<std::size_t>(slot / bits_of_byte)] >> (slot % bits_of_byte) & 1U) != 0;
+  return bytes.empty() || slot < 0 || has_bit(bytes, slot);
 }
 
 std::vector<std::uint8_t> FeatureMap::used_slots() const {
@@ -151,6 +163,92 @@ std::vector<Index> FeatureMap::indicator_columns() const {
     if (const Index mark = columns_[column].missing_feature; mark >= 0)
       result[static_cast<std::size_t>(first(side_of(columns_[column])) + mark)] = static_cast<Index>(column);
   return result;
+}
+
+void FeatureMap::update_values(const RowBlock<double>& block) {
+  const auto first = static_cast<std::size_t>(first_category_[0]);
+  if (other_values_) other_values_->resize(static_cast<std::size_t>(counts_[0]) - first);
+  const auto note = [&](std::size_t feature, double value) {
+    if (value != 0 && value != 1 && feature >= first) (*other_values_)[feature - first] = true;
+  };
+  if (block.dense) {
+    const auto dim = static_cast<std::size_t>(block.dim);
+    update_values_of_columns(block.values.data(), block.lines.size(), dim);
+    for (std::size_t i = 0; i < block.lines.size() && other_values_; ++i)
+      for (std::size_t j = 0; j < dim; ++j) note(j, block.values[i * dim + j]);
+    return;
+  }
+  for (std::size_t i = 0; i < block.lines.size() && !two_valued_columns_.empty(); ++i) {
+    row_.assign(first, 0);
+    // The entries of a row are in the order of their features.
+    for (auto e = static_cast<std::size_t>(block.offsets[i]); e < static_cast<std::size_t>(block.offsets[i + 1]); ++e) {
+      const auto feature = static_cast<std::size_t>(block.columns[e]);
+      if (feature >= first) break;
+      row_[feature] = block.values[e];
+    }
+    update_values_of_columns(row_.data(), 1, first);
+  }
+  for (std::size_t e = 0; e < block.values.size() && other_values_; ++e)
+    note(static_cast<std::size_t>(block.columns[e]), block.values[e]);
+}
+
+void FeatureMap::update_values_of_columns(const double* rows, std::size_t count, std::size_t stride) {
+  std::erase_if(two_valued_columns_, [&](std::size_t c) {
+    Column& column = columns_[c];
+    TwoValues values = *column.values;
+    for (const double* row = rows; row != rows + count * stride; row += stride) {
+      if (column.missing_feature >= 0 && row[column.missing_feature] != 0) continue;
+      if (values.add(row[column.number_feature])) continue;
+      column.values.reset();
+      return true;
+    }
+    column.values = values;
+    return false;
+  });
+}
+
+void FeatureMap::forget_values() {
+  for (Column& column : columns_) column.values.reset();
+  two_valued_columns_.clear();
+  other_values_.reset();
+}
+
+std::vector<FeatureMap::LinearSquare> FeatureMap::linear_squares() const {
+  std::vector<LinearSquare> result;
+  const std::vector<Index> indicators = indicator_columns();
+  for (Index j = 0; j < count(Side::left); ++j)
+    if (indicators[static_cast<std::size_t>(j)] >= 0) result.push_back({.feature = j});
+  for (const std::size_t c : two_valued_columns_) {
+    const Column& column = columns_[c];
+    if (!column.values->is_full()) continue;
+    const double a = column.values->first();
+    const double b = column.values->second();
+    result.push_back({column.number_feature, a + b, -a * b, column.missing_feature});
+  }
+  for (Index j = 0; j < sparse_number_count(); ++j)
+    if (is_flag(j)) result.push_back({.feature = first_category_[0] + j});
+  return result;
+}
+
+bool FeatureMap::is_flag(Index sparse_number) const {
+  const auto at = static_cast<std::size_t>(sparse_number);
+  return other_values_ && (at >= other_values_->size() || !(*other_values_)[at]);
+}
+
+std::vector<std::uint8_t> FeatureMap::flags() const {
+  if (!other_values_) return {};
+  std::vector<std::uint8_t> bytes(bytes_for(sparse_number_count()));
+  for (Index j = 0; j < sparse_number_count(); ++j)
+    if (is_flag(j))
+      bytes[static_cast<std::size_t>(j / bits_of_byte)] |= static_cast<std::uint8_t>(1U << (j % bits_of_byte));
+  return bytes;
+}
+
+bool FeatureMap::restore_flags(const std::vector<std::uint8_t>& bytes) {
+  if (bytes.size() != bytes_for(sparse_number_count())) return false;
+  other_values_.emplace(static_cast<std::size_t>(sparse_number_count()));
+  for (Index j = 0; j < sparse_number_count(); ++j) (*other_values_)[static_cast<std::size_t>(j)] = !has_bit(bytes, j);
+  return true;
 }
 
 std::vector<Index> FeatureMap::feature_groups() const {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,8 @@
 #include "features/dictionary.h"
 #include "features/scaling.h"
 #include "features/target.h"
+#include "features/two_values.h"
+#include "rows/block.h"
 
 namespace dyad {
 
@@ -27,6 +30,8 @@ struct Column {
   bool right = false;  ///< bilinear: of z
   Scaling scaling;
   bool marks_missing = false;  ///< the first rows had gaps here: a gap is a feature of its own
+  /// The scaled values of all rows that were read, without marked gaps. Nothing: more than two, or not known.
+  std::optional<TwoValues> values;
 
   Index number_feature = -1;   ///< of its side
   Index missing_feature = -1;  ///< of its side
@@ -94,9 +99,24 @@ class FeatureMap {
   /// One for each feature.
   [[nodiscard]] std::vector<Scaling> scalings() const;
   /// The column of each feature that is 1 in some rows and 0 in all others: a category of the column, or the mark of a
-  /// missing number. A row has at most one of a column. -1 for all other features. Hashed features are sums of
-  /// indicators and count among these others.
+  /// missing number. A row has at most one of a column. -1 for all other features, hashed ones included.
   [[nodiscard]] std::vector<Index> indicator_columns() const;
+
+  /// Notes the values of features in rows to learn from, as linear_squares() needs them.
+  void update_values(const RowBlock<double>& block);
+  /// Rows were learned whose values are not known.
+  void forget_values();
+  /// z^2 = slope z + constant (1 - z_mark) in all rows that were read.
+  struct LinearSquare {
+    Index feature = 0;
+    double slope = 1;
+    double constant = 0;
+    Index mark = -1;  ///< the feature that marks a missing number, where z is 0; -1: none
+  };
+  /// Features of x with two values a and b: z^2 = (a + b) z - a b. These are categories, marks of missing cells,
+  /// columns of numbers, and hashed features and indices of libsvm whose values are 0 and 1. Bilinear models and
+  /// measurements have neither squares nor weights to choose between: for them only categories and marks are listed.
+  [[nodiscard]] std::vector<LinearSquare> linear_squares() const;
 
   /// Groups of features whose parameters are alike before any data: the categories of each column, and for each side
   /// the features that are hashed or numbered. Of each feature, -1 for columns of numbers.
@@ -118,9 +138,13 @@ class FeatureMap {
   [[nodiscard]] bool restore_used_slots(const std::vector<std::uint8_t>& bytes);
   /// False for a hashed feature that no training row has used.
   [[nodiscard]] bool is_used(Index feature) const;
+  /// Hashed features, or indices of libsvm, whose values were all 0 or 1, one bit each. Empty if this is not known.
+  [[nodiscard]] std::vector<std::uint8_t> flags() const;
+  /// False if the number of bytes is not that of flags().
+  [[nodiscard]] bool restore_flags(const std::vector<std::uint8_t>& bytes);
 
   /// Puts categories back that were saved, and for libsvm, which has none, the counts. All hashed features count as
-  /// used until restore_used_slots().
+  /// used until restore_used_slots(), and sparse values are not known until restore_flags().
   void restore(std::vector<Column> columns, Index left_count, Index right_count,
                const std::vector<std::pair<std::size_t, std::string>>& categories);
 
@@ -129,6 +153,14 @@ class FeatureMap {
   static Side side_of(const Column& column) { return column.right ? Side::right : Side::left; }
 
   void fix_columns(std::vector<Column> columns);
+  /// Whether weights and squares of features both count.
+  [[nodiscard]] bool has_squares() const { return !is_bilinear() && !is_measurement(); }
+  /// Features behind the numbers and marks that may have any value.
+  [[nodiscard]] bool has_sparse_numbers() const { return hash_bits > 0 || format == Format::libsvm; }
+  [[nodiscard]] Index sparse_number_count() const { return has_sparse_numbers() ? counts_[0] - first_category_[0] : 0; }
+  /// `stride`: numbers from a row to the next.
+  void update_values_of_columns(const double* rows, std::size_t count, std::size_t stride);
+  [[nodiscard]] bool is_flag(Index sparse_number) const;
   [[nodiscard]] std::size_t slot_bytes(Side side) const;
   Index slot(std::size_t side, std::uint64_t hash, bool grow);
 
@@ -141,6 +173,11 @@ class FeatureMap {
   std::array<Index, 2> first_category_{};
   std::array<std::vector<std::pair<std::size_t, const std::string*>>, 2> category_names_;
   std::array<std::vector<std::uint8_t>, 2> used_slots_;  ///< bits; empty: all, or no hashing
+  std::vector<std::size_t> two_valued_columns_;          ///< columns whose `values` are known
+  /// Of each hashed feature or index of libsvm: whether a value was neither 0 nor 1. Features beyond its end had none.
+  /// Nothing: not known.
+  std::optional<std::vector<bool>> other_values_;
+  std::vector<double> row_;  ///< the numbers and marks of one sparse row
 };
 
 }  // namespace dyad

@@ -96,6 +96,7 @@ bool RowReader<Scalar>::fill(RowBlock<double>& block) {
   BlockLimits limits{usual_rows, most_entries};
   if (options_.stretch > 0) limits.rows = std::min(limits.rows, options_.stretch - rows_ % options_.stretch);
   stream_->fill(block, limits);
+  if (options_.unknown == TableEncoder::Unknown::grows) map_.update_values(block);
   rows_ += block.count();
   block.ends_stretch = options_.stretch > 0 && rows_ % options_.stretch == 0;
   return block.count() > 0;

@@ -49,7 +49,7 @@ class RowReader {
   bool deliver(RowBlock<double>& block);
 
   Options options_;
-  const FeatureMap& map_;
+  FeatureMap& map_;
   std::atomic<bool> stopping_ = false;
   std::unique_ptr<RowStream> stream_;
   Index rows_;  ///< read so far, with those of earlier runs

@@ -59,15 +59,23 @@ Inspection inspect(const ModelFile& file, Index top) {
     scale[j] = scalings[static_cast<std::size_t>(j)].scale;
     shift[j] = scalings[static_cast<std::size_t>(j)].centre / scale[j];
   }
-  const std::vector<Index> indicator_columns = map.indicator_columns();
+  double intercept = model.intercept;
   Vector<double> w = as_vector(model.weights);
+  Vector<double> slope = interaction_slope(model, shift);
+  // Features whose square is linear, by groups that never occur together.
+  std::vector<Index> linear_groups = map.indicator_columns();
   if (!sides.two()) {
-    // The square of an indicator is the indicator.
     const Vector<double> squares = square_coefficients(model);
-    for (Index j = 0; j < model.dim(); ++j)
-      if (indicator_columns[static_cast<std::size_t>(j)] >= 0) w[j] += squares[j];
+    for (const FeatureMap::LinearSquare& square : map.linear_squares()) {
+      const Index j = square.feature;
+      intercept += square.constant * squares[j];
+      w[j] += square.slope * squares[j];
+      if (square.mark >= 0) w[square.mark] -= square.constant * squares[j];
+      slope[j] -= 2 * squares[j] * shift[j];
+      Index& group = linear_groups[static_cast<std::size_t>(j)];
+      if (group < 0) group = static_cast<Index>(map.columns().size()) + j;
+    }
   }
-  const Vector<double> slope = interaction_slope(model, shift);
 
   Inspection result;
   result.kind = map.kind;
@@ -79,7 +87,7 @@ Inspection inspect(const ModelFile& file, Index top) {
   result.training = file.training;
   result.checksum = file.checksum;
   if (!file.warning.empty()) result.warnings.push_back(file.warning);
-  result.intercept = offset + unit * (model.intercept - w.dot(shift) + slope.dot(shift) / 2);
+  result.intercept = offset + unit * (intercept - w.dot(shift) + slope.dot(shift) / 2);
   for (const double lambda : model.spectrum) result.spectrum.push_back(unit * lambda);
 
   const Vector<double> linear = unit * (w - slope).cwiseQuotient(scale);
@@ -87,7 +95,7 @@ Inspection inspect(const ModelFile& file, Index top) {
   const Vector<double> strength = (unit * w).cwiseAbs().cwiseMax(1e-12 * linear.cwiseProduct(scale).cwiseAbs());
   for (const Index j : strongest(strength, top)) result.weights.push_back({map.name(j), "", linear[j], unit * w[j]});
 
-  const StrongestPairs pairs = strongest_pairs(model, top, indicator_columns);
+  const StrongestPairs pairs = strongest_pairs(model, top, linear_groups);
   result.pairs_are_exact = pairs.exact;
   result.pair_bound = std::abs(unit) * pairs.bound;
   for (const Pair& pair : pairs.pairs) {

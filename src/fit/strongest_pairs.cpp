@@ -76,7 +76,7 @@ Vector<double> square_coefficients(const Model<double>& model) {
   return (squares.cwiseAbs().array() > rounding.array()).select(squares, 0);
 }
 
-StrongestPairs strongest_pairs(const Model<double>& model, Index top, const std::vector<Index>& indicator_columns,
+StrongestPairs strongest_pairs(const Model<double>& model, Index top, const std::vector<Index>& linear_groups,
                                Index products) {
   const Sides sides(model);
   const auto U = as_tall(model.factors, model.dim(), model.rank());
@@ -86,11 +86,11 @@ StrongestPairs strongest_pairs(const Model<double>& model, Index top, const std:
   const Ordered right(sides.right(U), root);
   const double times = sides.two() ? 1 : 2;  // both M_ij and M_ji
 
-  const auto column_of = [&](Index feature) {
-    return indicator_columns.empty() ? Index(-1) : indicator_columns[static_cast<std::size_t>(feature)];
+  const auto group_of = [&](Index feature) {
+    return linear_groups.empty() ? Index(-1) : linear_groups[static_cast<std::size_t>(feature)];
   };
   const auto exclude_each_other = [&](Index i, Index j) {
-    return column_of(i) >= 0 && column_of(i) == column_of(j + sides.right_first());
+    return group_of(i) >= 0 && group_of(i) == group_of(j + sides.right_first());
   };
 
   Best best(top);
@@ -98,7 +98,7 @@ StrongestPairs strongest_pairs(const Model<double>& model, Index top, const std:
   if (!sides.two()) {
     const Vector<double> squares = square_coefficients(model);
     for (Index j = 0; j < squares.size(); ++j)
-      if (column_of(j) < 0) best.offer({j, j, squares[j]});
+      if (group_of(j) < 0) best.offer({j, j, squares[j]});
   }
   const std::size_t rights = right.lengths.size();
   for (std::size_t i = 0; i < left.lengths.size(); ++i) {

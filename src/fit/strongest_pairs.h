@@ -24,11 +24,11 @@ struct StrongestPairs {
 /// The coefficients of x_j^2 of a symmetric model, M_jj + squares_j; 0 where the two cancel up to rounding.
 Vector<double> square_coefficients(const Model<double>& model);
 
-/// The `top` strongest pairs. `indicator_columns`, unless empty: as FeatureMap gives them. Two indicators of one column
-/// never occur together and are no pair, and the square of an indicator is the indicator itself. Features are taken in
-/// the order of the length of their factors, whose product bounds the coefficient: the search ends where no pair left
-/// can be strong enough, or after so many `products`.
-StrongestPairs strongest_pairs(const Model<double>& model, Index top, const std::vector<Index>& indicator_columns = {},
+/// The `top` strongest pairs. `linear_groups`, unless empty: of each feature, from 0 on; -1: none. Two features of a
+/// group never occur together and are no pair, and the square of a feature of a group is linear and is left out.
+/// Features are taken in the order of the length of their factors, whose product bounds the coefficient: the search
+/// ends where no pair left can be strong enough, or after so many `products`.
+StrongestPairs strongest_pairs(const Model<double>& model, Index top, const std::vector<Index>& linear_groups = {},
                                Index products = 300'000'000);
 
 }  // namespace dyad

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <type_traits>
@@ -38,7 +39,10 @@ constexpr int format_version = 2;
 constexpr int first_version_with_checksum = 2;
 constexpr const char* state_prefix = "state.";
 constexpr const char* training_prefix = "training.";
-constexpr const char* used_slots_name = "hash.used";  // models of version 0.1.0 have no such array
+// Models of version 0.1.0 do not have these.
+constexpr const char* used_slots_name = "hash.used";
+constexpr const char* flags_name = "flags";
+constexpr const char* values_name = "values";
 
 template <typename Choice, std::size_t count>
 const char* word_for(const std::array<std::pair<const char*, Choice>, count>& words, Choice choice) {
@@ -68,6 +72,10 @@ JsonText described(const FeatureMap& map) {
     if (column.right) fields.emplace_back("right", true);
     if (column.marks_missing) fields.emplace_back("marks_missing", true);
     if (column.role == Column::Role::number) fields.emplace_back("scaling", described(column.scaling));
+    if (column.values) {
+      const std::vector<double> values = column.values->all();
+      fields.emplace_back(values_name, JsonText::array(std::vector<JsonText>(values.begin(), values.end())));
+    }
     columns.push_back(JsonText::object(fields));
   }
   return JsonText::object({{"format", word_for(formats, map.format)},
@@ -162,6 +170,17 @@ class Reader {
     return result;
   }
 
+  /// Of a column; nothing if it has no such field.
+  [[nodiscard]] std::optional<TwoValues> values(const json& fields) const {
+    if (!fields.contains(values_name)) return std::nullopt;
+    TwoValues result;
+    require(fields[values_name].is_array(), "the values of a column are no list");
+    for (const json& value : fields[values_name])
+      require(value.is_number() && std::isfinite(value.get<double>()) && result.add(value.get<double>()),
+              "the values of a column are not possible");
+    return result;
+  }
+
   [[nodiscard]] const Tensor& tensor(const std::string& name) const {
     const auto found = parts_.tensors.find(name);
     require(found != parts_.tensors.end(), "the array '" + name + "' is missing");
@@ -236,7 +255,10 @@ void read_features(const Reader& reader, FeatureMap& map) {
     column.role = reader.choice(roles, entry, "role");
     column.right = reader.flag(entry, "right");
     column.marks_missing = reader.flag(entry, "marks_missing");
-    if (column.role == Column::Role::number) column.scaling = reader.scaling(reader.part(entry, "scaling"));
+    if (column.role == Column::Role::number) {
+      column.scaling = reader.scaling(reader.part(entry, "scaling"));
+      column.values = reader.values(entry);
+    }
     reader.require(names.insert(column.name).second, "two columns have one name");
     columns.push_back(std::move(column));
   }
@@ -264,6 +286,9 @@ void read_features(const Reader& reader, FeatureMap& map) {
   if (reader.has_tensor(used_slots_name))
     reader.require(map.restore_used_slots(reader.exactly<std::uint8_t>(used_slots_name)),
                    "the hashed features that rows have used are of another number");
+  if (reader.has_tensor(flags_name))
+    reader.require(map.restore_flags(reader.exactly<std::uint8_t>(flags_name)),
+                   "the features whose values are 0 and 1 are of another number");
 }
 
 void read_model(const Reader& reader, const FeatureMap& map, Model<double>& model) {
@@ -313,6 +338,8 @@ std::string ModelFile::to_bytes() const {
   const std::vector<std::uint8_t> used_slots = features.used_slots();
   if (!used_slots.empty())
     parts.tensors[used_slots_name] = make_tensor(used_slots, {static_cast<Index>(used_slots.size())});
+  const std::vector<std::uint8_t> flags = features.flags();
+  if (!flags.empty()) parts.tensors[flags_name] = make_tensor(flags, {static_cast<Index>(flags.size())});
   for (const auto& [name, numbers] : state)
     parts.tensors[state_prefix + name] = make_tensor(numbers, {static_cast<Index>(numbers.size())});
   std::string bytes = parts.to_bytes();

@@ -64,6 +64,7 @@ class Learned {
       throw DataError("the rows", 0, 0,
                       "these numbers have led to a model that is not finite; expected sizes nearer to 1: rescale them");
     solver_->crown(std::move(filter));
+    file_.features.forget_values();
     settings_.rows = rows;
     file_.model = solver_->model();
     file_.training = settings_.to_text();

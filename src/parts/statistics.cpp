@@ -72,6 +72,7 @@ class MomentRounds {
     Target& target = file_.features.target;
     target.see(all.least);
     target.see(all.most);
+    file_.features.forget_values();
     settings_.rows = std::max(settings_.rows, all.rows());
     file_.model = solver_->model();
     file_.training = settings_.to_text();

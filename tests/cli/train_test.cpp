@@ -49,11 +49,19 @@ TEST_F(TrainCommand, LearnsATableAndPredictsIt) {
 }
 
 TEST_F(TrainCommand, InspectionReproducesThePredictions) {
-  const std::string rows = write("rows.csv", houses(4000, 1));
+  const auto with_garden = [](const std::string& text) {
+    std::istringstream lines(text);
+    std::string result;
+    int row = 0;
+    for (std::string line; std::getline(lines, line); ++row)
+      result += (row == 0 ? "garden" : row % 3 == 0 ? "1" : "0") + ("," + line) + "\n";
+    return result;
+  };
+  const std::string rows = write("rows.csv", with_garden(houses(4000, 1)));
   ASSERT_EQ(run_dyad("train --quiet " + rows + " -m " + path("m.dyad") + " --target price --rank 2").exit_code, 0);
   const json terms = run_json("inspect " + path("m.dyad") + " --top 1000 --export " + path("terms.csv"));
   EXPECT_TRUE(terms.at("pairs_are_exact"));
-  const std::string fresh = write("fresh.csv", houses(50, 2));
+  const std::string fresh = write("fresh.csv", with_garden(houses(50, 2)));
   const std::vector<double> predicted = numbers_of(run_dyad("predict --quiet -m " + path("m.dyad") + " " + fresh).out);
   const auto value = [&](const std::string& feature, std::size_t row) {
     const std::size_t equals = feature.find('=');
@@ -73,6 +81,8 @@ TEST_F(TrainCommand, InspectionReproducesThePredictions) {
   EXPECT_EQ(std::count_if(terms.at("weights").begin(), terms.at("weights").end(), is_category), 5);
   for (const json& term : terms.at("pairs")) EXPECT_FALSE(is_category(term) && term.at("left") == term.at("right"));
   EXPECT_FALSE(contains(content(path("terms.csv")), "square,district"));
+  EXPECT_FALSE(contains(content(path("terms.csv")), "square,garden"));
+  EXPECT_TRUE(contains(content(path("terms.csv")), "weight,garden"));
   EXPECT_TRUE(contains(content(path("terms.csv")), "square,area"));
   EXPECT_EQ(content(path("terms.csv")).substr(0, 35), "term,left,right,coefficient,effect\n");
   const Result text = run_dyad("inspect " + path("m.dyad"));

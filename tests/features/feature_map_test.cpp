@@ -108,6 +108,52 @@ TEST(FeatureMap, HashesIntoABoundedNumberOfFeatures) {
   EXPECT_LT(same, 200);
 }
 
+/// A row of numbers and marks; sparse: without zeros.
+void append_row(RowBlock<double>& block, const std::vector<double>& row) {
+  block.dim = static_cast<Index>(row.size());
+  block.lines.push_back(1);
+  for (std::size_t j = 0; j < row.size(); ++j) {
+    if (!block.dense && row[j] == 0) continue;
+    block.values.push_back(row[j]);
+    if (!block.dense) block.columns.push_back(static_cast<std::int32_t>(j));
+  }
+  block.offsets.push_back(static_cast<Index>(block.values.size()));
+}
+
+TEST(FeatureMap, SquaresOfTwoValuedColumnsAreLinear) {
+  for (const bool dense : {false, true}) {
+    FeatureMap map;
+    map.fix({column("flag", Column::Role::number), column("gaps", Column::Role::number, false, true),
+             column("unmarked gaps", Column::Role::number), column("three", Column::Role::number),
+             column("constant", Column::Role::number), column("zero", Column::Role::number)});
+    const Index mark = map.columns()[1].missing_feature;
+    RowBlock<double> block;
+    block.dense = dense;
+    append_row(block, {-0.5, 2, 3, 1, 4, 0, 0});
+    append_row(block, {1.5, 3, -1, 2, 4, 1, 0});
+    append_row(block, {1.5, 0, 0, 1, 4, 0, 1});
+    append_row(block, {-0.5, 2, 3, 3, 4, 1, 0});
+    map.update_values(block);
+    std::set<Index> features;
+    for (const FeatureMap::LinearSquare& square : map.linear_squares()) {
+      features.insert(square.feature);
+      EXPECT_EQ(square.mark, square.feature == 1 ? mark : -1);
+      const auto rows = dense ? Rows<double>::dense(block.values, 7)
+                              : Rows<double>::sparse(block.offsets, block.columns, block.values, 7);
+      for (Index i = 0; i < rows.count(); ++i) {
+        std::vector<double> z(7);
+        rows.for_each_entry(i, [&](Index j, double value) { z[static_cast<std::size_t>(j)] = value; });
+        const double own = z[static_cast<std::size_t>(square.feature)];
+        const double missing = square.mark < 0 ? 0 : z[static_cast<std::size_t>(square.mark)];
+        EXPECT_EQ(own * own, square.slope * own + square.constant * (1 - missing));
+      }
+    }
+    EXPECT_EQ(features, (std::set<Index>{0, 1, 5, mark}));
+    map.forget_values();
+    EXPECT_EQ(map.linear_squares().size(), 1U);
+  }
+}
+
 // Models with hashed features depend on it.
 TEST(FeatureMap, HashIsTheSameForEver) {
   EXPECT_EQ(stable_hash("", 0), 0xefd01f60ba992926U);

@@ -153,6 +153,47 @@ TEST(ModelFile, DamagedPartsAreRefused) {
   EXPECT_NE(error_of(file.to_bytes()).find("not finite"), std::string::npos);
 }
 
+TEST(ModelFile, ImpossibleValuesOfFeaturesAreRefused) {
+  const auto column = [](const ModelFile& file) { return file.features.columns().front(); };
+  ModelFile file;
+  file.model = Model<double>(1, 1);
+  Column number;
+  number.name = "a";
+  file.features.fix({number});
+  RowBlock<double> block;
+  block.dense = true;
+  block.dim = 1;
+  block.values = {3, -1};
+  block.lines = {1, 2};
+  file.features.update_values(block);
+  const std::string bytes = file.to_bytes();
+  const std::string list = "[3.0,-1.0]";
+  ASSERT_NE(bytes.find(list), std::string::npos);
+  EXPECT_TRUE(column(ModelFile::from_bytes(bytes, "m.dyad")).values->is_full());
+  for (const char* wrong : {"[3.0,-1,8]", "[3.0,null]", "{\"3.0\":[]}", "          "}) {
+    std::string changed = bytes;
+    changed.replace(changed.find(list), list.size(), wrong);
+    write_checksum(changed);
+    EXPECT_NE(error_of(changed), "") << wrong;
+  }
+
+  ModelFile hashed;
+  hashed.model = Model<double>(8, 1);
+  hashed.features.hash_bits = 3;
+  Column category = number;
+  category.role = Column::Role::category;
+  hashed.features.fix({category});
+  std::string flags = hashed.to_bytes();
+  const std::string shape = "\"flags\":{\"dtype\":\"U8\",\"shape\":[1]";
+  ASSERT_NE(flags.find(shape), std::string::npos);
+  EXPECT_EQ(ModelFile::from_bytes(flags, "m.dyad").features.linear_squares().size(), 8U);
+  hashed.features.forget_values();
+  EXPECT_EQ(ModelFile::from_bytes(hashed.to_bytes(), "m.dyad").features.linear_squares().size(), 0U);
+  flags.replace(flags.find("\"flags\""), 7, "\"flagx\"");
+  write_checksum(flags);
+  EXPECT_EQ(ModelFile::from_bytes(flags, "m.dyad").features.linear_squares().size(), 0U);
+}
+
 TEST(ModelFile, MoreFeaturesThanNamesAreRefused) {
   ModelFile file = example();
   for (auto* numbers : {&file.model.weights, &file.model.squares}) numbers->resize(9);
