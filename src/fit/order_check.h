@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/logistic.h"
 #include "fit/metrics.h"
 
 namespace dyad {

@@ -20,7 +20,6 @@
 #include "base/private_file.h"
 #include "base/workers.h"
 #include "feed/row_reader.h"
-#include "fit/class_evidence.h"
 #include "fit/peak_memory.h"
 #include "fit/prediction.h"
 #include "fit/progress_lines.h"
@@ -30,6 +29,7 @@
 #include "fit/train_solver.h"
 #include "model/low_rank.h"
 #include "model/model_file.h"
+#include "stream/class_evidence.h"
 
 namespace dyad {
 namespace {
@@ -203,7 +203,11 @@ class Training {
       const double weight = weights.empty() ? 1 : static_cast<double>(weights[i]);
       const auto y = static_cast<double>(targets[i]);
       lines_->add(target.observed(y), target.predicted(f), weight, rows_per_second);
-      if (likelihood_of(target.task).is_classification()) evidence_.add(y > 0, target.score(y, f), weight);
+      if (!likelihood_of(target.task).is_classification()) continue;
+      if (solver_->is_by_constant(i))
+        evidence_.add_constant(y > 0, weight);
+      else
+        evidence_.add(y > 0, target.score(y, f), weight);
     }
     settings_.rows += block.count();
     lines_->pulse(rows_per_second);
@@ -218,8 +222,7 @@ class Training {
 
   /// Whether the model is the constant probability, because rows that it had not seen do not speak for more.
   [[nodiscard]] bool lacks_evidence() const {
-    if (!likelihood_of(file_.features.target.task).is_classification() || settings_.solver == Solver::moment)
-      return false;
+    if (!likelihood_of(file_.features.target.task).is_classification()) return false;
     // The order of rows that count exactly has no effect, so that only held-out rows can speak.
     const bool counts_exactly = second_look_ && second_look_->counts_exactly(file_.features);
     if (counts_exactly && !has_held_out_) return false;
@@ -438,7 +441,7 @@ class Training {
     const bool lacks = lacks_evidence();
     summary_.is_constant = lacks || solver_->is_constant();
     if (!summary_.is_constant || lines_->all().target_is_constant() || summary_.outcome == Outcome::interrupted) return;
-    if (lacks)
+    if (lacks && !solver_->is_constant())
       summary_.warnings.push_back(fmt::format(
           "the model is a constant probability: on rows that it had not seen, the features gain {:.1f} nats of "
           "log-likelihood over the best constant, and at least {:g} are needed to tell a gain from chance; more rows "

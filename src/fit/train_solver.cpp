@@ -60,19 +60,17 @@ class MomentTraining : public TrainSolver<Scalar> {
 
   void learn(const Rows<Scalar>& rows, std::span<double> predictions) override {
     const Index steps = learner_.steps_taken();
-    residuals_.resize(predictions.size());
-    learner_.learn(rows, residuals_);
-    rows_ += static_cast<double>(rows.count());
-    for (std::size_t i = 0; i < residuals_.size(); ++i) {
-      const auto y = static_cast<double>(rows.targets()[i]);
-      predictions[i] = y - static_cast<double>(residuals_[i]);
-      if (likelihood_->has_identity_link()) continue;
-      const double score = predictions[i];
-      predictions[i] = calibration_.log_odds(score);
-      calibration_.learn(score, likelihood_->observed(y), static_cast<double>(rows.weight(static_cast<Index>(i))));
+    by_constant_.clear();
+    for (Index first = 0; first < rows.count();) {
+      const Index count = std::min(learner_.rows_until_decision(), rows.count() - first);
+      learn_with_one_model(rows.slice(first, count),
+                           predictions.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
+      first += count;
     }
     if (learner_.steps_taken() != steps) calibration_.loosen();
   }
+
+  [[nodiscard]] bool is_by_constant(std::size_t i) const override { return by_constant_[i]; }
 
   void grow(Index dim, Index left_dim) override { learner_.grow(dim, left_dim); }
 
@@ -110,6 +108,21 @@ class MomentTraining : public TrainSolver<Scalar> {
   [[nodiscard]] std::string story() const override { return "by the moments of batches"; }
 
  private:
+  void learn_with_one_model(const Rows<Scalar>& rows, std::span<double> predictions) {
+    by_constant_.insert(by_constant_.end(), predictions.size(), learner_.steps_taken() == 0);
+    residuals_.resize(predictions.size());
+    learner_.learn(rows, residuals_);
+    rows_ += static_cast<double>(rows.count());
+    for (std::size_t i = 0; i < residuals_.size(); ++i) {
+      const auto y = static_cast<double>(rows.targets()[i]);
+      predictions[i] = y - static_cast<double>(residuals_[i]);
+      if (likelihood_->has_identity_link()) continue;
+      const double score = predictions[i];
+      predictions[i] = calibration_.log_odds(score);
+      calibration_.learn(score, likelihood_->observed(y), static_cast<double>(rows.weight(static_cast<Index>(i))));
+    }
+  }
+
   /// Of the positive class among all rows so far, neither of which is taken for impossible.
   [[nodiscard]] double log_odds_of_share() const {
     const double least = 0.5 / (rows_ + 1);
@@ -123,6 +136,7 @@ class MomentTraining : public TrainSolver<Scalar> {
   Index first_step_;
   double rows_ = 0;
   std::vector<Scalar> residuals_;
+  std::vector<bool> by_constant_;  ///< of the rows of the last learn()
 };
 
 template <typename Scalar>

@@ -25,6 +25,8 @@ class TrainSolver {
 
   /// Predicts each row before it is learned.
   virtual void learn(const Rows<Scalar>& rows, std::span<double> predictions) = 0;
+  /// Whether row i of the last learn() was predicted by a constant.
+  [[nodiscard]] virtual bool is_by_constant(std::size_t) const { return false; }
   virtual void grow(Index dim, Index left_dim) = 0;
   /// The target's range has been broken by the data.
   virtual void give_up_range() {}

@@ -85,8 +85,7 @@ void MomentLearner<Scalar>::grow(Index dim, Index left_dim) {
 template <typename Scalar>
 void MomentLearner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> residuals) {
   for (Index first = 0; first < rows.count();) {
-    const Index wanted = proposed_ ? trial_rows() - trial_.rows : batch_rows() - rows_in_batch_;
-    const Index count = std::clamp<Index>(wanted, 1, rows.count() - first);
+    const Index count = std::min(rows_until_decision(), rows.count() - first);
     const Rows<Scalar> part = rows.slice(first, count);
     const auto own = residuals.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
     if (proposed_)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <utility>
@@ -40,6 +41,10 @@ class MomentLearner {
   [[nodiscard]] Index steps_taken() const { return steps_taken_; }
   [[nodiscard]] bool is_constant() const { return steps_taken_ == 0 || is_worse_than_constant(); }
   [[nodiscard]] Index rows_until_step() const;  ///< rows still missing from the batch
+  /// Rows after which the model may change: those missing from the batch, or from the trial of a step.
+  [[nodiscard]] Index rows_until_decision() const {
+    return std::max<Index>(1, proposed_ ? trial_rows() - trial_.rows : batch_rows() - rows_in_batch_);
+  }
 
   /// Saving drops sums that have overflowed: they could not be loaded again.
   void archive(Archive& archive);

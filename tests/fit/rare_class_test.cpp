@@ -7,8 +7,8 @@
 
 #include "base/logistic.h"
 #include "base/random.h"
-#include "fit/class_evidence.h"
 #include "in_folder.h"
+#include "stream/class_evidence.h"
 
 namespace dyad {
 namespace {
@@ -56,17 +56,48 @@ TEST_F(RareClass, IsNotPredictedWorseThanByTheConstant) {
   for (const Columns columns : {Columns::numbers, Columns::categories, Columns::both})
     for (const bool related : {false, true})
       for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+        const std::string fresh = rows("fresh.csv", columns, 10000, 10, related, 100 + seed);
         TrainOptions options;
         options.data.paths = {rows("rows.csv", columns, 1000, 1, related, seed)};
         options.columns.target = "y";
         options.model_path = path("m.dyad");
         options.threads = 1;
-        const TrainSummary summary = train(options);
-        EXPECT_LE(log_loss_on(path("rows.csv")), constant * (1 + 1e-9)) << seed;
-        EXPECT_LE(log_loss_on(rows("fresh.csv", columns, 10000, 10, related, 100 + seed)), constant * (1 + 1e-9))
-            << seed;
-        EXPECT_FALSE(summary.warnings.empty());
+        for (const Solver solver : {Solver::automatic, Solver::moment}) {
+          options.solver = solver;
+          options.batch.reset();
+          if (solver == Solver::moment) options.batch = 100;  // so that steps are tried
+          const TrainSummary summary = train(options);
+          EXPECT_LE(log_loss_on(path("rows.csv")), constant * (1 + 1e-9)) << seed;
+          EXPECT_LE(log_loss_on(fresh), constant * (1 + 1e-9)) << seed;
+          EXPECT_FALSE(summary.warnings.empty());
+        }
       }
+}
+
+TEST_F(RareClass, InformativeFeaturesAreUsedByTheMomentSolver) {
+  const auto write_rows = [&](const std::string& name, int count, std::uint64_t seed) {
+    Random random(seed, 0);
+    std::string text = "a,b,y\n";
+    for (int i = 0; i < count; ++i) {
+      const double a = random.normal();
+      text += std::to_string(a) + "," + std::to_string(random.normal()) +
+              (random.uniform() < logistic(2 * a - 2) ? ",1\n" : ",0\n");
+    }
+    return write(name, text);
+  };
+  TrainOptions options;
+  options.data.paths = {write_rows("rows.csv", 600, 1)};
+  options.columns.target = "y";
+  options.model_path = path("m.dyad");
+  options.solver = Solver::moment;
+  options.batch = 100;
+  options.threads = 1;
+  EXPECT_FALSE(train(options).is_constant);
+  PredictOptions check;
+  check.data.paths = {write_rows("fresh.csv", 10000, 2)};
+  check.model_path = options.model_path;
+  const Metrics metrics = evaluate(check).metrics.value();
+  EXPECT_LT(metrics.logloss, 0.85 * metrics.of_best_constant);
 }
 
 TEST_F(RareClass, IsPredictedFromWhatGivesItAway) {

@@ -27,9 +27,17 @@ class ClassEvidence {
     loss_ += weight * log_loss;
   }
 
-  [[nodiscard]] double nats() const {
-    return std::max(held_out_, weight_ > 0 ? weight_ * entropy(positive_ / weight_) - loss_ : 0);
+  /// A row that was predicted by a constant, before there was a model: it is no evidence, but counts for the constant.
+  void add_constant(bool is_positive, double weight) {
+    constant_weight_ += weight;
+    constant_positive_ += is_positive ? weight : 0;
   }
+
+  [[nodiscard]] double nats() const {
+    return std::max(held_out_, (weight_ > 0 ? weight_ * entropy(positive_ / weight_) : 0) - loss_);
+  }
+
+  [[nodiscard]] bool is_enough() const { return nats() >= least_nats; }
 
   /// The evidence of rows that were held out, if any.
   void set_held_out(double nats) { held_out_ = nats; }
@@ -37,8 +45,9 @@ class ClassEvidence {
 
   /// Of the positive class, neither of which is taken for impossible.
   [[nodiscard]] double log_odds() const {
-    const double least = 0.5 / (weight_ + 1);
-    const double share = std::clamp(weight_ > 0 ? positive_ / weight_ : 0.5, least, 1 - least);
+    const double all = weight_ + constant_weight_;
+    const double least = 0.5 / (all + 1);
+    const double share = std::clamp(all > 0 ? (positive_ + constant_positive_) / all : 0.5, least, 1 - least);
     return std::log(share / (1 - share));
   }
 
@@ -52,6 +61,9 @@ class ClassEvidence {
     archive.number("positive", positive_);
     archive.number("loss", loss_);
     archive.number("held_out", held_out_);
+    if (archive.is_loading() && !archive.has("constant_weight")) return;
+    archive.number("constant_weight", constant_weight_);
+    archive.number("constant_positive", constant_positive_);
   }
 
  private:
@@ -59,6 +71,8 @@ class ClassEvidence {
   double positive_ = 0;
   double loss_ = 0;
   double held_out_ = 0;
+  double constant_weight_ = 0;
+  double constant_positive_ = 0;
 };
 
 }  // namespace dyad
