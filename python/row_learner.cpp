@@ -34,15 +34,18 @@ class RowLearner {
     learner_.learn(row(columns, values, {&target, 1}));
   }
 
-  [[nodiscard]] std::pair<double, double> predict(std::vector<std::int32_t> columns, std::vector<double> values) const {
+  /// `unseen`: the number of features of the row that have no column.
+  [[nodiscard]] std::pair<double, double> predict(std::vector<std::int32_t> columns, std::vector<double> values,
+                                                  Index unseen) const {
     require_row(columns, values);
     while (!columns.empty() && columns.back() >= dim_) {
       columns.pop_back();
       values.pop_back();
+      ++unseen;
     }
     double value = 0;
     double deviation = 0;
-    learner_.predict(row(columns, values, {}), {&value, 1}, {&deviation, 1});
+    learner_.predict(row(columns, values, {}), {&value, 1}, {&deviation, 1}, {&unseen, 1});
     return {value, deviation};
   }
 
@@ -102,7 +105,7 @@ void bind_row_learner(nb::module_& module) {
                     std::uint64_t>(),
            "task"_a, "rank"_a, "half_life"_a, "range"_a.none(), "memory"_a, "seed"_a)
       .def("learn", &RowLearner::learn, "columns"_a, "values"_a, "target"_a)
-      .def("predict", &RowLearner::predict, "columns"_a, "values"_a)
+      .def("predict", &RowLearner::predict, "columns"_a, "values"_a, "unseen"_a = 0)
       .def("rows", &RowLearner::rows)
       .def("noise", &RowLearner::noise)
       .def("story", &RowLearner::story)

@@ -42,17 +42,22 @@ class Learner {
   void learn(const Rows<Scalar>& rows, std::span<Scalar> predictions = {});
 
   /// `deviations`, unless empty: the standard deviation of the target, noise included; classes: of the probability.
-  void predict(const Rows<Scalar>& rows, std::span<Scalar> predictions, std::span<Scalar> deviations = {}) const;
+  /// Features that no row has shown contribute nothing to predictions and their prior variance to deviations.
+  /// `unseen`, unless empty: for each row, the number of such features that it has beyond those of `rows`; not for
+  /// bilinear models.
+  void predict(const Rows<Scalar>& rows, std::span<Scalar> predictions, std::span<Scalar> deviations = {},
+               std::span<const Index> unseen = {}) const;
 
   /// More features at the end; bilinear: `left_dim` of them are those of x.
   void grow(Index dim, Index left_dim = 0);
 
-  [[nodiscard]] Index dim() const;            ///< features at present
-  [[nodiscard]] Index rows() const;           ///< learned so far
-  [[nodiscard]] double noise() const;         ///< standard deviation of what the model cannot explain; before the
-                                              ///< second row: infinite
-  [[nodiscard]] Model<Scalar> model() const;  ///< of the target, or of the log-odds
-  [[nodiscard]] std::string story() const;    ///< one line: where the model comes from
+  [[nodiscard]] Index dim() const;     ///< features at present
+  [[nodiscard]] Index rows() const;    ///< learned so far
+  [[nodiscard]] double noise() const;  ///< standard deviation of what the model cannot explain; before the
+                                       ///< second row: infinite
+  /// Of the target, or of the log-odds. Classes: the constant while learned rows give no evidence against it.
+  [[nodiscard]] Model<Scalar> model() const;
+  [[nodiscard]] std::string story() const;  ///< one line: where the model comes from
 
   /// Serializes options and state in the safetensors layout. A learner made from the bytes learns and predicts the same
   /// numbers as this one. Not const: it ends the buffering of first rows (`LearnerOptions::memory`), and drops

@@ -93,19 +93,26 @@ class Learner:
             target = self._class_sign(y)
         else:
             target = _number(y, "y")
-        self._own.learn(*self._encoded(entries, grow=True), target)
+        for key, _ in entries:
+            self._places.setdefault(key, len(self._places))
+        self._own.learn(*self._encoded(entries), target)
         return self
 
     def predict_one(self, x: Mapping[Any, Any]) -> Any:
         """Predict one row: its target, or its class (None before the first row)."""
         if self.task == "regression":
-            return self._own.predict(*self._encoded(self._checked(x), grow=False))[0]
+            return self._own.predict(*self._encoded(self._checked(x)))[0]
         probabilities = self.predict_proba_one(x)
         return max(probabilities, key=lambda name: probabilities[name]) if probabilities else None
 
     def predict_std_one(self, x: Mapping[Any, Any]) -> tuple[float, float]:
-        """Predict one row and the standard deviation of its target; classes: of the probability of the positive one."""
-        return self._own.predict(*self._encoded(self._checked(x), grow=False))
+        """Predict one row and the standard deviation of its target; classes: of the probability of the positive one.
+
+        Features never learned from contribute nothing to the prediction and their prior variance to the deviation.
+        """
+        entries = self._checked(x)
+        unseen = sum(value != 0 for key, value in entries if key not in self._places)
+        return self._own.predict(*self._encoded(entries), unseen)
 
     def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
         """Predict the probabilities of the classes seen so far."""
@@ -116,7 +123,7 @@ class Learner:
             return {}
         if len(self._classes) == 1:
             return {self._classes[0]: 1.0}
-        probability = self._own.predict(*self._encoded(entries, grow=False))[0]
+        probability = self._own.predict(*self._encoded(entries))[0]
         positive = self._positive()
         return {name: probability if name == positive else 1 - probability for name in self._classes}
 
@@ -196,16 +203,9 @@ class Learner:
                 raise TypeError(f"x[{name!r}] must be a number or a category, got a {type(value).__name__}.")
         return entries
 
-    def _encoded(self, entries: list[tuple[Hashable, float]], grow: bool) -> tuple[list[int], list[float]]:
-        """The columns, in increasing order, and their values; features never seen are left out unless ``grow``."""
-        found: dict[int, float] = {}
-        for key, value in entries:
-            place = self._places.get(key, -1)
-            if place < 0:
-                if not grow:
-                    continue
-                place = self._places[key] = len(self._places)
-            found[place] = value
+    def _encoded(self, entries: list[tuple[Hashable, float]]) -> tuple[list[int], list[float]]:
+        """The columns, in increasing order, and their values; features never learned from are left out."""
+        found = {self._places[key]: value for key, value in entries if key in self._places}
         columns = sorted(found)
         return columns, [found[column] for column in columns]
 

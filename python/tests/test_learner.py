@@ -24,6 +24,48 @@ def test_a_stream_of_names_is_learned():
     assert np.isfinite(learner.predict_one({"user": "somebody new", "film": "f1"}))
 
 
+def test_unknown_keys_widen_error_bars():
+    random = np.random.default_rng(0)
+    merits = random.normal(size=600), random.normal(size=30)
+    taste = random.normal(size=600), random.normal(size=30)
+
+    def rating(first_user):
+        user, film = first_user + random.integers(300), random.integers(30)
+        y = merits[0][user] + merits[1][film] + taste[0][user] * taste[1][film] + 0.5 * random.normal()
+        return {"user": f"u{user}", "film": f"f{film}"}, y
+
+    learner = Learner(rank=2)
+    for _ in range(6000):
+        learner.learn_one(*rating(0))
+    residuals, deviations = [], []
+    for _ in range(2000):
+        x, y = rating(300)
+        value, deviation = learner.predict_std_one(x)
+        assert value == learner.predict_one(x) == learner.predict_one({"film": x["film"]})
+        assert deviation > learner.predict_std_one({"film": x["film"]})[1]
+        residuals.append(value - y)
+        deviations.append(deviation)
+    # 300 users give the residuals and the moments: the standard error of each is 1/sqrt(2 * 300) = 4%, 6% together.
+    assert np.sqrt(np.mean(np.square(deviations)) / np.mean(np.square(residuals))) == pytest.approx(1, abs=0.3)
+    row = {"user": "u1", "film": "f1"}
+    known = learner.predict_std_one(row)[1]
+    assert learner.predict_std_one({**row, "a": 0.0})[1] == known
+    assert learner.predict_std_one({**row, "a": 2.0})[1] > known
+    assert learner.predict_std_one({**row, "a": 2.0, "mood": "good"})[1] > learner.predict_std_one({**row, "a": 2.0})[1]
+
+
+def test_a_rare_class_is_predicted_by_its_share():
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        learner = Learner("classification", rank=2)
+        rows = [{"a": random.normal(), "b": f"b{random.integers(20)}"} for _ in range(1000)]
+        positive = random.integers(1000)
+        for i, x in enumerate(rows):
+            learner.learn_one(x, i == positive)
+        for x in rows:
+            assert learner.predict_proba_one(x)[True] == pytest.approx(0.001)
+
+
 def test_classes_may_be_any_two_values():
     random = np.random.default_rng(0)
     for negative, positive in ((False, True), ("no", "yes"), ("yes", "no"), (0, 1)):

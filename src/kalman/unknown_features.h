@@ -20,11 +20,18 @@ namespace dyad {
 class UnknownFeatures {
  public:
   /// `groups`: of each feature, from 0 on; -1: none. Does not keep the filter.
-  UnknownFeatures(const KalmanFilter<double>& filter, std::vector<Index> groups, Index group_count);
+  template <typename Scalar>
+  UnknownFeatures(const KalmanFilter<Scalar>& filter, std::vector<Index> groups, Index group_count);
+
+  /// All features of a side are one group: 0, or 1 for those of z. Its moments are those of a sample, so that the time
+  /// does not grow with the features.
+  template <typename Scalar>
+  explicit UnknownFeatures(const KalmanFilter<Scalar>& filter);
 
   /// Of row i, which lacks one feature of each group in `missing`. Its entries that the filter has no data about count
   /// as unknown features of their group, too. 0 if there are neither.
-  [[nodiscard]] double variance(const KalmanFilter<double>& filter, const Rows<double>& rows, Index i,
+  template <typename Scalar>
+  [[nodiscard]] double variance(const KalmanFilter<Scalar>& filter, const Rows<Scalar>& rows, Index i,
                                 std::span<const Index> missing) const;
 
  private:
@@ -33,7 +40,14 @@ class UnknownFeatures {
     bool right;
   };
 
-  std::vector<Index> groups_;
+  template <typename Scalar>
+  void find_moments(const KalmanFilter<Scalar>& filter, Index sample_size);
+  [[nodiscard]] Index group_of(Index j, const KalmanOptions& options) const {
+    if (groups_.empty()) return options.shape.left_dim > 0 && j >= options.shape.left_dim ? 1 : 0;
+    return groups_[static_cast<std::size_t>(j)];
+  }
+
+  std::vector<Index> groups_;           ///< of each feature; empty: one for each side
   std::vector<Small<double>> moments_;  ///< of each group: of (u, a); the last one is the prior's
   std::vector<bool> is_right_;          ///< bilinear: whether the group belongs to z
 };

@@ -9,7 +9,9 @@
 #include <dyad/data_error.h>
 
 #include "base/archive.h"
+#include "kalman/unknown_features.h"
 #include "model/safetensors.h"
+#include "stream/class_evidence.h"
 #include "stream/stream_learner.h"
 
 namespace dyad {
@@ -115,9 +117,41 @@ struct Learner<Scalar>::Implementation {
     const bool full = 2 * entries > static_cast<double>(options.shape.dim) * static_cast<double>(first.count());
     if (full && likelihood().has_identity_link()) stream.moment = moment_options(options);
     learner.emplace(stream);
-    std::vector<Scalar> unused(static_cast<std::size_t>(first.count()));
-    learner->learn(first, unused);
+    std::vector<Scalar> values(static_cast<std::size_t>(first.count()));
+    learner->learn(first, values);
+    if (likelihood().is_classification()) apply_evidence(first, values);
     waiting = KeptRows<Scalar>();
+  }
+
+  /// Adds the evidence of rows that were predicted before they were learned. `values`: their log-odds, which become the
+  /// constant where the evidence of the rows before is not enough.
+  void apply_evidence(const Rows<Scalar>& of, std::span<Scalar> values) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const bool is_positive = of.targets()[i] > 0;
+      const auto value = static_cast<double>(values[i]);
+      if (is_constant()) values[i] = static_cast<Scalar>(evidence.log_odds());
+      evidence.add(is_positive, likelihood().score(is_positive ? 1 : 0, likelihood().mean(value)),
+                   static_cast<double>(of.weight(static_cast<Index>(i))));
+    }
+  }
+
+  /// Whether predictions are the constant probability.
+  [[nodiscard]] bool is_constant() const { return likelihood().is_classification() && !evidence.is_enough(); }
+
+  /// What features without data add to `variances`, which are those of all others.
+  void add_unknown_features(const Rows<Scalar>& of, std::span<Scalar> variances, std::span<const Index> unseen) const {
+    const KalmanFilter<Scalar>& filter = learner->filter();
+    std::optional<UnknownFeatures> unknown;
+    for (std::size_t i = 0; i < variances.size(); ++i) {
+      const auto row = static_cast<Index>(i);
+      const std::vector<Index> missing(unseen.empty() ? 0 : static_cast<std::size_t>(unseen[i]));  // all of group 0
+      bool has_unknown = !missing.empty();
+      of.for_each_entry(
+          row, [&](Index j, Scalar x) { has_unknown = has_unknown || (x != 0 && !(filter.belief_of(j).scale > 0)); });
+      if (!has_unknown) continue;
+      if (!unknown) unknown.emplace(filter);
+      variances[i] += static_cast<Scalar>(unknown->variance(filter, of, row, missing));
+    }
   }
 
   [[nodiscard]] Scalar as_prediction(double value) const {
@@ -126,7 +160,9 @@ struct Learner<Scalar>::Implementation {
 
   [[nodiscard]] const Likelihood& likelihood() const { return *stream.kalman.likelihood; }
 
-  [[nodiscard]] double mean() const {
+  /// Linear predictor without a model.
+  [[nodiscard]] double constant() const {
+    if (learner) return evidence.log_odds();
     return likelihood().link(likelihood().constant_mean(sum, static_cast<double>(rows)));
   }
 
@@ -135,6 +171,7 @@ struct Learner<Scalar>::Implementation {
     archive.number("rows", rows);
     archive.number("sum", sum);
     archive.number("squares", squares);
+    if (likelihood().is_classification()) archive.group("evidence", [&] { evidence.archive(archive); });
     bool has_started = learner.has_value();
     archive.number("has_started", has_started);
     if (!has_started) {
@@ -216,6 +253,7 @@ struct Learner<Scalar>::Implementation {
   Index rows = 0;
   double sum = 0;  ///< of the targets, or the number of positive ones, while waiting
   double squares = 0;
+  ClassEvidence evidence;  ///< of the rows since the start
 };
 
 template <typename Scalar>
@@ -241,7 +279,7 @@ void Learner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predicti
   require_finite_targets(rows);
   Index done = 0;
   for (; !own_->learner && done < rows.count(); ++done) {
-    if (!predictions.empty()) predictions[static_cast<std::size_t>(done)] = own_->as_prediction(own_->mean());
+    if (!predictions.empty()) predictions[static_cast<std::size_t>(done)] = own_->as_prediction(own_->constant());
     const auto y = static_cast<double>(rows.targets()[static_cast<std::size_t>(done)]);
     own_->squares += y * y;
     own_->sum += own_->likelihood().observed(y);
@@ -253,6 +291,7 @@ void Learner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predicti
   if (rest.count() == 0) return;
   std::vector<Scalar> values(static_cast<std::size_t>(rest.count()));
   own_->learner->learn(rest, values);
+  if (own_->likelihood().is_classification()) own_->apply_evidence(rest, values);
   own_->rows += rest.count();
   if (predictions.empty()) return;
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -260,18 +299,24 @@ void Learner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predicti
 }
 
 template <typename Scalar>
-void Learner<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predictions,
-                              std::span<Scalar> deviations) const {
+void Learner<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predictions, std::span<Scalar> deviations,
+                              std::span<const Index> unseen) const {
   if (rows.dim() != own_->options.shape.dim || static_cast<Index>(predictions.size()) != rows.count() ||
-      (!deviations.empty() && deviations.size() != predictions.size()))
+      (!deviations.empty() && deviations.size() != predictions.size()) ||
+      (!unseen.empty() && unseen.size() != predictions.size()))
     throw std::invalid_argument(
-        "rows must have the learner's features, and predictions and deviations one number each");
+        "rows must have the learner's features, and predictions, deviations and unseen one number each");
+  if (!std::all_of(unseen.begin(), unseen.end(), [](Index count) { return count >= 0; }) ||
+      (!unseen.empty() && own_->options.shape.left_dim > 0))
+    throw std::invalid_argument("unseen must be at least 0, and is not for bilinear models");
   require_finite_features(rows);
   std::vector<Scalar> variances(predictions.size());
-  if (own_->learner)
+  if (own_->learner) {
     own_->learner->filter().predict(rows, predictions, variances);
-  else
-    std::fill(predictions.begin(), predictions.end(), static_cast<Scalar>(own_->mean()));
+    if (!deviations.empty()) own_->add_unknown_features(rows, variances, unseen);
+  }
+  if (!own_->learner || own_->is_constant())
+    std::fill(predictions.begin(), predictions.end(), static_cast<Scalar>(own_->constant()));
   for (std::size_t i = 0; i < predictions.size(); ++i) {
     predictions[i] = own_->as_prediction(static_cast<double>(predictions[i]));
     if (deviations.empty()) continue;
@@ -315,15 +360,18 @@ double Learner<Scalar>::noise() const {
 
 template <typename Scalar>
 Model<Scalar> Learner<Scalar>::model() const {
-  if (own_->learner) return own_->learner->model();
+  if (own_->learner && !own_->is_constant()) return own_->learner->model();
   Model<Scalar> constant(own_->options.shape.dim, own_->options.shape.rank, own_->options.shape.left_dim);
-  constant.intercept = static_cast<Scalar>(own_->mean());
+  constant.intercept = static_cast<Scalar>(own_->constant());
   return constant;
 }
 
 template <typename Scalar>
 std::string Learner<Scalar>::story() const {
-  return own_->learner ? own_->learner->story() : "the mean of the first rows";
+  if (!own_->learner) return "the mean of the first rows";
+  if (own_->is_constant())
+    return "the constant probability: the features show no gain on rows before these are learned";
+  return own_->learner->story();
 }
 
 template <typename Scalar>

@@ -6,6 +6,7 @@
 
 #include <dyad/data_error.h>
 
+#include "base/logistic.h"
 #include "support.h"
 
 namespace dyad {
@@ -77,6 +78,146 @@ TEST(Learner, ClassesGiveProbabilities) {
     if (i >= 3000) right += (predictions[i] > 0.5) == (rows.targets[i] > 0.5) ? 1 : 0;
   }
   EXPECT_GT(right, 950);
+}
+
+/// Rows of three normal numbers, or of one of 20 and one of 5 flags. `positive` of them are of the positive class:
+/// drawn at random or, if `related`, three times as likely where the first number, or flag, says so.
+OwnedRows<double> rare_class_rows(bool flags, Index count, Index positive, bool related, std::uint64_t seed) {
+  Random random(seed, 0);
+  Tall<double> X = Tall<double>::Zero(count, flags ? 25 : 3);
+  std::vector<double> targets;
+  Index left = positive;
+  for (Index i = 0; i < count; ++i) {
+    bool is_likely = false;
+    if (flags) {
+      const auto first = static_cast<Index>(20 * random.uniform());
+      X(i, first) = X(i, 20 + static_cast<Index>(5 * random.uniform())) = 1;
+      is_likely = first < 10;
+    } else {
+      for (Index j = 0; j < 3; ++j) X(i, j) = random.normal();
+      is_likely = X(i, 0) > 0;
+    }
+    const double share = static_cast<double>(left) / static_cast<double>(count - i);
+    const bool is_positive =
+        left > 0 && (random.uniform() < share * (related ? (is_likely ? 1.5 : 0.5) : 1) || left >= count - i);
+    left -= is_positive ? 1 : 0;
+    targets.push_back(is_positive ? 1 : -1);
+  }
+  return {X, targets};
+}
+
+double mean_log_loss(const std::vector<double>& probabilities, const std::vector<double>& targets) {
+  double sum = 0;
+  for (std::size_t i = 0; i < targets.size(); ++i) sum += log_loss(targets[i] > 0 ? 1 : 0, probabilities[i]);
+  return sum / static_cast<double>(targets.size());
+}
+
+TEST(Learner, RareClassIsNotPredictedWorseThanByTheConstant) {
+  const double constant = entropy(0.001);  // of the learned rows, and of fresh rows with the same share
+  for (const bool flags : {false, true})
+    for (const bool related : {false, true})
+      for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+        const auto rows = rare_class_rows(flags, 1000, 1, related, seed);
+        LearnerOptions options;
+        options.dim = rows.X.cols();
+        options.rank = 2;
+        options.diagonal = Diagonal::free;
+        options.task = Task::classification;
+        Learner<double> learner(options);
+        for (Index i = 0; i < 1000; ++i) learner.learn(rows.sparse().slice(i, 1));
+        const auto fresh = rare_class_rows(flags, 10000, 10, related, 100 + seed);
+        std::vector<double> predictions(1000);
+        learner.predict(rows.sparse(), predictions);
+        EXPECT_LE(mean_log_loss(predictions, rows.targets), constant * (1 + 1e-9)) << seed;
+        predictions.resize(10000);
+        learner.predict(fresh.sparse(), predictions);
+        EXPECT_LE(mean_log_loss(predictions, fresh.targets), constant * (1 + 1e-9)) << seed;
+        EXPECT_NEAR(logistic(learner.model().intercept), 0.001, 1e-9);
+      }
+}
+
+TEST(Learner, WellClassifiedRowsReplaceTheConstantEarly) {
+  const auto rows = random_rows<double>(2100, 3, 1);
+  std::vector<double> targets;
+  for (Index i = 0; i < 2100; ++i) targets.push_back(rows.X(i, 0) > 0 ? 1 : -1);
+  const OwnedRows<double> classes(rows.X, targets);
+  LearnerOptions options;
+  options.dim = 3;
+  options.rank = 1;
+  options.task = Task::classification;
+  Learner<double> learner(options);
+  std::vector<double> predictions(100);
+  learner.learn(classes.dense().slice(0, 100), predictions);
+  EXPECT_NE(predictions.back(), predictions[predictions.size() - 2]);  // no constant
+  predictions.resize(2000);
+  learner.predict(classes.dense().slice(100, 2000), predictions);
+  const std::vector<double> fresh(targets.begin() + 100, targets.end());
+  EXPECT_LT(mean_log_loss(predictions, fresh), 0.35);
+}
+
+/// Ratings y = u + v + p q + noise of `count` rows: features [0, 800) are users, of which rows draw 400 from
+/// `first_user` on; [800, 840) are films. (u, p) and (v, q) are standard normal.
+OwnedRows<double> rating_rows(Index count, Index first_user, std::uint64_t seed) {
+  Random random(seed, 0);
+  Tall<double> X = Tall<double>::Zero(count, 840);
+  std::vector<double> targets;
+  for (Index i = 0; i < count; ++i) {
+    const Index user = first_user + static_cast<Index>(400 * random.uniform());
+    const Index film = 800 + static_cast<Index>(40 * random.uniform());
+    Random of_user(7, static_cast<std::uint64_t>(user));
+    Random of_film(7, static_cast<std::uint64_t>(film));
+    X(i, user) = X(i, film) = 1;
+    const double merits = of_user.normal() + of_film.normal();
+    targets.push_back(merits + of_user.normal() * of_film.normal() + 0.5 * random.normal());
+  }
+  return {X, targets};
+}
+
+TYPED_TEST(LearnerTest, UnseenFeaturesWidenErrorBars) {
+  const auto in_scalar = [](const OwnedRows<double>& rows) {
+    return OwnedRows<TypeParam>(rows.X.template cast<TypeParam>(),
+                                std::vector<TypeParam>(rows.targets.begin(), rows.targets.end()));
+  };
+  LearnerOptions options;
+  options.dim = 840;
+  options.rank = 2;
+  options.diagonal = Diagonal::free;
+  Learner<TypeParam> learner(options);
+  learner.learn(in_scalar(rating_rows(8000, 0, 1)).sparse());
+  const auto unseen = in_scalar(rating_rows(4000, 400, 2));
+  auto without = unseen;
+  without.X.leftCols(800).setZero();
+  without = OwnedRows<TypeParam>(without.X, without.targets);
+  std::vector<TypeParam> values[3];
+  std::vector<TypeParam> deviations[3];
+  for (int i = 0; i < 3; ++i) {
+    values[i].resize(4000);
+    deviations[i].resize(4000);
+  }
+  const std::vector<Index> one(4000, 1);
+  learner.predict(unseen.sparse(), values[0], deviations[0]);
+  learner.predict(without.sparse(), values[1], deviations[1]);
+  learner.predict(without.sparse(), values[2], deviations[2], one);
+  double squares = 0;
+  double variance = 0;
+  double coverage = 0;
+  for (std::size_t i = 0; i < 4000; ++i) {
+    EXPECT_EQ(values[0][i], values[1][i]);
+    EXPECT_GT(deviations[0][i], deviations[1][i]);
+    EXPECT_EQ(deviations[0][i], deviations[2][i]);
+    const double residual = std::abs(static_cast<double>(values[0][i] - unseen.targets[i]));
+    const auto deviation = static_cast<double>(deviations[0][i]);
+    squares += residual * residual;
+    variance += deviation * deviation;
+    coverage += residual < deviation ? 1 / 4000.0 : 0;
+  }
+  // 400 users give the residuals and the moments: the standard error of each is 1/sqrt(2 * 400) = 3.5%, 5% together.
+  EXPECT_NEAR(std::sqrt(variance / squares), 1, 0.25);
+  EXPECT_NEAR(coverage, 0.68, 0.1);
+  EXPECT_THROW(learner.predict(unseen.sparse(), values[0], deviations[0], std::vector<Index>(4000, -1)),
+               std::invalid_argument);
+  EXPECT_THROW(learner.predict(unseen.sparse(), values[0], deviations[0], std::vector<Index>(3)),
+               std::invalid_argument);
 }
 
 TEST(Learner, PredictsBeforeItHasSeenAnything) {
@@ -167,6 +308,19 @@ TYPED_TEST(LearnerTest, CopyFromBytesLearnsTheSame) {
   options.range = {-3.0, 3.0};
   options.memory = 1e6;
   expect_copy_learns_the_same(rows.dense(), 100, options);
+}
+
+TEST(Learner, CopyFromBytesKeepsTheEvidenceForClasses) {
+  // The class hardly depends on the features: the evidence comes late.
+  auto rows = random_rows<double>(1500, 4, 1);
+  Random random(5, 0);
+  for (std::size_t i = 0; i < 1500; ++i)
+    rows.targets[i] = random.uniform() < logistic(0.5 * rows.X(static_cast<Index>(i), 0)) ? 1 : -1;
+  LearnerOptions options;
+  options.dim = 4;
+  options.rank = 1;
+  options.task = Task::classification;
+  for (const Index before : {0, 7, 50, 60, 300, 1000}) expect_copy_learns_the_same(rows.dense(), before, options);
 }
 
 TEST(Learner, DamagedBytesAreRefused) {
