@@ -12,30 +12,30 @@ namespace {
 
 TEST(UnknownFeatures, SampleHasTheMomentsOfAllFeatures) {
   KalmanOptions options;
-  options.dim = 20'000;
-  options.rank = 2;
-  options.diagonal = Diagonal::zero;
+  options.shape.dim = 20'000;
+  options.shape.rank = 2;
+  options.shape.diagonal = Diagonal::zero;
   for (const Index period : {1, 2, 16, 20}) {
     // Every period-th feature has an effect of its own, and one row.
     KalmanFilter<double> filter(options, Prior(), 0.01);
     Random random(1, 0);
-    std::vector<Index> offsets(static_cast<std::size_t>(options.dim) + 1);
+    std::vector<Index> offsets(static_cast<std::size_t>(options.shape.dim) + 1);
     std::iota(offsets.begin(), offsets.end(), Index(0));
-    std::vector<std::int32_t> columns(static_cast<std::size_t>(options.dim));
+    std::vector<std::int32_t> columns(static_cast<std::size_t>(options.shape.dim));
     std::iota(columns.begin(), columns.end(), 0);
     const std::vector<double> values(columns.size(), 1.0);
     std::vector<double> targets;
-    for (Index j = 0; j < options.dim; ++j) {
+    for (Index j = 0; j < options.shape.dim; ++j) {
       filter.begin(j, 1);
       targets.push_back(j % period == 0 ? 10 * random.normal() : 0);
     }
     std::vector<double> predictions(targets.size());
-    filter.learn(Rows<double>::sparse(offsets, columns, values, options.dim, targets), predictions);
+    filter.learn(Rows<double>::sparse(offsets, columns, values, options.shape.dim, targets), predictions);
     const UnknownFeatures of_all(filter, std::vector<Index>(columns.size()), 1);
     const UnknownFeatures of_sample(filter);
     const std::vector<Index> no_entries{0, 0};
     const std::vector<Index> missing{0};
-    const auto row = Rows<double>::sparse(no_entries, {}, {}, options.dim);
+    const auto row = Rows<double>::sparse(no_entries, {}, {}, options.shape.dim);
     const double expected = of_all.variance(filter, row, 0, missing);
     ASSERT_GT(expected, 1);
     // Of 1,024 / period squares of normal numbers.

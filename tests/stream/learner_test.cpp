@@ -119,9 +119,9 @@ TEST(Learner, RareClassIsNotPredictedWorseThanByTheConstant) {
       for (std::uint64_t seed = 1; seed <= 10; ++seed) {
         const auto rows = rare_class_rows(flags, 1000, 1, related, seed);
         LearnerOptions options;
-        options.dim = rows.X.cols();
-        options.rank = 2;
-        options.diagonal = Diagonal::free;
+        options.shape.dim = rows.X.cols();
+        options.shape.rank = 2;
+        options.shape.diagonal = Diagonal::free;
         options.task = Task::classification;
         Learner<double> learner(options);
         for (Index i = 0; i < 1000; ++i) learner.learn(rows.sparse().slice(i, 1));
@@ -142,8 +142,8 @@ TEST(Learner, WellClassifiedRowsReplaceTheConstantEarly) {
   for (Index i = 0; i < 2100; ++i) targets.push_back(rows.X(i, 0) > 0 ? 1 : -1);
   const OwnedRows<double> classes(rows.X, targets);
   LearnerOptions options;
-  options.dim = 3;
-  options.rank = 1;
+  options.shape.dim = 3;
+  options.shape.rank = 1;
   options.task = Task::classification;
   Learner<double> learner(options);
   std::vector<double> predictions(100);
@@ -179,9 +179,9 @@ TYPED_TEST(LearnerTest, UnseenFeaturesWidenErrorBars) {
                                 std::vector<TypeParam>(rows.targets.begin(), rows.targets.end()));
   };
   LearnerOptions options;
-  options.dim = 840;
-  options.rank = 2;
-  options.diagonal = Diagonal::free;
+  options.shape.dim = 840;
+  options.shape.rank = 2;
+  options.shape.diagonal = Diagonal::free;
   Learner<TypeParam> learner(options);
   learner.learn(in_scalar(rating_rows(8000, 0, 1)).sparse());
   const auto unseen = in_scalar(rating_rows(4000, 400, 2));
@@ -317,8 +317,8 @@ TEST(Learner, CopyFromBytesKeepsTheEvidenceForClasses) {
   for (std::size_t i = 0; i < 1500; ++i)
     rows.targets[i] = random.uniform() < logistic(0.5 * rows.X(static_cast<Index>(i), 0)) ? 1 : -1;
   LearnerOptions options;
-  options.dim = 4;
-  options.rank = 1;
+  options.shape.dim = 4;
+  options.shape.rank = 1;
   options.task = Task::classification;
   for (const Index before : {0, 7, 50, 60, 300, 1000}) expect_copy_learns_the_same(rows.dense(), before, options);
 }
@@ -334,7 +334,7 @@ TEST(Learner, DamagedBytesAreRefused) {
   for (std::size_t length = 0; length < bytes.size(); length += 101)
     EXPECT_THROW((void)Learner<double>::from_bytes(bytes.substr(0, length)), DataError) << length;
   EXPECT_THROW((void)Learner<float>::from_bytes(bytes), DataError);
-  for (const char* array : {"options.rank", "stream.race.contenders", "has_started"}) {
+  for (const char* array : {"options.shape.rank", "stream.race.contenders", "has_started"}) {
     std::string other = bytes;
     const std::size_t place = other.find(std::string("\"") + array + "\"");
     ASSERT_NE(place, std::string::npos) << array;
