@@ -7,6 +7,7 @@
 #include <dyad/data_error.h>
 
 #include "base/logistic.h"
+#include "likelihood/likelihood.h"
 #include "support.h"
 
 namespace dyad {
