@@ -351,19 +351,17 @@ void KalmanFilter<Scalar>::forget(const Rows<Scalar>& rows, Index i) {
   });
 }
 
-/// The update of one row, from the quadratic expansion of its loss at the prediction: with gradient g, curvature c,
-/// noise s2, row weight omega and predictive variance v, gain = g / (s2/omega + c v) and shrink = c / (s2/omega + c v).
 /// Nothing for a row without weight or information.
 template <typename Scalar>
 std::optional<typename KalmanFilter<Scalar>::Step> KalmanFilter<Scalar>::step_for(const Row& row, Scalar target,
                                                                                   Scalar row_weight) {
   const auto weight = static_cast<double>(row_weight);
   if (!(weight > 0) || !std::isfinite(row.prediction) || !std::isfinite(row.variance)) return std::nullopt;
-  const Likelihood::Expansion at = options_.likelihood->expand(static_cast<double>(target), row.prediction);
-  if (at.gradient == 0 && at.curvature == 0) return std::nullopt;
-  const double total = dispersion() / weight + at.curvature * row.variance;
-  if (options_.likelihood->has_noise_variance()) noise_.observe(at.gradient * at.gradient, row.variance);
-  return Step{row.slope.data(), static_cast<Scalar>(at.gradient / total), static_cast<Scalar>(at.curvature / total)};
+  const Likelihood::Update update =
+      options_.likelihood->update(static_cast<double>(target), row.prediction, row.variance, weight, dispersion());
+  if (update.gain == 0 && update.shrink == 0) return std::nullopt;
+  if (options_.likelihood->has_noise_variance()) noise_.observe(update.gradient * update.gradient, row.variance);
+  return Step{row.slope.data(), static_cast<Scalar>(update.gain), static_cast<Scalar>(update.shrink)};
 }
 
 /// The numbers of a row that comes soon, if there is one.

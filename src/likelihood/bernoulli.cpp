@@ -1,5 +1,6 @@
 #include "likelihood/bernoulli.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/logistic.h"
@@ -14,6 +15,19 @@ double bound_curvature(double xi) {
   return xi < series_limit ? 0.125 : std::tanh(xi / 2) / (4 * xi);
 }
 
+/// The root m >= start of m - start = strength * logistic(-m), by bisection. For strength > 4 it is at most
+/// max(start, 0) + log(1 + strength), because the right-hand side is then at most 1 there.
+double posterior_mode(double start, double strength) {
+  double low = start;
+  double high = std::max(start, 0.0) + std::log1p(strength);
+  constexpr int halvings = 64;  // of an interval that is usually below 2^10, to below the rounding of its ends
+  for (int i = 0; i < halvings; ++i) {
+    const double middle = low + (high - low) / 2;
+    (middle - start < strength * logistic(-middle) ? low : high) = middle;
+  }
+  return low;
+}
+
 }  // namespace
 
 Likelihood::Expansion BernoulliLikelihood::expand(double y, double f) const {
@@ -22,6 +36,19 @@ Likelihood::Expansion BernoulliLikelihood::expand(double y, double f) const {
 }
 
 double BernoulliLikelihood::loss(double y, double f) const { return -log_logistic(y > 0 ? f : -f); }
+
+Likelihood::Update BernoulliLikelihood::update(double y, double mean, double variance, double weight,
+                                               double noise_variance) const {
+  constexpr double max_newton_strength = 4;
+  const double strength = weight * variance;
+  if (!(weight > 1 && strength > max_newton_strength))
+    return Likelihood::update(y, mean, variance, weight, noise_variance);
+  const double sign = y > 0 ? 1 : -1;
+  const double start = sign * mean;
+  const double mode = posterior_mode(start, strength);
+  const double precision = weight * logistic(mode) * logistic(-mode);
+  return {sign * logistic(-start), sign * (mode - start) / variance, precision / (1 + precision * variance)};
+}
 
 double BernoulliLikelihood::mean(double f) const { return logistic(f); }
 

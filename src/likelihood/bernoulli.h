@@ -9,6 +9,11 @@ class BernoulliLikelihood : public Likelihood {
  public:
   [[nodiscard]] Expansion expand(double y, double f) const override;
   [[nodiscard]] double loss(double y, double f) const override;
+  /// A row that counts once, or whose weight * variance is at most 4, takes the default step. Beyond 4, the inverse of
+  /// the largest slope of the logistic function, such steps may diverge: a confidently misclassified row moves f by
+  /// weight * variance. The mean then moves to the mode of the posterior, with the Laplace approximation there.
+  [[nodiscard]] Update update(double y, double mean, double variance, double weight,
+                              double noise_variance) const override;
   [[nodiscard]] double mean(double f) const override;
   [[nodiscard]] double link(double mean) const override;
   [[nodiscard]] double mean_slope(double mean) const override { return mean * (1 - mean); }

@@ -12,6 +12,14 @@ bool Support::is_bounded() const { return std::isfinite(low) || std::isfinite(hi
 
 double Support::clamp(double value) const { return std::clamp(value, low, high); }
 
+Likelihood::Update Likelihood::update(double y, double mean, double variance, double weight,
+                                      double noise_variance) const {
+  const Expansion at = expand(y, mean);
+  if (at.gradient == 0 && at.curvature == 0) return {};
+  const double total = noise_variance / weight + at.curvature * variance;
+  return {at.gradient, at.gradient / total, at.curvature / total};
+}
+
 LikelihoodPointer make_likelihood(Task task, Support support) {
   switch (task) {
     case Task::regression:

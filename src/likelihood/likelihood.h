@@ -40,6 +40,19 @@ class Likelihood {
   [[nodiscard]] virtual Expansion expand(double y, double f) const = 0;
   [[nodiscard]] virtual double loss(double y, double f) const = 0;
 
+  /// Gaussian approximation of the posterior of f ~ N(mean, variance) after one row: the mean moves by variance * gain,
+  /// and the variance shrinks by variance^2 * shrink. All 0: the row carries no information.
+  struct Update {
+    double gradient = 0;  ///< of the loss at the mean before the row, as in Expansion
+    double gain = 0;
+    double shrink = 0;
+  };
+  /// For a row that counts `weight` > 0 times. The default is a step of the extended Kalman filter: with gradient g and
+  /// curvature c at the mean, noise s2 and weight omega, gain = g / (s2/omega + c variance) and
+  /// shrink = c / (s2/omega + c variance). `noise_variance` is 1 for likelihoods without one.
+  [[nodiscard]] virtual Update update(double y, double mean, double variance, double weight,
+                                      double noise_variance) const;
+
   /// Expected target for a linear predictor: the inverse of the link function. For classes, the probability of the
   /// positive one.
   [[nodiscard]] virtual double mean(double f) const = 0;

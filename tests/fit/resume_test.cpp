@@ -5,6 +5,7 @@
 #include <dyad/predict.h>
 #include <dyad/train.h>
 
+#include "base/logistic.h"
 #include "base/random.h"
 #include "in_folder.h"
 
@@ -76,6 +77,73 @@ TEST_F(Resume, FeaturesThatAPrecisionCannotHoldAreReported) {
   EXPECT_TRUE(train(options).warnings.empty());
   options.precision = Precision::single_precision;
   EXPECT_FALSE(train(options).warnings.empty());
+}
+
+/// Rows whose weights are 0, 1 and up to 1e6, the largest of which would move log-odds by 1e6 in one Newton step.
+class HeavyRows : public test::InFolder {
+ protected:
+  [[nodiscard]] std::string rows(const std::string& name, bool categories, bool classes, int count,
+                                 std::uint64_t seed) const {
+    Random random(seed, 0);
+    std::string text = categories ? "u,v,a,b,w,y\n" : "a,b,w,y\n";
+    for (int i = 0; i < count; ++i) {
+      const double a = random.normal();
+      const double b = random.normal();
+      double f = a + a * b;
+      if (categories) {
+        const auto u = static_cast<int>(10 * random.uniform());
+        const auto v = static_cast<int>(5 * random.uniform());
+        text += "u" + std::to_string(u) + ",v" + std::to_string(v) + ",";
+        f += u % 2 == 0 ? 1 : -1;
+      }
+      const double weights[] = {0, 1, 1e6 * random.uniform(), 1e6};
+      const double weight = weights[static_cast<int>(4 * random.uniform())];
+      text += std::to_string(a) + "," + std::to_string(b) + "," + std::to_string(weight) + ",";
+      if (classes)
+        text += random.uniform() < logistic(2 * f) ? "yes\n" : "no\n";
+      else
+        text += std::to_string(f + 0.3 * random.normal()) + "\n";
+    }
+    return write(name, text);
+  }
+
+  /// Loss on fresh rows of weight 1 after training and resuming.
+  [[nodiscard]] double loss_of(bool categories, bool classes, Solver solver, Precision precision) const {
+    TrainOptions options;
+    options.data.paths = {rows("first.csv", categories, classes, 1000, 1)};
+    options.columns.target = "y";
+    options.columns.weight = "w";
+    options.precision = precision;
+    options.solver = solver;
+    options.threads = 1;
+    options.model_path = path("m.dyad");
+    (void)train(options);
+    TrainOptions more;
+    more.data.paths = {rows("second.csv", categories, classes, 1000, 2)};
+    more.model_path = options.model_path;
+    more.resume = true;
+    more.threads = 1;
+    EXPECT_EQ(train(more).all_rows, 2000);
+    PredictOptions fresh;
+    fresh.data.paths = {rows("fresh.csv", categories, classes, 2000, 3)};
+    fresh.model_path = options.model_path;
+    fresh.threads = 1;
+    const Metrics metrics = evaluate(fresh).metrics.value();
+    return classes ? metrics.logloss : metrics.rmse;
+  }
+};
+
+TEST_F(HeavyRows, SinglePrecisionAgreesWithDoublePrecision) {
+  for (const bool categories : {false, true})
+    for (const bool classes : {false, true})
+      for (const Solver solver : {Solver::automatic, Solver::kalman, Solver::moment}) {
+        SCOPED_TRACE(testing::Message() << categories << " " << classes << " " << static_cast<int>(solver));
+        double in_double = 0;
+        double in_single = 0;
+        ASSERT_NO_THROW(in_double = loss_of(categories, classes, solver, Precision::double_precision));
+        ASSERT_NO_THROW(in_single = loss_of(categories, classes, solver, Precision::single_precision));
+        EXPECT_NEAR(in_single, in_double, 0.02 * in_double);
+      }
 }
 
 }  // namespace

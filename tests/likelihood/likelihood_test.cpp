@@ -128,5 +128,51 @@ TEST(Likelihood, CensoredTargetsCarryNoInformationBeyondTheEnds) {
   EXPECT_GT(censored->loss(0.5, 1.5), 0);
 }
 
+constexpr double log_odds[] = {-1e6, -40, -3, -0.1, 0, 2, 50};
+
+/// The derivative of weight * log-likelihood - (f - mean)^2 / (2 variance) is 0 at the new mean.
+TEST(Likelihood, HeavyRowsOfClassesMoveToTheModeOfThePosterior) {
+  const Likelihood& classes = likelihood_of(Task::classification);
+  for (const double mean : log_odds)
+    for (const double variance : {1e-4, 0.1, 1.0, 100.0})
+      for (const double weight : {1e5, 1e6, 1e30})
+        for (const double y : {-1.0, 1.0}) {
+          const auto update = classes.update(y, mean, variance, weight, 1);
+          const double f = mean + variance * update.gain;
+          EXPECT_LE(y * f, std::max(y * mean, 0.0) + std::log1p(weight * variance));
+          const auto at = classes.expand(y, f);
+          constexpr double rounding = 1e-14;  // of f
+          EXPECT_NEAR(variance * weight * at.gradient, f - mean,
+                      rounding * (1 + std::abs(mean) + std::abs(f)) * (1 + variance * weight * at.curvature))
+              << mean << " " << variance << " " << weight << " " << y;
+          EXPECT_GE(update.shrink, 0);
+          EXPECT_LE(variance * update.shrink, 1);
+        }
+}
+
+/// For a linear model with Gaussian noise one update is exact: the posterior of f has precision 1/variance + omega/s2.
+TEST(Likelihood, GaussianUpdateIsTheExactPosterior) {
+  const Likelihood& gaussian = likelihood_of(Task::regression);
+  for (const double weight : {0.5, 1.0, 1e6})
+    for (const double variance : {0.1, 3.0}) {
+      const double noise = 0.7;
+      const auto update = gaussian.update(2, 0.5, variance, weight, noise);
+      const double precision = 1 / variance + weight / noise;
+      EXPECT_NEAR(variance - variance * variance * update.shrink, 1 / precision, 1e-12);
+      EXPECT_NEAR(0.5 + variance * update.gain, (0.5 / variance + 2 * weight / noise) / precision, 1e-12);
+    }
+}
+
+TEST(Likelihood, UpdatesOfTheClassesAreSymmetric) {
+  const Likelihood& classes = likelihood_of(Task::classification);
+  for (const double mean : log_odds)
+    for (const double weight : {1.0, 10.0, 1e6}) {
+      const auto positive = classes.update(1, mean, 2, weight, 1);
+      const auto negative = classes.update(-1, -mean, 2, weight, 1);
+      EXPECT_NEAR(positive.gain, -negative.gain, 1e-12 * (1 + std::abs(positive.gain)));
+      EXPECT_NEAR(positive.shrink, negative.shrink, 1e-12);
+    }
+}
+
 }  // namespace
 }  // namespace dyad
