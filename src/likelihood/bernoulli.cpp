@@ -32,7 +32,8 @@ double posterior_mode(double start, double strength) {
 
 Likelihood::Expansion BernoulliLikelihood::expand(double y, double f) const {
   const double p = logistic(f);
-  return {-log_logistic(y > 0 ? f : -f), (y > 0 ? 1 : 0) - p, p * (1 - p)};
+  const double q = logistic(-f);  // 1 - p without cancellation
+  return {-log_logistic(y > 0 ? f : -f), y > 0 ? q : -p, p * q};
 }
 
 double BernoulliLikelihood::loss(double y, double f) const { return -log_logistic(y > 0 ? f : -f); }

@@ -335,7 +335,7 @@ TEST(Learner, DamagedBytesAreRefused) {
   for (std::size_t length = 0; length < bytes.size(); length += 101)
     EXPECT_THROW((void)Learner<double>::from_bytes(bytes.substr(0, length)), DataError) << length;
   EXPECT_THROW((void)Learner<float>::from_bytes(bytes), DataError);
-  for (const char* array : {"options.shape.rank", "stream.race.contenders", "has_started"}) {
+  for (const char* array : {"options.rank", "stream.race.contenders", "has_started"}) {
     std::string other = bytes;
     const std::size_t place = other.find(std::string("\"") + array + "\"");
     ASSERT_NE(place, std::string::npos) << array;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import scipy.optimize
 
 from .prediction import SignedFactors, logistic
 
@@ -94,7 +95,8 @@ class Filter:
         """Learn one row; return its prediction before that. ``present``: features that the row has entries for.
 
         numbers: v = sum P g^2, S = s2 / weight + v, theta += P g (y - f) / S, P -= (P g)^2 / S
-        classes: p = logistic(f), a = p (1 - p), theta += P g (y - p) / (1 + a v), P -= (P g)^2 a / (1 + a v)
+        classes: p = logistic(f), a = p (1 - p), theta += P g (y - p) / (1 + a v), P -= (P g)^2 a / (1 + a v);
+        weights above 1 with weight * v above 4: see `heavy_update`
         """
         self.rows += 1
         if self.half_life > 0:
@@ -105,7 +107,9 @@ class Filter:
         if not weight > 0 or (not self.is_class and is_censored(y, prediction, self.low, self.high)):
             return prediction
         noise = self.noise.value
-        if self.is_class:
+        if self.is_class and weight > 1 and weight * v > 4:
+            gain, reduction = heavy_update(prediction, v, y > 0, weight)
+        elif self.is_class:
             p = logistic(prediction)
             a = weight * p * (1 - p)
             gain, reduction = weight * ((y > 0) - p) / (1 + a * v), a / (1 + a * v)
@@ -143,6 +147,22 @@ class Filter:
         self.noise = NoiseTracker(start, start, self.noise.unknowns, 0, 0)
         prior = self.prior.variances(self.scales, self.means.A.shape[1])
         self.variances = np.where(self.variances > 0, prior, 0)
+
+
+def heavy_update(mean: float, variance: float, is_positive: bool, weight: float) -> tuple[float, float]:
+    """Laplace approximation of the posterior of log-odds f ~ N(mean, variance) after ``weight`` equal rows.
+
+    The mode is the root of (f - mean) / variance = weight (y - logistic(f)).
+    """
+    sign = 1 if is_positive else -1
+
+    def slope(f: float) -> float:
+        return (f - mean) / variance - weight * sign * logistic(-sign * f)
+
+    end = mean + sign * (abs(mean) + np.log1p(weight * variance))
+    mode = scipy.optimize.brentq(slope, mean, end, xtol=1e-13, rtol=1e-14)
+    precision = weight * logistic(mode) * logistic(-mode)
+    return (mode - mean) / variance, precision / (1 + precision * variance)
 
 
 def is_censored(target: float, prediction: float, low: float, high: float) -> bool:
