@@ -185,7 +185,7 @@ void variational_sweep(benchmark::State& state) {
   const auto rows = dyad::Rows<Scalar>::sparse(ratings.offsets, ratings.columns, ones, dim, targets);
   const auto start = filter_for<Scalar>(dim, rank, dyad::Diagonal::zero).beliefs();
   dyad::Workers workers(threads_of(state, 1));
-  dyad::VariationalSweeps<Scalar> sweeps(rows, {}, start, 1, workers);
+  dyad::VariationalSweeps<Scalar> sweeps(rows, dyad::make_likelihood(dyad::Task::regression), start, 1, workers);
   for (auto _ : state) sweeps.sweep();
   state.SetItemsProcessed(state.iterations() * Ratings::rows);
 }
