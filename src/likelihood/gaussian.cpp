@@ -11,6 +11,14 @@ Likelihood::Expansion GaussianLikelihood::expand(double y, double f) const {
   return {residual * residual / 2, residual, 1};
 }
 
+Likelihood::Update GaussianLikelihood::update(double y, double mean, double variance, double weight,
+                                              double noise_variance) const {
+  if (is_censored(y, mean)) return {};
+  const double residual = y - mean;
+  const double total = noise_variance / weight + variance;
+  return {residual, residual / total, 1 / total};
+}
+
 double GaussianLikelihood::loss(double y, double f) const { return is_censored(y, f) ? 0 : (y - f) * (y - f) / 2; }
 
 double GaussianLikelihood::score(double observed, double mean) const { return (observed - mean) * (observed - mean); }

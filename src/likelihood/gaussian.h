@@ -7,12 +7,15 @@ namespace dyad {
 /// y = f + noise, censored at the ends of the support: a target at an end stands for anything beyond it, so that a
 /// prediction beyond it has no loss. This is the limit of the Tobit likelihood for a noise that is small beside the
 /// distance to the end.
-class GaussianLikelihood : public Likelihood {
+class GaussianLikelihood final : public Likelihood {
  public:
   explicit GaussianLikelihood(Support support = {}) : support_(support) {}
 
   [[nodiscard]] Expansion expand(double y, double f) const override;
   [[nodiscard]] double loss(double y, double f) const override;
+  /// The default, without a virtual call per row.
+  [[nodiscard]] Update update(double y, double mean, double variance, double weight,
+                              double noise_variance) const override;
   [[nodiscard]] double mean(double f) const override { return f; }
   [[nodiscard]] double link(double mean) const override { return mean; }
   [[nodiscard]] double mean_slope(double) const override { return 1; }
