@@ -66,7 +66,7 @@ class KalmanFilter : private Posterior<Scalar> {
   /// adds to the precisions is proportional to the repetitions and inversely proportional to the variance.
   void expect_noise(double variance, double repetitions);
 
-  void set_likelihood(LikelihoodPointer likelihood) { options_.likelihood = std::move(likelihood); }
+  void set_likelihood(const LikelihoodPointer& likelihood) { options_.likelihood = likelihood; }
 
   [[nodiscard]] Model<Scalar> model() const { return parameters().model(); }
   [[nodiscard]] double noise_variance() const { return noise_.value(); }

@@ -1,5 +1,5 @@
-#include "base/decompositions.h"
 #include "base/linear_algebra.h"
+#include "base/decompositions.h"
 
 #include <gtest/gtest.h>
 
