@@ -22,7 +22,7 @@ def random_case(random, seed):
     return case
 
 
-def beliefs_of(filter):
+def posterior_of(filter):
     """The posterior of a filter for features of scale 1; a bilinear model becomes a symmetric one, A / sqrt(2)."""
     shape = filter.means
     variances = shape.with_vector(filter.variances)
@@ -36,11 +36,11 @@ def beliefs_of(filter):
         parameters.A *= scale[:, None] / (np.sqrt(2) ** power if shape.left_dim else 1)
         if shape.left_dim:
             parameters.left_dim, parameters.diagonal = 0, "zero"
-    return variational.Beliefs(means, variances, filter.noise.value, np.ones(shape.A.shape[1] + 2))
+    return variational.Posterior(means, variances, filter.noise.value, np.ones(shape.A.shape[1] + 2))
 
 
 def train_twice(seed, folder):
-    """A case, its rows, the file after one sweep and the file after two: a sweep depends on the beliefs alone."""
+    """A case, its rows, the file after one sweep and the file after two: a sweep depends on the posterior alone."""
     random = np.random.default_rng(seed)
     case = random_case(random, seed)
     rows = problems.random_rows(case, random, 30, signal=3)
@@ -59,9 +59,9 @@ def test_sweep_equals_reference(seed, tmp_path):
     X, y = rows.encoded(first)
     scaled = np.divide(X, before.scales, out=np.zeros_like(X), where=before.scales > 0)
     data = variational.Rows(scaled, y, rows.weights, case.is_class, before.low, before.high)
-    start = beliefs_of(before)
+    start = posterior_of(before)
     start = dataclasses.replace(start, precisions=variational.estimate_precisions(start, data))
-    expected, found = variational.sweep(start, data), beliefs_of(after)
+    expected, found = variational.sweep(start, data), posterior_of(after)
     np.testing.assert_allclose(found.means.vector(), expected.means.vector(), rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(found.variances.vector(), expected.variances.vector(), rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(found.noise, expected.noise, rtol=1e-9)

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "base/logistic.h"
 #include "fit/metrics.h"
 
 namespace dyad {

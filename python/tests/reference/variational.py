@@ -13,8 +13,8 @@ _FLAT_PRECISION = 1e-12  # of the intercept's prior, times the weight of all row
 
 
 @dataclasses.dataclass
-class Beliefs:
-    """Independent Gaussian beliefs of all parameters of a symmetric model whose diagonal is zero or free.
+class Posterior:
+    """Independent Gaussian posterior of all parameters of a symmetric model whose diagonal is zero or free.
 
     ``variances`` has the shape of ``means``; a parameter of variance 0 is not learned. ``precisions`` are those of the
     priors: one for each factor, then one for the weights and one for the squares.
@@ -69,13 +69,13 @@ class Rows:
     high: float = np.inf
 
 
-def estimate_precisions(beliefs: Beliefs, rows: Rows) -> np.ndarray:
+def estimate_precisions(posterior: Posterior, rows: Rows) -> np.ndarray:
     """tau = (number of features that occur) / sum over them of E[theta^2], for each factor, the weights, the squares."""
     occurs = (rows.X != 0).any(axis=0)
-    means = np.column_stack([beliefs.means.A, beliefs.means.weights, beliefs.means.squares])[occurs]
-    variances = np.column_stack([beliefs.variances.A, beliefs.variances.weights, beliefs.variances.squares])[occurs]
+    means = np.column_stack([posterior.means.A, posterior.means.weights, posterior.means.squares])[occurs]
+    variances = np.column_stack([posterior.variances.A, posterior.variances.weights, posterior.variances.squares])[occurs]
     squares = (means**2 + variances).sum(axis=0)
-    return np.where(squares > 0, occurs.sum() / np.where(squares > 0, squares, 1), beliefs.precisions)
+    return np.where(squares > 0, occurs.sum() / np.where(squares > 0, squares, 1), posterior.precisions)
 
 
 def colour_features(X: np.ndarray) -> list[list[int]]:
@@ -93,14 +93,14 @@ def colour_features(X: np.ndarray) -> list[list[int]]:
     return groups
 
 
-def sweep(beliefs: Beliefs, rows: Rows) -> Beliefs:
+def sweep(posterior: Posterior, rows: Rows) -> Posterior:
     """Update the noise or the bounds of classes, the intercept, every parameter of every feature, and the priors.
 
     Numbers: noise precision alpha = sum w / sum w E[(y - f)^2]; a censored target stands for its prediction.
     Classes: log logistic(f) >= log logistic(xi) + (f - xi)/2 - lambda(xi) (f^2 - xi^2) with xi^2 = E[f^2] and
     lambda(xi) = tanh(xi / 2) / (4 xi), which is least squares with targets +-1/2 / (2 lambda) and precisions 2 lambda.
     """
-    now = dataclasses.replace(beliefs, means=beliefs.means.copy(), variances=beliefs.variances.copy())
+    now = dataclasses.replace(posterior, means=posterior.means.copy(), variances=posterior.variances.copy())
     moments = [now.moments(x) for x in rows.X]
     if rows.is_class:
         alpha = 1.0
@@ -125,16 +125,16 @@ def sweep(beliefs: Beliefs, rows: Rows) -> Beliefs:
     return now
 
 
-def _update_intercept(beliefs: Beliefs, rows: Rows, targets: np.ndarray, rho: np.ndarray, alpha: float) -> None:
+def _update_intercept(posterior: Posterior, rows: Rows, targets: np.ndarray, rho: np.ndarray, alpha: float) -> None:
     """precision = tau + alpha sum rho, mean = alpha sum rho (y - E[f without b]) / precision."""
     precision = _FLAT_PRECISION * rows.weights.sum() + alpha * rho.sum()
-    without = np.array([beliefs.means.predict(x) - beliefs.means.intercept for x in rows.X])
-    beliefs.means.intercept = float(alpha * rho @ (targets - without) / precision)
-    beliefs.variances.intercept = float(1 / precision)
+    without = np.array([posterior.means.predict(x) - posterior.means.intercept for x in rows.X])
+    posterior.means.intercept = float(alpha * rho @ (targets - without) / precision)
+    posterior.variances.intercept = float(1 / precision)
 
 
 def _update_feature(
-    beliefs: Beliefs, rows: Rows, targets: np.ndarray, rho: np.ndarray, alpha: float, j: int
+    posterior: Posterior, rows: Rows, targets: np.ndarray, rho: np.ndarray, alpha: float, j: int
 ) -> None:
     """Update the factors of feature j one after the other, then its weight and its square.
 
@@ -142,27 +142,27 @@ def _update_feature(
     alpha sum rho E[g (y - f_rest)] / precision.
     """
     own = np.flatnonzero(rows.X[:, j])
-    rank = beliefs.means.A.shape[1]
+    rank = posterior.means.A.shape[1]
     places: list[tuple[str, int]] = [("A", c) for c in range(rank)]
-    if (beliefs.variances.weights > 0).any():
+    if (posterior.variances.weights > 0).any():
         places.append(("weights", rank))
-    if beliefs.means.diagonal == "free":
+    if posterior.means.diagonal == "free":
         places.append(("squares", rank + 1))
     for name, place in places:
         at = (j, place) if name == "A" else j
-        means, variances = getattr(beliefs.means, name), getattr(beliefs.variances, name)
-        precision, right = float(beliefs.precisions[place]), 0.0
+        means, variances = getattr(posterior.means, name), getattr(posterior.variances, name)
+        precision, right = float(posterior.precisions[place]), 0.0
         for i in own:
             x = rows.X[i]
-            g, g_squared, covariance = _slope(beliefs, x, j, name, place)
-            rest = beliefs.means.predict(x) - g * means[at]
+            g, g_squared, covariance = _slope(posterior, x, j, name, place)
+            rest = posterior.means.predict(x) - g * means[at]
             precision += alpha * rho[i] * g_squared
             right += alpha * rho[i] * (g * (targets[i] - rest) - covariance)
         means[at] = right / precision
         variances[at] = 1 / precision
 
 
-def _slope(beliefs: Beliefs, x: np.ndarray, j: int, name: str, c: int) -> tuple[float, float, float]:
+def _slope(posterior: Posterior, x: np.ndarray, j: int, name: str, c: int) -> tuple[float, float, float]:
     """Return E[g], E[g^2] and Cov(g, f_rest) of a row.
 
     A factor has g = 2 s x_j sum_{i != j} a_i x_i. It covaries with the pairs of other features in f_rest, which share a
@@ -173,7 +173,7 @@ def _slope(beliefs: Beliefs, x: np.ndarray, j: int, name: str, c: int) -> tuple[
     if name == "squares":
         return x[j] ** 2, x[j] ** 4, 0.0
     others = [i for i in np.flatnonzero(x) if i != j]
-    m, v = beliefs.means.A[:, c] * x, beliefs.variances.A[:, c] * x**2
-    g = 2 * beliefs.means.signs[c] * x[j] * sum(m[i] for i in others)
+    m, v = posterior.means.A[:, c] * x, posterior.variances.A[:, c] * x**2
+    g = 2 * posterior.means.signs[c] * x[j] * sum(m[i] for i in others)
     covariance = 4 * x[j] * sum(v[i] * m[k] for i in others for k in others if k != i)
     return g, g**2 + 4 * x[j] ** 2 * sum(v[i] for i in others), covariance
