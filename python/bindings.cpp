@@ -237,8 +237,8 @@ NB_MODULE(_core, module) {
       .def("categorical_columns", &Predictor::categorical_columns)
       .def("layout",
            [](const Predictor& predictor) {
-             return predictor.format() == Format::npy      ? "matrix"
-                    : predictor.format() == Format::libsvm ? "sparse"
+             return predictor.layout() == Layout::matrix   ? "matrix"
+                    : predictor.layout() == Layout::sparse ? "sparse"
                                                            : "table";
            })
       .def("labels", &Predictor::labels);

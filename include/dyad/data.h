@@ -10,6 +10,11 @@ namespace dyad {
 
 struct MemoryRows;
 
+/// What a model stores about its input: tables match by the names of columns, matrices by position, sparse rows by
+/// index. File formats are encodings of these: csv and tsv of tables, npy of matrices, libsvm of sparse rows.
+enum class Layout { table, matrix, sparse };
+Layout layout_of(Format format);
+
 /// Bounds on one row of a file. A row that exceeds them is refused with a DataError before it is held in memory.
 struct ReadLimits {
   /// csv, tsv and npy. Training takes about 9.5 kB for each column of a csv at rank 8 (measured with 10,000 to 100,000

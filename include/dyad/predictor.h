@@ -26,7 +26,7 @@ class Predictor {
 
   /// One number for each row: the target, or the probability of the positive class. `deviations`, unless empty: its
   /// standard deviation, noise included; classes: that of the probability. `threads`: 0 for all cores. Rows in memory
-  /// are of the same sort as those of training.
+  /// may have another layout than those of training: see Layout.
   PredictSummary predict(const MemoryRows& rows, std::span<double> values, std::span<double> deviations = {},
                          int threads = 0, const PredictHooks& hooks = {}) const;
 
@@ -35,7 +35,7 @@ class Predictor {
   /// The parameters, for scaled features and the scaled target (classes: the log-odds).
   [[nodiscard]] const Model<double>& model() const;
   [[nodiscard]] std::vector<std::string> feature_names() const;
-  [[nodiscard]] Format format() const;  ///< of the rows: csv for tables, npy for matrices, libsvm for sparse rows
+  [[nodiscard]] Layout layout() const;  ///< of the training rows
   [[nodiscard]] Kind kind() const;
   /// Names of the columns that rows must have; sparse rows: as many as there are features.
   [[nodiscard]] std::vector<std::string> column_names() const;

@@ -134,11 +134,7 @@ class Factorization(Plots, BaseEstimator):
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
         if reset:
             self._layout = "sparse" if sp.issparse(X) else "matrix"
-        if self._layout == "sparse":
-            return _rows.from_sparse(X if sp.issparse(X) else sp.csr_matrix(X))
-        if sp.issparse(X):
-            X = X.toarray()
-        return _rows.from_array_by_names(X, self._columns) if self._layout == "table" else _rows.from_array(X)
+        return _rows.from_sparse(X) if sp.issparse(X) else _rows.from_array(X)
 
     def _rows_to_predict(self, X: Any) -> _core.Rows:
         check_is_fitted(self)

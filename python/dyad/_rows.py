@@ -160,11 +160,3 @@ def from_table(X: Any, categorical: Optional[frozenset[str]] = None) -> tuple[_c
             found.add(name)
             rows.add_categories(name, values.values, values.categories)
     return rows, frozenset(found)
-
-
-def from_array_by_names(X: npt.NDArray[Any], names: list[str]) -> _core.Rows:
-    """Rows of an array for a model of a table of numbers."""
-    rows = _core.Rows.table(X.shape[0])
-    for place, name in enumerate(names):
-        rows.add_numbers(name, _columns.floats(X[:, place]))
-    return rows

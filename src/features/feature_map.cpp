@@ -1,6 +1,8 @@
 #include "features/feature_map.h"
 
 #include <algorithm>
+#include <cmath>
+#include <stdexcept>
 
 #include "base/stable_hash.h"
 #include "base/text.h"
@@ -17,6 +19,31 @@ bool has_bit(const std::vector<std::uint8_t>& bytes, Index bit) {
 }
 
 }  // namespace
+
+void Column::fit_numbers(const std::vector<double>& first, std::span<const double> weights) {
+  std::vector<double> numbers;
+  std::vector<double> own_weights;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    if (std::isnan(first[i])) continue;
+    numbers.push_back(first[i]);
+    if (!weights.empty()) own_weights.push_back(weights[i]);
+  }
+  marks_missing = numbers.size() < first.size();
+  scaling = robust_scaling(numbers, own_weights);
+}
+
+void FeatureMap::require_layout(Layout rows, const std::string& name) const {
+  const auto refuse = [&](const std::string& why) { throw std::invalid_argument(name + ": " + why); };
+  if (rows == layout) return;
+  if (rows == Layout::table)
+    refuse(std::string("the model was trained on ") + (layout == Layout::matrix ? "a matrix" : "sparse rows") +
+           ", whose columns have no names; expected " + "rows without names, such as npy or libsvm");
+  if (layout != Layout::table) return;
+  for (const Column& column : columns_)
+    if (column.role == Column::Role::category)
+      refuse("the model was trained on a table with the categorical column " + in_quotes(column.name) +
+             ", which rows of numbers cannot have; expected a table with its columns");
+}
 
 void FeatureMap::fix(std::vector<Column> columns) {
   if (has_squares()) {
@@ -37,7 +64,7 @@ void FeatureMap::fix_columns(std::vector<Column> columns) {
   dictionaries_.resize(columns_.size());
   for (std::size_t c = 0; c < columns_.size(); ++c)
     if (columns_[c].role == Column::Role::category && hash_bits == 0) dictionaries_[c] = std::make_unique<Dictionary>();
-  std::array<bool, 2> has_categories{format == Format::libsvm, format == Format::libsvm && is_bilinear()};
+  std::array<bool, 2> has_categories{layout == Layout::sparse, layout == Layout::sparse && is_bilinear()};
   for (auto& columns_of_side : column_of_) columns_of_side.clear();
   const auto new_feature = [&](std::size_t column) {
     auto& columns_of_side = column_of_[index_of(side_of(columns_[column]))];
@@ -65,7 +92,7 @@ void FeatureMap::fix_columns(std::vector<Column> columns) {
 }
 
 bool FeatureMap::is_dense() const {
-  return format != Format::libsvm && std::all_of(columns_.begin(), columns_.end(), [](const Column& column) {
+  return layout != Layout::sparse && std::all_of(columns_.begin(), columns_.end(), [](const Column& column) {
            return column.role == Column::Role::number;
          });
 }
@@ -136,7 +163,7 @@ std::string FeatureMap::name(Index feature) const {
     return column.number_feature == own ? column.name : column.name + " is missing";
   }
   if (hash_bits > 0) return "hash " + std::to_string(own - first_category_[index_of(side)]);
-  if (format == Format::libsvm) return std::to_string(own + (side == Side::left ? index_base : right_first));
+  if (layout == Layout::sparse) return std::to_string(own + (side == Side::left ? index_base : right_first));
   if (own >= counts_[index_of(side)]) return "(nothing yet)";
   const auto& [column, text] =
       category_names_[index_of(side)][static_cast<std::size_t>(own - first_category_[index_of(side)])];
@@ -253,7 +280,7 @@ bool FeatureMap::restore_flags(const std::vector<std::uint8_t>& bytes) {
 
 std::vector<Index> FeatureMap::feature_groups() const {
   std::vector<Index> groups = indicator_columns();
-  if (hash_bits == 0 && format != Format::libsvm) return groups;
+  if (hash_bits == 0 && layout != Layout::sparse) return groups;
   for (const Side side : {Side::left, Side::right}) {
     const Index first = side == Side::right ? count(Side::left) : 0;
     std::fill(groups.begin() + first + first_category_[index_of(side)], groups.begin() + first + count(side),
@@ -269,7 +296,7 @@ void FeatureMap::restore(std::vector<Column> columns, Index left_count, Index ri
     if (!dictionaries_[column]) dictionaries_[column] = std::make_unique<Dictionary>();
     (void)category(column, text, true);
   }
-  if (format != Format::libsvm || hash_bits > 0) return;
+  if (layout != Layout::sparse || hash_bits > 0) return;
   counts_[0] = left_count;
   counts_[1] = right_count;
 }

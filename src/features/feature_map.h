@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,12 +30,15 @@ struct Column {
   Role role = Role::number;
   bool right = false;  ///< bilinear: of z
   Scaling scaling;
-  bool marks_missing = false;  ///< the first rows had gaps here: a gap is a feature of its own
+  bool marks_missing = false;  ///< the first rows had missing values: these have an indicator feature
   /// The scaled values of all rows that were read, without marked gaps. Nothing: more than two, or not known.
   std::optional<TwoValues> values;
 
   Index number_feature = -1;   ///< of its side
   Index missing_feature = -1;  ///< of its side
+
+  /// Sets scaling and marks_missing by the values of the first rows, of which NaN are missing, with weights (empty: 1).
+  void fit_numbers(const std::vector<double>& first, std::span<const double> weights = {});
 };
 
 /// From columns to features and back: roles, scales, the dictionary of categories, and the target. It is fixed by the
@@ -48,7 +52,7 @@ class FeatureMap {
 
   enum class Side : std::uint8_t { left, right };
 
-  Format format = Format::csv;  ///< csv stands for tsv, too
+  Layout layout = Layout::table;
   Kind kind = Kind::gfm;
   Target target;
   std::string weight;  ///< the column of weights; empty: none
@@ -62,6 +66,11 @@ class FeatureMap {
   /// Measurements of sensing and phase retrieval mean what they say: their columns are neither centred nor scaled, and
   /// cannot be missing.
   [[nodiscard]] bool is_measurement() const { return kind == Kind::sensing || kind == Kind::phase; }
+
+  /// Throws std::invalid_argument unless rows of this layout can be encoded. Tables match by the names of columns, so
+  /// that only models of tables accept them. Matrices and sparse rows match by position, where index j is column j:
+  /// models of tables accept them if all columns are numeric.
+  void require_layout(Layout rows, const std::string& name) const;
 
   /// Whether the first rows have decided what it is.
   [[nodiscard]] bool is_fixed() const { return fixed_; }
@@ -156,7 +165,7 @@ class FeatureMap {
   /// Whether weights and squares of features both count.
   [[nodiscard]] bool has_squares() const { return !is_bilinear() && !is_measurement(); }
   /// Features behind the numbers and marks that may have any value.
-  [[nodiscard]] bool has_sparse_numbers() const { return hash_bits > 0 || format == Format::libsvm; }
+  [[nodiscard]] bool has_sparse_numbers() const { return hash_bits > 0 || layout == Layout::sparse; }
   [[nodiscard]] Index sparse_number_count() const { return has_sparse_numbers() ? counts_[0] - first_category_[0] : 0; }
   /// `stride`: numbers from a row to the next.
   void update_values_of_columns(const double* rows, std::size_t count, std::size_t stride);

@@ -59,8 +59,7 @@ Column told_column(const FeatureMap& map, const std::string& name, bool categori
   for (const auto& row : sample.rows) look.see(row[cell]);
   column.role = categorical || look.is_category() ? Column::Role::category : Column::Role::number;
   if (column.role == Column::Role::category) return column;
-  column.marks_missing = look.gaps > 0 && !map.is_measurement();
-  if (!map.is_measurement()) column.scaling = robust_scaling(look.values);
+  if (!map.is_measurement()) column.fit_numbers(look.values);
   return column;
 }
 
@@ -77,12 +76,14 @@ void require_columns(const std::vector<std::string>& header, const std::vector<s
 
 void ColumnLook::see(std::string_view cell) {
   double value = 0;
-  if (is_missing(cell))
-    ++gaps;
-  else if (parse_number(cell, value))
+  if (is_missing(cell)) {
+    values.push_back(std::numeric_limits<double>::quiet_NaN());
+  } else if (parse_number(cell, value)) {
     values.push_back(value);
-  else
+    ++numbers;
+  } else {
     ++texts;
+  }
 }
 
 double number_in(std::string_view cell, const std::string& column, const Place& place, bool while_learning) {
@@ -114,7 +115,7 @@ void fix_table(FeatureMap& map, const ColumnOptions& options, const std::vector<
       static_cast<std::size_t>(std::find(header.begin(), header.end(), options.target) - header.begin());
   std::vector<Target::Sample> targets;
   for (std::size_t i = 0; i < sample.rows.size(); ++i)
-    targets.push_back({sample.rows[i][target_cell], sample.lines[i]});
+    targets.emplace_back(sample.rows[i][target_cell], sample.lines[i]);
   map.target.name = options.target;
   fix_by_scan(map.target, std::move(targets), options.task, !map.is_measurement(),
               {file, 0, static_cast<std::int64_t>(target_cell) + 1}, scan);
@@ -147,7 +148,12 @@ void fix_table(FeatureMap& map, const ColumnOptions& options, const std::vector<
 
 TableEncoder::TableEncoder(FeatureMap& map, const std::vector<std::string>& header, const std::string& file,
                            Targets targets, Unknown unknown)
-    : map_(map), file_(file), unknown_(unknown), row_(map), target_cell_(nowhere), weight_cell_(nowhere) {
+    : map_(map),
+      file_(file),
+      unknown_(unknown),
+      row_(map, unknown == Unknown::grows),
+      target_cell_(nowhere),
+      weight_cell_(nowhere) {
   const NameIndex cells(header);
   const auto cell_of = [&](const std::string& name, const char* what) {
     const std::size_t cell = cells.find(name);
@@ -164,23 +170,13 @@ TableEncoder::TableEncoder(FeatureMap& map, const std::vector<std::string>& head
   }
 }
 
-void TableEncoder::number(const Feed& feed, std::string_view text, std::int64_t line) {
-  const Column& column = map_.columns()[feed.column];
-  const double value = number_in(text, column.name, place(line, feed.cell), unknown_ == Unknown::grows);
-  if (!std::isnan(value)) return row_.number(column, value);
-  if (map_.is_measurement())
-    throw DataError(file_, line, static_cast<std::int64_t>(feed.cell) + 1,
-                    "expected a measurement, which cannot be missing, in the column " + in_quotes(column.name) +
-                        ", got " + in_quotes(text));
-  row_.missing_number(column);
-}
-
 void TableEncoder::encode(const std::string_view* cells, std::int64_t line, RowBlock<double>& block) {
   for (const Feed& feed : feeds_) {
     const Column& column = map_.columns()[feed.column];
     const std::string_view cell = cells[feed.cell];
     if (column.role == Column::Role::number) {
-      number(feed, cell, line);
+      const Place at = place(line, feed.cell);
+      row_.add_number(column, number_in(cell, column.name, at, unknown_ == Unknown::grows), at);
       continue;
     }
     const std::string_view category = is_missing(cell) ? std::string_view() : cell;
@@ -188,7 +184,7 @@ void TableEncoder::encode(const std::string_view* cells, std::int64_t line, RowB
     if (feature == FeatureMap::unknown)
       block.add_unknown_cell(map_.group_of_category(feed.column));
     else
-      row_.category(column, feature);
+      row_.add_category(column, feature);
   }
   row_.append_to(block);
   if (target_cell_ != nowhere)

@@ -9,7 +9,7 @@
 
 #include "base/name_index.h"
 #include "features/feature_map.h"
-#include "features/row_builder.h"
+#include "features/row_encoder.h"
 #include "features/target_scan.h"
 #include "rows/block.h"
 
@@ -42,12 +42,12 @@ void require_columns(const std::vector<std::string>& header, const std::vector<s
 
 /// What the cells of a column look like. A few words among numbers are mistakes to be told about, not categories.
 struct ColumnLook {
-  std::vector<double> values;
-  std::size_t gaps = 0;
+  std::vector<double> values;  ///< NaN: missing
+  std::size_t numbers = 0;
   std::size_t texts = 0;
 
   void see(std::string_view cell);
-  [[nodiscard]] bool is_category() const { return texts > values.size(); }
+  [[nodiscard]] bool is_category() const { return texts > numbers; }
 };
 
 /// The number in a cell of this column, NaN where it is missing. Throws DataError for anything else; `while_learning`
@@ -75,7 +75,7 @@ class TableEncoder {
     for (const Feed& feed : categories_) map_.prefetch(feed.column, cells[feed.cell]);
   }
 
-  /// Appends one row. The columns of a sparse block wait for RowBuilder::finish().
+  /// Appends one row. The columns of a sparse block wait for RowEncoder::finish().
   void encode(const std::string_view* cells, std::int64_t line, RowBlock<double>& block);
 
  private:
@@ -83,7 +83,6 @@ class TableEncoder {
     std::size_t cell;    ///< in the file
     std::size_t column;  ///< of the map
   };
-  void number(const Feed& feed, std::string_view text, std::int64_t line);
   [[nodiscard]] Place place(std::int64_t line, std::size_t cell) const {
     return {file_, line, static_cast<std::int64_t>(cell) + 1};
   }
@@ -91,7 +90,7 @@ class TableEncoder {
   FeatureMap& map_;
   std::string file_;
   Unknown unknown_;
-  RowBuilder row_;
+  RowEncoder row_;
   std::vector<Feed> feeds_;
   std::vector<Feed> categories_;  ///< those of them that have dictionaries
   std::size_t target_cell_;

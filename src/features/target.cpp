@@ -99,13 +99,26 @@ double Target::deviation(double predicted, double predictor_variance, double noi
   return std::sqrt(variance) * (unbounded.has_identity_link() ? scaling.scale : unbounded.mean_slope(predicted));
 }
 
+Target::Sample::Sample(std::string_view cell, std::int64_t in_line, const std::string* in_file)
+    : number(std::numeric_limits<double>::quiet_NaN()), text(cell), line(in_line), file(in_file) {
+  if (double value = 0; parse_number(cell, value) && std::isfinite(value)) number = value;
+}
+
+bool Target::Sample::is_missing() const { return std::isnan(number) && dyad::is_missing(text); }
+
+std::string Target::Sample::label() const { return std::isnan(number) ? valid_utf8(text) : shortest(number); }
+
+bool Target::Sample::is_same(const Sample& other) const {
+  return std::isnan(number) ? std::isnan(other.number) && text == other.text : number == other.number;
+}
+
 bool Target::are_constant(const std::vector<Sample>& samples) {
-  std::string first;
+  const Sample* first = nullptr;
   for (const Sample& sample : samples) {
-    if (is_missing(sample.text)) continue;
-    if (first.empty())
-      first = canonical(sample.text);
-    else if (sample.text != first && canonical(sample.text) != first)
+    if (sample.is_missing()) continue;
+    if (first == nullptr)
+      first = &sample;
+    else if (!sample.is_same(*first))
       return false;
   }
   return !samples.empty();
@@ -118,21 +131,16 @@ bool Target::is_provisional() const {
 }
 
 void Target::fix(const std::vector<Sample>& samples, std::optional<Task> given, bool centred, const Place& place) {
-  std::vector<std::string> labels;  // at most three
+  std::vector<const Sample*> different;  // at most three
   std::vector<double> numbers;
-  const std::string* file_of_third = &place.file;
-  std::int64_t line_of_third = place.line;
   for (const Sample& sample : samples) {
-    double value = 0;
-    if (parse_number(sample.text, value) && std::isfinite(value)) numbers.push_back(value);
-    if (labels.size() > 2 || is_missing(sample.text)) continue;
-    const std::string label = canonical(sample.text);
-    if (std::find(labels.begin(), labels.end(), label) != labels.end()) continue;
-    labels.push_back(label);
-    if (labels.size() < 3) continue;
-    line_of_third = sample.line;
-    if (sample.file != nullptr) file_of_third = sample.file;
+    if (!std::isnan(sample.number)) numbers.push_back(sample.number);
+    if (different.size() > 2 || sample.is_missing()) continue;
+    if (std::none_of(different.begin(), different.end(), [&](const Sample* other) { return sample.is_same(*other); }))
+      different.push_back(&sample);
   }
+  std::vector<std::string> labels;
+  for (const Sample* sample : different) labels.push_back(sample->label());
   const bool numeric = 2 * numbers.size() >= samples.size();
   std::vector<std::string> sorted = labels;
   std::sort(sorted.begin(), sorted.end(), label_before);
@@ -143,8 +151,11 @@ void Target::fix(const std::vector<Sample>& samples, std::optional<Task> given, 
   task_is_open = !given;
   if (task == Task::classification) {
     refuse_range();
-    if (labels.size() > 2)
-      refuse_third_class({*file_of_third, line_of_third, place.column}, labels[2], labels[0], labels[1]);
+    if (labels.size() > 2) {
+      const Sample& third = *different[2];
+      refuse_third_class({third.file != nullptr ? *third.file : place.file, third.line, place.column}, labels[2],
+                         labels[0], labels[1]);
+    }
     if (labels.size() == 2) {
       negative = sorted[0];
       positive = sorted[1];

@@ -74,11 +74,22 @@ class Target {
   [[nodiscard]] bool has_low() const { return low > -std::numeric_limits<double>::max(); }
   [[nodiscard]] bool has_high() const { return high < std::numeric_limits<double>::max(); }
 
-  /// One label or target of some rows, as text.
+  /// The target of one row: a number, or the text of a cell, which may be a number, a label or missing.
   struct Sample {
-    std::string_view text;
-    std::int64_t line = 0;
-    const std::string* file = nullptr;  ///< unless it is the file of the place that goes with it
+    explicit Sample(std::string_view cell, std::int64_t in_line = 0, const std::string* in_file = nullptr);
+    explicit Sample(double value, std::int64_t in_line = 0, const std::string* in_file = nullptr)
+        : number(value), line(in_line), file(in_file) {}
+
+    [[nodiscard]] bool is_missing() const;
+    /// The same for 1, 1.0 and +1.
+    [[nodiscard]] std::string label() const;
+    /// Whether the labels are the same.
+    [[nodiscard]] bool is_same(const Sample& other) const;
+
+    double number;          ///< NaN: the cell is none
+    std::string_view text;  ///< empty for numbers
+    std::int64_t line;
+    const std::string* file;  ///< nullptr: the file of the place that goes with the samples
   };
 
   /// Whether these rows do not tell the task: all targets are the same.

@@ -5,7 +5,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/random.h"
@@ -17,17 +16,17 @@ namespace dyad {
 /// three values.
 class TargetScan {
  public:
-  void add(std::string_view text, std::int64_t line, const std::string& file) {
+  /// The sample names its file.
+  void add(const Target::Sample& sample) {
     ++count_;
     if (sample_.size() < sample_size)
-      sample_.push_back({std::string(text), line, file_of(file)});
+      sample_.push_back(kept(sample));
     else if (const auto place = static_cast<std::size_t>(random_.uniform() * count_); place < sample_size)
-      sample_[place] = {std::string(text), line, file_of(file)};
-    if (first_.size() > 2 || text == last_text_) return;
-    last_text_ = text;
-    for (const Kept& kept : first_)
-      if (kept.text == text) return;
-    first_.push_back({std::string(text), line, file_of(file)});
+      sample_[place] = kept(sample);
+    if (first_.size() > 2) return;
+    for (const Kept& before : first_)
+      if (before.view().is_same(sample)) return;
+    first_.push_back(kept(sample));
   }
 
   [[nodiscard]] bool is_empty() const { return sample_.empty(); }
@@ -36,7 +35,7 @@ class TargetScan {
   [[nodiscard]] std::vector<Target::Sample> samples() const {
     std::vector<Target::Sample> views;
     for (const auto* kept : {&first_, &sample_})
-      for (const Kept& one : *kept) views.push_back({one.text, one.line, one.file});
+      for (const Kept& one : *kept) views.push_back(one.view());
     return views;
   }
 
@@ -44,19 +43,25 @@ class TargetScan {
   static constexpr std::size_t sample_size = 4096;  // as many as the rows of a usual block
 
   struct Kept {
+    Target::Sample sample;
     std::string text;
-    std::int64_t line = 0;
-    const std::string* file = nullptr;
+
+    [[nodiscard]] Target::Sample view() const {
+      Target::Sample view = sample;
+      view.text = text;
+      return view;
+    }
   };
 
-  const std::string* file_of(const std::string& file) {
-    if (files_.empty() || files_.back() != file) files_.push_back(file);
-    return &files_.back();
+  Kept kept(const Target::Sample& sample) {
+    if (files_.empty() || files_.back() != *sample.file) files_.push_back(*sample.file);
+    Kept result{sample, std::string(sample.text)};
+    result.sample.file = &files_.back();
+    return result;
   }
 
   Random random_{1, start_stream - 3};
   double count_ = 0;
-  std::string last_text_;
   std::vector<Kept> first_;
   std::vector<Kept> sample_;
   std::deque<std::string> files_;  ///< places stay valid
@@ -70,7 +75,7 @@ inline void fix_by_scan(Target& target, std::vector<Target::Sample> samples, std
   if (scan && !given && Target::are_constant(samples)) scan(all);
   if (!all.is_empty()) {
     const std::vector<Target::Sample> scanned = all.samples();
-    samples.resize(1);
+    samples.erase(samples.begin() + 1, samples.end());
     samples.insert(samples.end(), scanned.begin(), scanned.end());
   }
   target.fix(samples, given, centred, place);

@@ -46,21 +46,38 @@ class ArrayStream : public RowStream {
                  [this](TargetScan& scan) { scan_files(scan); });
     }
     encode_targets(map_.target, block, path_);
-    const std::vector<Scaling> scalings = map_.scalings();
-    for (std::size_t i = 0; i < block.values.size(); ++i)
-      block.values[i] = scalings[i % scalings.size()].apply(block.values[i]);
-    RowBuilder::finish(map_, block);
+    encode(block);
   }
 
  private:
+  /// Once the map is fixed.
+  RowEncoder& encoder() {
+    if (!encoder_) encoder_.emplace(map_, options_.unknown == Unknown::grows);
+    return *encoder_;
+  }
+
+  void encode(RowBlock<double>& block) {
+    const Index columns = features_->columns();
+    raw_.swap(block.values);
+    block.values.clear();
+    raw_lines_.swap(block.lines);
+    block.lines.clear();
+    const double* row = raw_.data();
+    for (const std::int64_t line : raw_lines_) {
+      encoder().append_dense(row, columns, 1, {path_, line}, block);
+      block.lines.push_back(line);
+      row += columns;
+    }
+    RowEncoder::finish(map_, block);
+    if (map_.layout == Layout::sparse) make_dense_where_worth_it(block);
+  }
+
   void open_next() {
     const Input input = files_.next();
     path_ = input.path;
-    features_.emplace(input, largest_value);
+    features_.emplace(input, largest_value, map_.layout == Layout::table);
     done_ = 0;
-    if (map_.is_fixed() && features_->columns() != map_.dim())
-      throw std::invalid_argument(path_ + " has " + std::to_string(features_->columns()) +
-                                  " columns, but the model is for " + std::to_string(map_.dim()));
+    if (map_.is_fixed()) encoder().require_columns(features_->columns(), path_);
     if (options_.targets == Targets::none) return;
     const Input target = files_.target_of_last();
     targets_.emplace(target);
@@ -81,7 +98,7 @@ class ArrayStream : public RowStream {
         [&] {
           const Index got = reader && reader->columns() == 1 ? reader->next(targets) : 0;
           for (Index i = 0; i < got; ++i)
-            scan.add(shortest(targets[static_cast<std::size_t>(i)]), ++line, paths[next - 1]);
+            scan.add(Target::Sample(targets[static_cast<std::size_t>(i)], ++line, &paths[next - 1]));
           if (got > 0) return true;
           if (next == paths.size()) return false;
           reader.emplace(Input(paths[next++], options_.stop));
@@ -110,6 +127,9 @@ class ArrayStream : public RowStream {
   std::optional<NpyReader> features_;
   std::optional<NpyReader> targets_;
   Index done_ = 0;
+  std::optional<RowEncoder> encoder_;
+  std::vector<double> raw_;  ///< the rows of a block before they are encoded
+  std::vector<std::int64_t> raw_lines_;
 };
 
 }  // namespace

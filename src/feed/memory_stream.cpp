@@ -27,12 +27,15 @@ class MemoryStream : public RowStream {
     if (!rows_.labels.empty() && rows_.labels.size() != 2) throw std::invalid_argument("there must be two classes");
     if (!std::all_of(rows_.weights.begin(), rows_.weights.end(), [](double w) { return w >= 0 && w <= 1e100; }))
       throw std::invalid_argument("weights must be at least 0, and finite");
-    if (!map.is_fixed() && map.is_bilinear() && map.format != Format::csv) set_right_range(map, options.columns.right);
+    if (!map.is_fixed() && map.is_bilinear() && map.layout != Layout::table)
+      set_right_range(map, options.columns.right);
   }
 
-  void fill(RowBlock<double>& block, const BlockLimits& limits) override {
+  void fill(RowBlock<double>& block, const BlockLimits& of_rows) override {
     block.clear();
-    if (!map_.is_fixed()) fix_by_first_rows(limits);
+    block.file = place_name;
+    if (!map_.is_fixed()) fix_by_first_rows(of_rows);
+    const BlockLimits limits = sparse_limits(map_, of_rows);
     for (; next_ < rows_.count && !limits.reached_by(block); ++next_) {
       if (!counts(next_)) continue;
       read(next_, block);
@@ -41,8 +44,8 @@ class MemoryStream : public RowStream {
       if (!rows_.weights.empty()) block.weights.push_back(rows_.weights[static_cast<std::size_t>(next_)]);
       block.targets.push_back(target(next_));
     }
-    block.file = place_name;
     finish(block);
+    if (map_.layout == Layout::sparse && block.count() > 0) make_dense_where_worth_it(block);
   }
 
  protected:
@@ -60,12 +63,13 @@ class MemoryStream : public RowStream {
   virtual void fix(const First& first) = 0;
   /// Appends the features of a row.
   virtual void read(Index row, RowBlock<double>& block) = 0;
-  virtual void finish(RowBlock<double>& block) { RowBuilder::finish(map_, block); }
+  /// Completes a block.
+  virtual void finish(RowBlock<double>& block) { RowEncoder::finish(map_, block); }
 
-  static double checked(double value, Index row) {
-    if (!(std::abs(value) <= largest_value))
-      throw DataError(place_name, row + 1, 0, "expected finite numbers up to 1e70 in size");
-    return value;
+  /// Once the map is fixed.
+  [[nodiscard]] RowEncoder& encoder() {
+    if (!encoder_) encoder_.emplace(map_, may_grow());
+    return *encoder_;
   }
 
   /// Numbers that lie `stride` apart, for some rows.
@@ -132,16 +136,14 @@ class MemoryStream : public RowStream {
   const MemoryRows& rows_;
   RowStreamOptions options_;
   Index next_ = 0;
+  std::optional<RowEncoder> encoder_;
 };
 
 class MatrixStream : public MemoryStream {
  public:
   MatrixStream(FeatureMap& map, const RowStreamOptions& options, const MemoryMatrix& matrix)
       : MemoryStream(map, options), matrix_(matrix) {
-    if (map.is_fixed() && matrix.columns != map.dim())
-      throw std::invalid_argument("the rows have " + std::to_string(matrix.columns) +
-                                  " columns, but the model is for " + std::to_string(map.dim()));
-    if (map.is_fixed()) scalings_ = map.scalings();
+    if (map.is_fixed()) encoder().require_columns(matrix.columns, place_name);
   }
 
  protected:
@@ -150,31 +152,30 @@ class MatrixStream : public MemoryStream {
       return gathered(matrix_.values, j * matrix_.column_stride, matrix_.row_stride, first.rows);
     };
     fix_numbers(map(), matrix_.columns, column, first.weights, place_name);
-    scalings_ = map().scalings();
   }
 
   void read(Index row, RowBlock<double>& block) override {
     std::visit(
         [&](const auto* all) {
-          const auto* from = all + row * matrix_.row_stride;
-          for (std::size_t j = 0; j < scalings_.size(); ++j, from += matrix_.column_stride)
-            block.values.push_back(scalings_[j].apply(checked(static_cast<double>(*from), row)));
+          encoder().append_dense(all + row * matrix_.row_stride, matrix_.columns, matrix_.column_stride,
+                                 {place_name, row + 1}, block);
         },
         matrix_.values);
   }
 
  private:
   const MemoryMatrix& matrix_;
-  std::vector<Scaling> scalings_;
 };
 
 class SparseStream : public MemoryStream {
  public:
   SparseStream(FeatureMap& map, const RowStreamOptions& options, const MemorySparse& matrix)
-      : MemoryStream(map, options), matrix_(matrix), row_(map) {
+      : MemoryStream(map, options), matrix_(matrix) {
     if (matrix.columns > std::numeric_limits<std::int32_t>::max())
       throw std::invalid_argument("there must be fewer than 2^31 columns");
-    if (map.is_fixed()) make_room_for_all();
+    if (!map.is_fixed()) return;
+    encoder().require_columns(matrix.columns, place_name);
+    make_room_for_all();
   }
 
  protected:
@@ -184,24 +185,6 @@ class SparseStream : public MemoryStream {
   }
 
   void read(Index row, RowBlock<double>& block) override {
-    const bool as_they_are = !map().is_bilinear() && map().hash_bits == 0 && map().index_base == 0;
-    const Index known = as_they_are ? map().count_of_seen(FeatureMap::Side::left) : 0;
-    const auto entry = [&](std::int64_t index, double value) {
-      if (as_they_are) {
-        if (index >= known) {
-          block.add_unknown_cell(map().group_of_side(FeatureMap::Side::left));
-          return;
-        }
-        block.columns.push_back(static_cast<std::int32_t>(index));
-        block.values.push_back(value);
-        return;
-      }
-      const auto [side, feature] = map().indexed(index, may_grow());
-      if (feature == FeatureMap::unknown)
-        block.add_unknown_cell(map().group_of_side(side));
-      else
-        row_.put(side == FeatureMap::Side::right, feature, value);
-    };
     std::visit(
         [&](const auto* offsets, const auto* indices, const auto* values) {
           std::int64_t before = -1;
@@ -210,28 +193,26 @@ class SparseStream : public MemoryStream {
             if (index <= before || index >= matrix_.columns)
               throw std::invalid_argument("the indices of a row must rise, and lie below the number of columns");
             before = index;
-            entry(index, checked(static_cast<double>(values[e]), row));
+            const auto value = static_cast<double>(values[e]);
+            if (!(std::abs(value) <= largest_value) && !(std::isnan(value) && map().layout == Layout::table))
+              throw DataError(place_name, row + 1, 0, "expected finite numbers up to 1e70 in size");
+            block.columns.push_back(static_cast<std::int32_t>(index));
+            block.values.push_back(value);
           }
         },
         matrix_.offsets, matrix_.indices, matrix_.values);
-    if (as_they_are)
-      block.offsets.push_back(static_cast<Index>(block.values.size()));
-    else
-      row_.append_to(block);
+    block.offsets.push_back(static_cast<Index>(block.values.size()));
   }
 
-  void finish(RowBlock<double>& block) override {
-    RowBuilder::finish(map(), block);
-    if (block.count() > 0) make_dense_where_worth_it(block);
-  }
+  void finish(RowBlock<double>& block) override { encoder().encode_sparse(block); }
 
  private:
   void make_room_for_all() {
-    if (may_grow() && matrix_.columns > 0) (void)map().indexed(matrix_.columns - 1, true);
+    if (map().layout == Layout::sparse && may_grow() && matrix_.columns > 0)
+      (void)map().indexed(matrix_.columns - 1, true);
   }
 
   const MemorySparse& matrix_;
-  RowBuilder row_;
 };
 
 class ColumnStream : public MemoryStream {
@@ -250,7 +231,8 @@ class ColumnStream : public MemoryStream {
       own.name = column.name;
       own.role = column.is_category ? Column::Role::category : Column::Role::number;
       own.right = right.match(own.name);
-      if (!column.is_category && !map().is_measurement()) scale(column, first, own);
+      if (!column.is_category && !map().is_measurement())
+        own.fit_numbers(gathered(column.numbers, 0, column.stride, first.rows), first.weights);
       described.push_back(std::move(own));
     }
     make_room(map(), static_cast<Index>(first.rows.size()), room());
@@ -266,19 +248,14 @@ class ColumnStream : public MemoryStream {
         if (feature == FeatureMap::unknown)
           block.add_unknown_cell(map().group_of_category(feed.column));
         else
-          row_->category(column, feature);
+          encoder().add_category(column, feature);
         continue;
       }
       const double value = std::visit(
           [&](const auto* all) { return static_cast<double>(all[row * feed.from->stride]); }, feed.from->numbers);
-      if (!std::isnan(value))
-        row_->number(column, checked(value, row));
-      else if (map().is_measurement())
-        throw DataError(place_name, row + 1, 0, "expected a measurement in the column " + column.name + ", got NaN");
-      else
-        row_->missing_number(column);
+      encoder().add_number(column, value, {place_name, row + 1});
     }
-    row_->append_to(block);
+    encoder().append_to(block);
   }
 
  private:
@@ -288,19 +265,6 @@ class ColumnStream : public MemoryStream {
     std::vector<Index> features;  ///< of the categories, and of what is missing; `not_asked`: not looked up yet
   };
   static constexpr Index not_asked = -2;
-
-  void scale(const MemoryColumn& column, const First& first, Column& own) const {
-    std::vector<double> values;
-    std::vector<double> weights;
-    const std::vector<double> all = gathered(column.numbers, 0, column.stride, first.rows);
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (std::isnan(all[i])) continue;
-      values.push_back(all[i]);
-      if (!first.weights.empty()) weights.push_back(first.weights[i]);
-    }
-    own.marks_missing = values.size() < all.size();
-    own.scaling = robust_scaling(values, weights);
-  }
 
   /// Columns that the model does not know are passed over.
   void find_columns() {
@@ -317,7 +281,6 @@ class ColumnStream : public MemoryStream {
                                     (found->is_category ? "numbers" : "categories") + ", as in training");
       feeds_.push_back({found, c, std::vector<Index>(found->categories.size() + 1, not_asked)});
     }
-    row_.emplace(map());
   }
 
   Index category(Feed& feed, std::int32_t code) {
@@ -331,7 +294,6 @@ class ColumnStream : public MemoryStream {
 
   const std::vector<MemoryColumn>& columns_;
   std::vector<Feed> feeds_;
-  std::optional<RowBuilder> row_;  ///< once the map is fixed
 };
 
 }  // namespace

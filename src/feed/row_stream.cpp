@@ -73,10 +73,8 @@ void scan_targets(const std::function<bool()>& read_next, const std::function<bo
 
 void fix_target(Target& target, const RowBlock<double>& block, const ColumnOptions& options, bool centred,
                 const std::string& file, const std::function<void(TargetScan&)>& scan) {
-  std::vector<std::string> texts;
-  for (const double value : block.targets) texts.push_back(shortest(value));
   std::vector<Target::Sample> samples;
-  for (std::size_t i = 0; i < texts.size(); ++i) samples.push_back({texts[i], block.lines[i]});
+  for (std::size_t i = 0; i < block.targets.size(); ++i) samples.emplace_back(block.targets[i], block.lines[i]);
   fix_by_scan(target, std::move(samples), options.task, centred, {file}, scan);
 }
 
@@ -95,7 +93,8 @@ void fix_numbers(FeatureMap& map, Index columns, const std::function<std::vector
     Column& own = described[static_cast<std::size_t>(j)];
     own.name = std::to_string(j);
     own.right = map.is_bilinear() && j >= map.right_first;
-    if (!map.is_measurement()) own.scaling = robust_scaling(column(j), weights);
+    if (!map.is_measurement()) own.fit_numbers(column(j), weights);
+    own.marks_missing = false;
   }
   map.fix(std::move(described));
 }
@@ -112,6 +111,12 @@ void make_dense_where_worth_it(RowBlock<double>& block) {
   block.columns.clear();
   block.offsets.assign(1, 0);
   block.dense = true;
+}
+
+BlockLimits sparse_limits(const FeatureMap& map, BlockLimits limits) {
+  if (map.is_fixed() && map.is_dense())
+    limits.rows = std::clamp<Index>(limits.entries / std::max<Index>(1, map.dim()), 1, limits.rows);
+  return limits;
 }
 
 void ReadLimits::validate() const {
@@ -157,6 +162,10 @@ Format DataOptions::format_of_all() const {
   return *common;
 }
 
+Layout layout_of(Format format) {
+  return format == Format::npy ? Layout::matrix : format == Format::libsvm ? Layout::sparse : Layout::table;
+}
+
 std::vector<NamedFile> input_files(const DataOptions& data) {
   std::vector<NamedFile> files;
   for (const std::string& path : data.paths) files.push_back({path, "the data"});
@@ -166,13 +175,13 @@ std::vector<NamedFile> input_files(const DataOptions& data) {
 
 std::unique_ptr<RowStream> open_rows(FeatureMap& map, const RowStreamOptions& options) {
   const Format format = options.data.format_of_all();
-  const Format family = format == Format::tsv ? Format::csv : format;
-  if (map.is_fixed() && map.format != family)
-    throw std::invalid_argument("the model was trained on rows of another format than " + options.data.name());
+  const Layout layout = layout_of(format);
   if (format != Format::npy && !options.data.target_paths.empty())
     throw std::invalid_argument("--target-file goes with npy, whose arrays have no place for targets");
-  if (!map.is_fixed()) {
-    map.format = family;
+  if (map.is_fixed()) {
+    map.require_layout(layout, options.data.name());
+  } else {
+    map.layout = layout;
     map.hash_bits = options.columns.hash_bits;
   }
   if (options.data.memory != nullptr) return open_memory(map, options);

@@ -38,7 +38,7 @@ class TableStream : public RowStream {
       }
     }
     if (rows_.has_file()) block.file = rows_.path();
-    RowBuilder::finish(map_, block);
+    RowEncoder::finish(map_, block);
   }
 
  private:
@@ -72,7 +72,8 @@ class TableStream : public RowStream {
     scan_targets(
         [&] {
           if (!rows->is_waiting(true)) return false;
-          if (cell < std::ssize(rows->names())) scan.add(rows->cells()[cell], rows->line(), rows->path());
+          if (cell < std::ssize(rows->names()))
+            scan.add(Target::Sample(rows->cells()[cell], rows->line(), &rows->path()));
           rows->advance();
           return true;
         },

@@ -71,11 +71,11 @@ std::vector<std::string> Predictor::feature_names() const {
   return names;
 }
 
-Format Predictor::format() const { return own_->file.features.format; }
+Layout Predictor::layout() const { return own_->file.features.layout; }
 Kind Predictor::kind() const { return own_->file.features.kind; }
 
 std::vector<std::string> Predictor::column_names() const {
-  if (format() == Format::libsvm) return feature_names();
+  if (layout() == Layout::sparse) return feature_names();
   std::vector<std::string> names;
   for (const Column& column : own_->file.features.columns()) names.push_back(column.name);
   return names;

@@ -26,16 +26,16 @@ ModelFile truth_of(const PlantedProblem& problem, Format format) {
   ModelFile file;
   FeatureMap& map = file.features;
   map.kind = options.kind;
-  map.format = format == Format::tsv ? Format::csv : format;
-  if (map.format == Format::csv) map.target.name = planted_target;
-  map.index_base = map.format == Format::libsvm ? 1 : 0;
-  if (options.is_bilinear() && map.format != Format::csv) map.right_first = options.dim + map.index_base;
+  map.layout = layout_of(format);
+  if (map.layout == Layout::table) map.target.name = planted_target;
+  map.index_base = map.layout == Layout::sparse ? 1 : 0;
+  if (options.is_bilinear() && map.layout != Layout::table) map.right_first = options.dim + map.index_base;
   std::vector<Column> columns;
-  if (map.format != Format::libsvm) {
+  if (map.layout != Layout::sparse) {
     const std::vector<std::string> names = feature_names(options);
     for (Index j = 0; j < options.total_dim(); ++j) {
       columns.emplace_back();
-      columns.back().name = map.format == Format::csv ? names[static_cast<std::size_t>(j)] : std::to_string(j);
+      columns.back().name = map.layout == Layout::table ? names[static_cast<std::size_t>(j)] : std::to_string(j);
       columns.back().right = options.is_bilinear() && j >= options.dim;
     }
   }

@@ -108,7 +108,7 @@ void require_same_columns(const ColumnOptions& given, const FeatureMap& map) {
   const std::string range =
       std::to_string(map.right_first) + "-" + (map.right_last >= 0 ? std::to_string(map.right_last) : std::string());
   for (const std::string& name : given.right)
-    if (map.format == Format::csv ? !are(name, right) : name != range) refuse("--right");
+    if (map.layout == Layout::table ? !are(name, right) : name != range) refuse("--right");
 }
 
 }  // namespace

@@ -206,7 +206,7 @@ StreamOptions stream_options(const TrainOptions& options, const TrainSettings& s
   stream.kalman = kalman_options(settings, map);
   if (settings.watches_moments) stream.moment = moment_options(options, settings, map);
   stream.batch = settings.batch;
-  stream.standardised = map.format != Format::libsvm && !map.is_measurement();
+  stream.standardised = map.layout != Layout::sparse && !map.is_measurement();
   // Every row has every feature, and their squares have mean 1.
   if (stream.standardised && map.is_dense()) stream.kalman.square_centre = 1;
   stream.keep.memory = settings.solver == Solver::kalman ? 0 : options.memory / 4;

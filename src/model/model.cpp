@@ -1,14 +1,12 @@
 #include <dyad/model.h>
 
-#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string>
 
 #include "base/linear_algebra.h"
-#include "model/prediction.h"
+#include "model/forward_pass.h"
 #include "model/sides.h"
-#include "rows/products.h"
 
 namespace dyad {
 
@@ -47,25 +45,7 @@ void Model<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predicti
                                 std::to_string(rows.dim()));
   if (static_cast<Index>(predictions.size()) != rows.count())
     throw std::invalid_argument("predictions must hold one number per row");
-  const Sides sides(*this);
-  const Scalar* right_factors = factors.data() + sides.right_first() * rank();
-  const Index chunk = std::min(cached_rows(rows), rows.count());
-  Vector<Scalar> linear(chunk);
-  Vector<Scalar> square = Vector<Scalar>::Zero(chunk);
-  Tall<Scalar> left(chunk, rank());
-  Tall<Scalar> right(is_bilinear() ? chunk : 0, rank());
-  for (Index first = 0; first < rows.count(); first += chunk) {
-    const Rows<Scalar> part = rows.slice(first, std::min(chunk, rows.count() - first));
-    project(part, weights.data(), 1, linear.data());
-    project(sides.left(part), factors.data(), rank(), left.data());
-    if (is_bilinear()) project(sides.right(part), right_factors, rank(), right.data());
-    if (!squares.empty()) project_squares(part, squares.data(), square.data());
-    for (Index i = 0; i < part.count(); ++i) {
-      const Scalar* Lx = left.data() + i * rank();
-      const Scalar* Rx = is_bilinear() ? right.data() + i * rank() : Lx;
-      predictions[static_cast<std::size_t>(first + i)] = predict_row(*this, Lx, Rx, linear[i]) + square[i];
-    }
-  }
+  ForwardPass<Scalar>(*this).predict(rows, predictions);
 }
 
 template struct Model<float>;

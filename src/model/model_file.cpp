@@ -53,8 +53,8 @@ const char* word_for(const std::array<std::pair<const char*, Choice>, count>& wo
 
 constexpr std::array<std::pair<const char*, Kind>, 4> kinds{
     {{"gfm", Kind::gfm}, {"sensing", Kind::sensing}, {"phase", Kind::phase}, {"bilinear", Kind::bilinear}}};
-constexpr std::array<std::pair<const char*, Format>, 3> formats{
-    {{"csv", Format::csv}, {"libsvm", Format::libsvm}, {"npy", Format::npy}}};
+constexpr std::array<std::pair<const char*, Layout>, 3> layouts{
+    {{"csv", Layout::table}, {"libsvm", Layout::sparse}, {"npy", Layout::matrix}}};
 constexpr std::array<std::pair<const char*, Task>, 2> tasks{
     {{"regression", Task::regression}, {"classification", Task::classification}}};
 constexpr std::array<std::pair<const char*, Column::Role>, 2> roles{
@@ -78,7 +78,7 @@ JsonText described(const FeatureMap& map) {
     }
     columns.push_back(JsonText::object(fields));
   }
-  return JsonText::object({{"format", word_for(formats, map.format)},
+  return JsonText::object({{"format", word_for(layouts, map.layout)},
                            {"kind", word_for(kinds, map.kind)},
                            {"columns", JsonText::array(columns)},
                            {"left_count", map.count_of_seen(FeatureMap::Side::left)},
@@ -210,7 +210,7 @@ class Reader {
 void read_features(const Reader& reader, FeatureMap& map) {
   const JsonDocument document(reader.text("features"));
   const json& fields = document.root();
-  map.format = reader.choice(formats, fields, "format");
+  map.layout = reader.choice(layouts, fields, "format");
   map.kind = reader.choice(kinds, fields, "kind");
   map.hash_bits = reader.field<int>(fields, "hash_bits");
   map.index_base = reader.field<Index>(fields, "index_base");

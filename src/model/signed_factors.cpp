@@ -1,11 +1,10 @@
 #include "model/signed_factors.h"
 
-#include <algorithm>
 #include <cmath>
 
+#include "model/forward_pass.h"
 #include "model/low_rank.h"
 #include "model/sides.h"
-#include "rows/products.h"
 
 namespace dyad {
 
@@ -67,29 +66,8 @@ Vector<Scalar> SignedFactors<Scalar>::square_coefficients() const {
 
 template <typename Scalar>
 void SignedFactors<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predictions) const {
-  const Sides sides(rows.dim(), left_dim);
-  const Index width = rank() + 1;
-  Tall<Scalar> features(dim(), width);
-  features << weights, A;
   const Vector<Scalar> of_squares = square_coefficients();
-  constexpr Index most = 256;
-  for (Index first = 0; first < rows.count(); first += most) {
-    const Index count = std::min(most, rows.count() - first);
-    const Rows<Scalar> part = rows.slice(first, count);
-    Tall<Scalar> left(count, width);
-    Tall<Scalar> right(sides.two() ? count : 0, width);
-    project(sides.left(part), features.data(), width, left.data());
-    if (sides.two()) project(sides.right(part), features.data() + sides.right_first() * width, width, right.data());
-    const Tall<Scalar>& other = sides.two() ? right : left;
-    Eigen::Map<Vector<Scalar>> f(predictions.data() + first, count);
-    f = left.col(0).array() + intercept;
-    if (sides.two()) f += right.col(0);
-    f += left.rightCols(rank()).cwiseProduct(other.rightCols(rank())) * signs;
-    if (of_squares.size() == 0) continue;
-    Vector<Scalar> square(count);
-    project_squares(part, of_squares.data(), square.data());
-    f += square;
-  }
+  ForwardPass<Scalar>(*this, of_squares).predict(rows, predictions);
 }
 
 template struct SignedFactors<float>;

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "model/prediction.h"
+#include "model/forward_pass.h"
 #include "rows/products.h"
 
 namespace dyad {
@@ -129,6 +129,7 @@ void MomentAccumulator<Scalar>::add_part(const Rows<Scalar>& rows, std::span<Sca
   const Index first_probe = probe_is_model_ ? 0 : rank + 1;
   const Index width = projector_.cols();
   const Index right_first = sides_.right_first();
+  const ForwardPass<Scalar> forward(model_);
   // Projections of the left and the right side of each row, and r [(other side)'Z, 1]; symmetric: both are one.
   Tall<Scalar> left(chunk, width);
   Tall<Scalar> left_weighted(chunk, probes_ + 1);
@@ -151,8 +152,7 @@ void MomentAccumulator<Scalar>::add_part(const Rows<Scalar>& rows, std::span<Sca
       const Scalar* Lx = left.data() + i * width;
       const Scalar* Rx = sides_.two() ? right.data() + i * width : Lx;
       const Scalar linear = sides_.two() ? Lx[rank] + Rx[rank] : Lx[rank];
-      const Scalar residual =
-          part.targets()[static_cast<std::size_t>(i)] - predict_row(model_, Lx, Rx, linear) - square[i];
+      const Scalar residual = part.targets()[static_cast<std::size_t>(i)] - forward.combine(Lx, Rx, linear, square[i]);
       if (!residuals.empty()) residuals[static_cast<std::size_t>(first + i)] = residual;
       const Scalar weight = part.weight(i);
       const Scalar weighted = weight * residual;

@@ -32,7 +32,8 @@ void convert(const std::vector<char>& raw, std::span<double> values) {
 
 }  // namespace
 
-NpyReader::NpyReader(const Input& input, double largest) : bytes_(input), largest_(largest) {
+NpyReader::NpyReader(const Input& input, double largest, bool allows_nan)
+    : bytes_(input), largest_(largest), allows_nan_(allows_nan) {
   read_header(input.limits);
 }
 
@@ -117,8 +118,9 @@ Index NpyReader::next(std::span<double> values) {
       : width_ == 2 ? convert<std::uint16_t>(raw_, filled)
                     : convert<std::uint8_t>(raw_, filled);
   }
-  const auto bad =
-      std::find_if(filled.begin(), filled.end(), [&](double value) { return !(std::abs(value) <= largest_); });
+  const auto bad = std::find_if(filled.begin(), filled.end(), [&](double value) {
+    return !(std::abs(value) <= largest_) && !(allows_nan_ && std::isnan(value));
+  });
   if (bad != filled.end()) {
     const Index at = bad - filled.begin();
     fail("row " + std::to_string(done_ + at / columns_ + 1) + ", column " + std::to_string(at % columns_ + 1) +

@@ -15,8 +15,8 @@ namespace dyad {
 /// booleans, in C order. Throws DataError for anything else, for a file that is cut off, and for NaN or infinity.
 class NpyReader {
  public:
-  /// Numbers beyond `largest` in size are refused, too.
-  explicit NpyReader(const Input& input, double largest = std::numeric_limits<double>::max());
+  /// Numbers beyond `largest` in size are refused, too. `allows_nan`: NaN is a missing value.
+  explicit NpyReader(const Input& input, double largest = std::numeric_limits<double>::max(), bool allows_nan = false);
 
   [[nodiscard]] Index rows() const { return rows_; }
   [[nodiscard]] Index columns() const { return columns_; }  ///< 1 for an array of one dimension
@@ -31,6 +31,7 @@ class NpyReader {
 
   ByteStream bytes_;
   double largest_;
+  bool allows_nan_;
   Index rows_ = 0;
   Index columns_ = 1;
   Index done_ = 0;

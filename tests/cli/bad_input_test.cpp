@@ -181,7 +181,7 @@ TEST_F(BadInput, RowsForAnotherModel) {
          {"other.csv has no column", "the model needs"});
   expect(2, "evaluate -m " + path("m.dyad") + " " + write("no_target.csv", without_column(content(rows), "price")),
          {"no column 'price'", "target"});
-  expect(2, "predict -m " + path("m.dyad") + " " + write("rows.svm", "1 1:1\n"), {"another format"});
+  expect(2, "predict -m " + path("m.dyad") + " " + write("rows.svm", "1 1:1\n"), {"categorical column"});
   expect(2, "predict --labels -m " + path("m.dyad") + " " + rows, {"--labels"});
   expect(2, "predict --json -m " + path("m.dyad") + " " + rows, {"--json"});
   expect(2, "predict -m " + path("m.dyad") + " " + rows + " -o " + rows, {"written over the data"});

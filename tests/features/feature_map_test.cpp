@@ -67,7 +67,7 @@ TEST(FeatureMap, KeepsTheTwoSidesOfABilinearModelApart) {
 
 TEST(FeatureMap, IndicesOfLibsvmAreTheirNames) {
   FeatureMap map;
-  map.format = Format::libsvm;
+  map.layout = Layout::sparse;
   map.fix({});
   EXPECT_EQ(map.indexed(7, true), (std::pair<Side, Index>{Side::left, 7}));
   EXPECT_EQ(map.dim(), 8);
@@ -75,7 +75,7 @@ TEST(FeatureMap, IndicesOfLibsvmAreTheirNames) {
   EXPECT_EQ(map.name(7), "7");
 
   FeatureMap sides;
-  sides.format = Format::libsvm;
+  sides.layout = Layout::sparse;
   sides.kind = Kind::bilinear;
   sides.index_base = 1;
   sides.right_first = 4;

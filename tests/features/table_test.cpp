@@ -39,7 +39,7 @@ RowBlock<double> encoded(FeatureMap& map, const std::vector<std::string>& header
     const std::vector<std::string_view> cells(row.begin(), row.end());
     encoder.encode(cells.data(), line++, block);
   }
-  RowBuilder::finish(map, block);
+  RowEncoder::finish(map, block);
   (void)block.view();  // checks it
   return block;
 }

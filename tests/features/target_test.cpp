@@ -11,7 +11,7 @@ const std::string targets_csv = "rows.csv";
 
 Target fixed_by(const std::vector<const char*>& texts, std::optional<Task> given = std::nullopt, bool centred = true) {
   std::vector<Target::Sample> samples;
-  for (std::size_t i = 0; i < texts.size(); ++i) samples.push_back({texts[i], static_cast<std::int64_t>(i) + 2});
+  for (std::size_t i = 0; i < texts.size(); ++i) samples.emplace_back(texts[i], static_cast<std::int64_t>(i) + 2);
   Target target;
   target.fix(samples, given, centred, {targets_csv, 0, 3});
   return target;

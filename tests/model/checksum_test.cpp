@@ -13,7 +13,7 @@ namespace {
 
 std::string small_model() {
   ModelFile file;
-  file.features.format = Format::npy;
+  file.features.layout = Layout::matrix;
   Column column;
   column.name = "0";
   file.features.fix({column});

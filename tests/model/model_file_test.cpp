@@ -94,7 +94,7 @@ TEST(ModelFile, ComesBackAsItWas) {
 TEST(ModelFile, OfABilinearModelAndHashedFeaturesComesBack) {
   ModelFile file;
   file.features.kind = Kind::bilinear;
-  file.features.format = Format::libsvm;
+  file.features.layout = Layout::sparse;
   file.features.hash_bits = 3;
   file.features.right_first = 5;
   file.features.fix({});
