@@ -128,7 +128,21 @@ class Factorization(Plots, BaseEstimator):
             self._categorical: Optional[frozenset[str]] = categorical
         return rows
 
+    def _is_valid_array(self, X: Any) -> bool:
+        """Whether scikit-learn's checks, which take three times as long as one row, would accept X as it is."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype in (np.float64, np.float32)
+            and X.ndim == 2
+            and len(X) > 0
+            and X.shape[1] == self.n_features_in_
+            and not hasattr(self, "feature_names_in_")
+            and bool(np.isfinite(X).all())
+        )
+
     def _rows_of_array(self, X: Any, reset: bool) -> _core.Rows:
+        if not reset and self._is_valid_array(X):
+            return _rows.from_array(X)
         if sp.issparse(X):
             _rows.require_valid_sparse(X)
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
