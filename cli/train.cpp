@@ -12,7 +12,7 @@
 namespace dyad::cli {
 namespace {
 
-const Choices<Task> tasks{{"regression", Task::regression}, {"classification", Task::classification}};
+const Choices<Task> tasks(task_names.begin(), task_names.end());
 const Choices<Precision> precisions{{"double", Precision::double_precision}, {"single", Precision::single_precision}};
 const Choices<Solver> train_solvers{{"auto", Solver::automatic},
                                     {"kalman", Solver::kalman},

@@ -76,8 +76,7 @@ class RowLearner {
                                 std::uint64_t seed) {
     LearnerOptions options;
     options.shape.dim = options.shape.rank = rank;
-    options.task =
-        *chosen<Task>(task, {{"regression", Task::regression}, {"classification", Task::classification}}, "task");
+    options.task = *chosen<Task>(task, task_names, "task");
     options.shape.diagonal = Diagonal::free;
     options.half_life = half_life;
     options.range = range;

@@ -44,9 +44,8 @@ class Interruption {
 };
 
 /// The choice that a word means; nothing where there is none.
-template <typename Choice>
-std::optional<Choice> chosen(const std::optional<std::string>& word,
-                             std::initializer_list<std::pair<const char*, Choice>> choices, const char* name) {
+template <typename Choice, typename Choices = std::initializer_list<std::pair<const char*, Choice>>>
+std::optional<Choice> chosen(const std::optional<std::string>& word, const Choices& choices, const char* name) {
   if (!word) return {};
   for (const auto& [known, choice] : choices)
     if (*word == known) return choice;

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dyad/planted.h>
@@ -44,6 +46,9 @@ struct DataOptions {
 };
 
 enum class Task { regression, classification };
+/// As in options and model files.
+inline constexpr std::array task_names{std::pair{"regression", Task::regression},
+                                       std::pair{"classification", Task::classification}};
 enum class Precision { single_precision, double_precision };
 
 /// What the columns of the files are to the model. The names of libsvm and npy columns are their numbers.

@@ -26,6 +26,11 @@ class Rows {
   static Rows sparse(std::span<const std::int32_t> offsets, std::span<const std::int32_t> columns,
                      std::span<const Scalar> values, Index dim, std::span<const Scalar> targets = {});
 
+  /// The same without checks, for rows that the library has encoded itself: the checks read all columns.
+  template <typename Offset>
+  static Rows sparse_unchecked(std::span<const Offset> offsets, std::span<const std::int32_t> columns,
+                               std::span<const Scalar> values, Index dim, std::span<const Scalar> targets = {});
+
   [[nodiscard]] Index count() const { return count_; }
   [[nodiscard]] Index dim() const { return dim_; }
   [[nodiscard]] bool is_sparse() const { return offsets_ != nullptr || short_offsets_ != nullptr; }
@@ -74,9 +79,6 @@ class Rows {
   }
 
  private:
-  template <typename Offset>
-  static Rows compressed(std::span<const Offset> offsets, std::span<const std::int32_t> columns,
-                         std::span<const Scalar> values, Index dim, std::span<const Scalar> targets);
   [[nodiscard]] Index first_entry(Index i) const { return offsets_ != nullptr ? offsets_[i] : short_offsets_[i]; }
 
   Index count_ = 0;

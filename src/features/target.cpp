@@ -126,7 +126,7 @@ bool Target::are_constant(const std::vector<Sample>& samples) {
 
 bool Target::is_provisional() const {
   const std::string& only = negative.empty() ? positive : negative;
-  return task_is_open && task == Task::classification && negative.empty() != positive.empty() &&
+  return task_is_open && likelihood_of(task).is_classification() && negative.empty() != positive.empty() &&
          (only == "0" || only == "1" || only == "-1");
 }
 
@@ -149,7 +149,7 @@ void Target::fix(const std::vector<Sample>& samples, std::optional<Task> given, 
   const bool are_classes = centred && (!numeric || are_usual_classes(sorted) || is_one_class);
   task = given.value_or(are_classes ? Task::classification : Task::regression);
   task_is_open = !given;
-  if (task == Task::classification) {
+  if (likelihood_of(task).is_classification()) {
     refuse_range();
     if (labels.size() > 2) {
       const Sample& third = *different[2];
@@ -179,7 +179,7 @@ void Target::fix_labels(const std::string& first, const std::string& second) {
 }
 
 void Target::fix_numbers(const std::vector<double>& numbers, std::span<const double> weights, bool centred) {
-  task = Task::regression;
+  if (!likelihood_of(task).has_identity_link()) return;
   const auto weight = [&](std::size_t i) { return weights.empty() ? 1.0 : weights[i]; };
   if (centred && !range_is_given) find_range(numbers, weights);
   scaling = robust_scaling(numbers, weights);
@@ -232,7 +232,7 @@ double Target::encode_number(double value, const Place& place) const {
 }
 
 double Target::encode(std::string_view text, const Place& place) {
-  if (task == Task::regression) return encode_number(finite_number(text, place, name), place);
+  if (!likelihood_of(task).is_classification()) return encode_number(finite_number(text, place, name), place);
   if (is_missing(text))
     throw DataError(place.file, place.line, place.column, "expected a class as the target, got a missing value");
   if (text == negative) return -1;
@@ -241,7 +241,7 @@ double Target::encode(std::string_view text, const Place& place) {
 }
 
 double Target::encode(double value, const Place& place) {
-  if (task == Task::regression) {
+  if (!likelihood_of(task).is_classification()) {
     if (std::abs(value) > largest_value)
       throw DataError(place.file, place.line, place.column, "expected a target up to 1e70 in size");
     return encode_number(value, place);

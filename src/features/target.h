@@ -103,7 +103,8 @@ class Target {
   /// keep their 0.
   void fix(const std::vector<Sample>& samples, std::optional<Task> given, bool centred, const Place& place);
 
-  /// The same from rows of numbers, each of which counts as often as its weight says.
+  /// The scale, and the range unless it is given, from rows of numbers with weights (empty: 1). Targets of likelihoods
+  /// without an identity link stay as they are.
   void fix_numbers(const std::vector<double>& numbers, std::span<const double> weights, bool centred);
 
   /// The same from two labels, of which the second is the positive one.

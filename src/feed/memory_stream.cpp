@@ -111,6 +111,8 @@ class MemoryStream : public RowStream {
     if (first.rows.empty()) return;
     fix(first);
     map_.target.name = columns().target;
+    const Task task = columns().task.value_or(map_.target.task);
+    if (!likelihood_of(task).is_classification()) map_.target.task = task;
     if (rows_.labels.empty())
       fix_numbers_of_target(targets, first.weights);
     else

@@ -33,6 +33,7 @@ void MetricSums::add(double target, double prediction, double weight) {
   target_squares_ += weight * off_mean * (target - target_mean_);
   loss_ += weight * likelihood_->score(target, prediction);
   if (!likelihood_->is_classification()) {
+    squares_ += weight * (target - prediction) * (target - prediction);
     absolute_ += weight * std::abs(target - prediction);
     return;
   }
@@ -70,9 +71,9 @@ Metrics MetricSums::metrics() const {
     result.accuracy = correct_.value() / weight();
     result.auc = area_under_curve();
   } else {
-    result.rmse = result.loss;
+    result.rmse = std::sqrt(squares_.value() / weight());
     result.mae = absolute_.value() / weight();
-    result.r2 = target_is_constant() ? 0 : 1 - loss_.value() / target_squares_.value();
+    result.r2 = target_is_constant() ? 0 : 1 - squares_.value() / target_squares_.value();
   }
   return result;
 }

@@ -31,6 +31,7 @@ class MetricSums {
   const Likelihood* likelihood_;
   CompensatedSum weight_;
   CompensatedSum loss_;
+  CompensatedSum squares_;  ///< of the residuals
   CompensatedSum absolute_;
   CompensatedSum correct_;
   double target_mean_ = 0;

@@ -55,8 +55,6 @@ constexpr std::array<std::pair<const char*, Kind>, 4> kinds{
     {{"gfm", Kind::gfm}, {"sensing", Kind::sensing}, {"phase", Kind::phase}, {"bilinear", Kind::bilinear}}};
 constexpr std::array<std::pair<const char*, Layout>, 3> layouts{
     {{"csv", Layout::table}, {"libsvm", Layout::sparse}, {"npy", Layout::matrix}}};
-constexpr std::array<std::pair<const char*, Task>, 2> tasks{
-    {{"regression", Task::regression}, {"classification", Task::classification}}};
 constexpr std::array<std::pair<const char*, Column::Role>, 2> roles{
     {{"number", Column::Role::number}, {"category", Column::Role::category}}};
 
@@ -90,7 +88,7 @@ JsonText described(const FeatureMap& map) {
                            {"right_last", map.right_last},
                            {"weight", map.weight},
                            {"target", JsonText::object({{"name", map.target.name},
-                                                        {"task", word_for(tasks, map.target.task)},
+                                                        {"task", word_for(task_names, map.target.task)},
                                                         {"scaling", described(map.target.scaling)},
                                                         {"reach", map.target.reach},
                                                         {"low", map.target.low},
@@ -220,7 +218,7 @@ void read_features(const Reader& reader, FeatureMap& map) {
   map.weight = reader.field<std::string>(fields, "weight");
   const json& target = reader.part(fields, "target");
   map.target.name = reader.field<std::string>(target, "name");
-  map.target.task = reader.choice(tasks, target, "task");
+  map.target.task = reader.choice(task_names, target, "task");
   map.target.scaling = reader.scaling(reader.part(target, "scaling"));
   reader.require(map.target.scaling.low <= -1e150 && map.target.scaling.high >= 1e150,
                  "the target has ends where it cannot");

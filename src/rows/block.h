@@ -66,8 +66,9 @@ struct RowBlock {
   [[nodiscard]] Index count() const { return static_cast<Index>(lines.size()); }
 
   [[nodiscard]] Rows<Scalar> view() const {
-    const Rows<Scalar> rows = dense ? Rows<Scalar>::dense(values, dim, targets)
-                                    : Rows<Scalar>::sparse(offsets, columns, values, dim, targets);
+    const Rows<Scalar> rows =
+        dense ? Rows<Scalar>::dense(values, dim, targets)
+              : Rows<Scalar>::template sparse_unchecked<Index>(offsets, columns, values, dim, targets);
     return weights.empty() ? rows : rows.weighted(weights);
   }
 };

@@ -122,7 +122,7 @@ class KeptRows {
 
   [[nodiscard]] Rows<Scalar> sparse_view(Index dim) {
     const auto seen = [&](auto offsets) {
-      return Rows<Scalar>::sparse(offsets, all_columns(), all_values(), dim, targets_.all());
+      return Rows<Scalar>::sparse_unchecked(offsets, all_columns(), all_values(), dim, targets_.all());
     };
     if (!is_borrowed_) return seen(std::span<const Index>(offsets_.all()));
     const auto size = static_cast<std::size_t>(count_) + 1;

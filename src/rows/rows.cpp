@@ -4,6 +4,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace dyad {
 namespace {
@@ -60,33 +61,36 @@ Rows<Scalar> Rows<Scalar>::dense(std::span<const Scalar> values, Index dim, std:
 
 template <typename Scalar>
 template <typename Offset>
-Rows<Scalar> Rows<Scalar>::compressed(std::span<const Offset> offsets, std::span<const std::int32_t> columns,
-                                      std::span<const Scalar> values, Index dim, std::span<const Scalar> targets) {
-  require_compressed(offsets, columns, values.size(), dim);
+Rows<Scalar> Rows<Scalar>::sparse_unchecked(std::span<const Offset> offsets, std::span<const std::int32_t> columns,
+                                            std::span<const Scalar> values, Index dim,
+                                            std::span<const Scalar> targets) {
   Rows rows;
   rows.count_ = static_cast<Index>(offsets.size()) - 1;
   rows.dim_ = dim;
   rows.values_ = values.data();
   rows.columns_ = columns.data();
-  require_targets(targets.size(), rows.count_);
   rows.targets_ = targets.empty() ? nullptr : targets.data();
+  if constexpr (std::is_same_v<Offset, Index>)
+    rows.offsets_ = offsets.data();
+  else
+    rows.short_offsets_ = offsets.data();
   return rows;
 }
 
 template <typename Scalar>
 Rows<Scalar> Rows<Scalar>::sparse(std::span<const Index> offsets, std::span<const std::int32_t> columns,
                                   std::span<const Scalar> values, Index dim, std::span<const Scalar> targets) {
-  Rows rows = compressed(offsets, columns, values, dim, targets);
-  rows.offsets_ = offsets.data();
-  return rows;
+  require_compressed(offsets, columns, values.size(), dim);
+  require_targets(targets.size(), static_cast<Index>(offsets.size()) - 1);
+  return sparse_unchecked(offsets, columns, values, dim, targets);
 }
 
 template <typename Scalar>
 Rows<Scalar> Rows<Scalar>::sparse(std::span<const std::int32_t> offsets, std::span<const std::int32_t> columns,
                                   std::span<const Scalar> values, Index dim, std::span<const Scalar> targets) {
-  Rows rows = compressed(offsets, columns, values, dim, targets);
-  rows.short_offsets_ = offsets.data();
-  return rows;
+  require_compressed(offsets, columns, values.size(), dim);
+  require_targets(targets.size(), static_cast<Index>(offsets.size()) - 1);
+  return sparse_unchecked(offsets, columns, values, dim, targets);
 }
 
 template <typename Scalar>
@@ -153,5 +157,14 @@ Rows<Scalar> Rows<Scalar>::window(Index first, Index count) const {
 
 template class Rows<float>;
 template class Rows<double>;
+
+#define DYAD_INSTANTIATE(Scalar, Offset)                                                                       \
+  template Rows<Scalar> Rows<Scalar>::sparse_unchecked(std::span<const Offset>, std::span<const std::int32_t>, \
+                                                       std::span<const Scalar>, Index, std::span<const Scalar>)
+DYAD_INSTANTIATE(float, Index);
+DYAD_INSTANTIATE(float, std::int32_t);
+DYAD_INSTANTIATE(double, Index);
+DYAD_INSTANTIATE(double, std::int32_t);
+#undef DYAD_INSTANTIATE
 
 }  // namespace dyad

@@ -71,7 +71,7 @@ void archive_options(Archive& archive, LearnerOptions& options) {
   archive.number("intercept", shape.intercept);
   archive.number("positive", shape.positive);
   archive.choice("diagonal", shape.diagonal, Diagonal::free);
-  archive.choice("task", options.task, Task::classification);
+  archive.choice("task", options.task, task_names.back().second);
   bool has_range = options.range.has_value();
   archive.number("has_range", has_range);
   if (has_range) {
