@@ -50,7 +50,8 @@ RowReader<Scalar>::RowReader(FeatureMap& map, Options options)
     : options_(std::move(options)),
       map_(map),
       rows_(options_.rows_before),
-      has_thread_(options_.data.memory == nullptr || options_.data.memory->count > usual_rows) {
+      has_thread_(options_.data.memory == nullptr ||
+                  (options_.reads_ahead && options_.data.memory->count > usual_rows)) {
   stream_ = open_rows(map, {options_.data, options_.columns, options_.targets, options_.unknown, options_.room,
                             [this] { return stopping_.load(); }});
   if (has_thread_) thread_ = std::thread([this] { read(); });

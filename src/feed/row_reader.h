@@ -30,6 +30,7 @@ class RowReader {
     Index stretch = 0;      ///< above 0: blocks end at every multiple of so many rows, and the reader waits there
     Index rows_before = 0;  ///< rows of earlier runs, which count towards the stretches
     std::function<bool()> interrupted{};  ///< asked while waiting
+    bool reads_ahead = true;              ///< false: rows in memory are read by the caller's thread, however many
   };
 
   /// `map` belongs to the reader's thread, and to the caller only behind the first block, one that ends a stretch and

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "fit/train_solver.h"
+#include "fit/train_state.h"
 
 namespace dyad {
 
 ErrorBars::ErrorBars(const ModelFile& file, const std::string& path)
-    : filter_(posterior_of(file, path)),
+    : filter_(SavedPosterior::load(file, path).filter),
       unknown_(filter_, file.features.feature_groups(), file.features.group_count()) {}
 
 void ErrorBars::find_variances(const RowBlock<double>& block, Index first, std::span<double> variances) const {

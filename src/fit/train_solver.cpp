@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include <fmt/format.h>
-
-#include <dyad/data_error.h>
 
 #include "fit/calibration.h"
 
@@ -24,13 +21,6 @@ MomentOptions moment_options(const TrainOptions& options, const TrainSettings& s
   moment.threads = options.threads;
   moment.seed = settings.seed;
   return moment;
-}
-
-KalmanOptions kalman_options(const TrainSettings& settings, const FeatureMap& map) {
-  KalmanOptions kalman = kalman_options(moment_options(TrainOptions(), settings, map));
-  kalman.likelihood = map.target.likelihood(settings.precision == Precision::single_precision);
-  kalman.half_life = static_cast<double>(settings.half_life);
-  return kalman;
 }
 
 template <typename Scalar>
@@ -201,6 +191,13 @@ bool moments_carry_signal(const RowBlock<Scalar>& first, Task task) {
   return likelihood_of(task).has_identity_link() && (first.dense || is_full(first, [](Scalar) { return true; }));
 }
 
+KalmanOptions kalman_options(const TrainSettings& settings, const FeatureMap& map) {
+  KalmanOptions kalman = kalman_options(moment_options(TrainOptions(), settings, map));
+  kalman.likelihood = map.target.likelihood(settings.precision == Precision::single_precision);
+  kalman.half_life = static_cast<double>(settings.half_life);
+  return kalman;
+}
+
 StreamOptions stream_options(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map) {
   StreamOptions stream;
   stream.kalman = kalman_options(settings, map);
@@ -227,22 +224,6 @@ std::unique_ptr<TrainSolver<Scalar>> make_train_solver(const TrainOptions& optio
   auto training = std::make_unique<KalmanTraining<Scalar>>(std::move(stream));
   if (first != nullptr) training->start(first->view());
   return training;
-}
-
-KalmanFilter<double> posterior_of(const ModelFile& file, const std::string& path) {
-  const auto solver = file.training.find("solver");
-  if (solver == file.training.end() || solver->second == "moment")
-    throw std::invalid_argument("the model in " + path +
-                                " has no error bars; those that train makes with --solver auto or kalman do");
-  const TrainSettings settings = TrainSettings::saved(file, path);
-  KalmanFilter<double> filter(kalman_options(settings, file.features), Prior(), 1);
-  Archive saved(file.state);
-  try {
-    saved.group("kalman", [&] { saved.group("race", [&] { saved.group("0", [&] { filter.archive(saved); }); }); });
-  } catch (const std::runtime_error& error) {
-    throw DataError(path, 0, 0, std::string("the error bars cannot be read: ") + error.what());
-  }
-  return filter;
 }
 
 template std::unique_ptr<TrainSolver<float>> make_train_solver(const TrainOptions&, const TrainSettings&,

@@ -65,11 +65,8 @@ Diagonal usual_diagonal(const FeatureMap& map, const RowBlock<Scalar>& first);
 template <typename Scalar>
 bool moments_carry_signal(const RowBlock<Scalar>& first, Task task);
 
-/// How the Kalman solver learns such data.
+/// Options of the filter and of the Kalman solver for data of this map.
+KalmanOptions kalman_options(const TrainSettings& settings, const FeatureMap& map);
 StreamOptions stream_options(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map);
-
-/// The means and variances that a Kalman solver left in a model file. Throws std::invalid_argument where there are
-/// none.
-KalmanFilter<double> posterior_of(const ModelFile& file, const std::string& path);
 
 }  // namespace dyad

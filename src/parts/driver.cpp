@@ -11,9 +11,7 @@
 #include <dyad/data_error.h>
 #include <dyad/parts.h>
 
-#include "fit/train_settings.h"
-#include "fit/train_solver.h"
-#include "model/model_file.h"
+#include "fit/train_state.h"
 #include "parts/message.h"
 #include "parts/question.h"
 #include "refine/level_choice.h"
@@ -27,64 +25,50 @@ using About = Question::About;
 
 const char* const name_of_model = "the model";
 
-/// A model of one pass, with its training state.
-class Learned {
+/// The model of the driver, with its training state. The evidence for a constant class probability is left out, because
+/// the driver does not predict the rows.
+class DriverModel {
  public:
-  explicit Learned(const std::string& model)
-      : file_(ModelFile::from_bytes(model, name_of_model)), settings_(TrainSettings::saved(file_, name_of_model)) {
-    if (settings_.solver == Solver::moment || settings_.precision == Precision::single_precision ||
-        file_.features.is_bilinear() || file_.features.is_measurement() || settings_.half_life > 0)
+  explicit DriverModel(const std::string& model) {
+    state_.file = ModelFile::from_bytes(model, name_of_model);
+    state_.settings = TrainSettings::saved(state_.file, name_of_model);
+    if (state_.settings.solver == Solver::moment || state_.settings.precision == Precision::single_precision ||
+        map().is_bilinear() || map().is_measurement() || state_.settings.half_life > 0)
       throw std::invalid_argument(
           "rows in parts are for models of one side, in double precision, without a half-life, that a Kalman filter "
-          "has "
-          "begun");
+          "has begun");
+    state_.evidence.reset();
     TrainOptions options;
     options.threads = 1;
-    solver_ = make_train_solver<double>(options, settings_, file_.features, nullptr, {});
-    Archive saved(file_.state);
-    try {
-      archive(saved);
-    } catch (const std::runtime_error& error) {
-      throw DataError(name_of_model, 0, 0, std::string("training cannot go on from this model: ") + error.what());
-    }
+    state_.restore(options, name_of_model);
   }
 
-  [[nodiscard]] const StreamLearner<double>& stream() const { return *solver_->stream(); }
-  [[nodiscard]] Target& target() { return file_.features.target; }
-  [[nodiscard]] bool is_dense() const { return file_.features.is_dense(); }
-  void give_up_range() {
+  [[nodiscard]] const StreamLearner<double>& stream() const { return *state_.solver->stream(); }
+  [[nodiscard]] Target& target() { return map().target; }
+  [[nodiscard]] bool is_dense() const { return state_.file.features.is_dense(); }
+  void remove_target_range() {
     target().low = Target().low;
     target().high = Target().high;
-    solver_->give_up_range();
+    state_.solver->give_up_range();
   }
 
-  /// `rows`: learned in all.
+  /// Replaces the filter, and returns the bytes of the model. `rows`: number of rows that all runs have used.
   std::string with(KalmanFilter<double> filter, Index rows) {
     if (!filter.is_finite())
       throw DataError("the rows", 0, 0,
                       "these numbers have led to a model that is not finite; expected sizes nearer to 1: rescale them");
-    solver_->crown(std::move(filter));
-    file_.features.forget_values();
-    settings_.rows = rows;
-    file_.model = solver_->model();
-    file_.training = settings_.to_text();
-    Archive saved;
-    archive(saved);
-    file_.state = saved.take();
-    return file_.to_bytes();
+    state_.solver->crown(std::move(filter));
+    map().forget_values();
+    state_.settings.rows = rows;
+    state_.save();
+    return state_.file.to_bytes();
   }
-  [[nodiscard]] Index rows() const { return settings_.rows; }
+  [[nodiscard]] Index rows() const { return state_.settings.rows; }
 
  private:
-  void archive(Archive& archive) {
-    solver_->archive(archive);
-    archive.number("usual_length", usual_length_);
-  }
+  [[nodiscard]] FeatureMap& map() { return state_.file.features; }
 
-  ModelFile file_;
-  TrainSettings settings_;
-  std::unique_ptr<TrainSolver<double>> solver_;
-  double usual_length_ = 0;
+  TrainState<double> state_;
 };
 
 /// Asks everybody.
@@ -226,7 +210,7 @@ class LooksAtParts : public RowLooks<double> {
 class Learning {
  public:
   Learning(const std::string& model, const PartsOptions& options)
-      : options_(options), asking_(options), learned_(model), filter_(learned_.stream().filter()) {}
+      : options_(options), asking_(options), model_(model), filter_(model_.stream().filter()) {}
 
   PartsSummary run() {
     survey();
@@ -235,13 +219,13 @@ class Learning {
     if (options_.solver != Solver::newton) pass(options_.share, refines ? HeldOut::is_left_out : HeldOut::counts);
     if (refines) refine();
     summary_.questions = asking_.count;
-    const Index before = options_.share > 0 ? 0 : learned_.rows();  // of other rows
-    summary_.model = learned_.with(std::move(filter_), before + summary_.rows);
+    const Index before = options_.share > 0 ? 0 : model_.rows();  // of other rows
+    summary_.model = model_.with(std::move(filter_), before + summary_.rows);
     return std::move(summary_);
   }
 
  private:
-  [[nodiscard]] double in_units(double loss) { return likelihood_of(learned_.target().task).figure(loss); }
+  [[nodiscard]] double in_units(double loss) { return likelihood_of(model_.target().task).figure(loss); }
   void report(const PartsStep& step) const {
     if (options_.progress) options_.progress(step);
   }
@@ -260,14 +244,14 @@ class Learning {
     const std::vector<double> scales = filter_.scales();
     for (Index j = 0; j < dim; ++j)
       if (!(scales[static_cast<std::size_t>(j)] > 0) && counts[j] > 0) begin(j, std::sqrt(squares[j] / counts[j]));
-    Target& target = learned_.target();
+    Target& target = model_.target();
     const double rounding = 1e-9 * target.scaling.scale;  // of targets that were scaled and scaled back
     const bool has_identity_link = likelihood_of(target.task).has_identity_link();
     if (has_identity_link && !target.range_is_given &&
         ((target.has_low() && found.least < target.low - rounding) ||
          (target.has_high() && found.most > target.high + rounding))) {
       asking_.has_range = false;
-      learned_.give_up_range();
+      model_.remove_target_range();
       filter_.set_likelihood(target.likelihood());
     }
     if (has_identity_link) {
@@ -305,7 +289,7 @@ class Learning {
 
   /// Every round takes as many rows as all before it, so that nobody strays far from where all began.
   void pass(double from, HeldOut held_out) {
-    auto learned = static_cast<double>(std::max<Index>(1, learned_.rows()));
+    auto learned = static_cast<double>(std::max<Index>(1, model_.rows()));
     for (double to = from; to < 1; from = to) {
       to = std::min(1.0, from + learned / static_cast<double>(std::max<Index>(1, summary_.rows)));
       Question question;
@@ -347,7 +331,7 @@ class Learning {
     RefinerOptions options;
     options.kalman = filter_.options();
     options.most_looks = options_.most_looks;
-    const bool are_sparse = !learned_.is_dense();
+    const bool are_sparse = !model_.is_dense();
     options.patience = 1;  // a look takes a job
     options.stride = are_sparse ? 1 : 3;
     options.first_level = are_sparse ? 2 : 0;  // a pass has led near enough to do without the strongest
@@ -398,7 +382,7 @@ class Learning {
 
   const PartsOptions& options_;
   Asking asking_;
-  Learned learned_;
+  DriverModel model_;
   KalmanFilter<double> filter_;
   bool are_flags_ = false;  ///< all values are 0 or 1, or -1
   PartsSummary summary_;
@@ -407,8 +391,8 @@ class Learning {
 }  // namespace
 
 std::string begin_parts(const std::string& model) {
-  Learned learned(model);
-  return learned.with(learned.stream().filter(), learned.rows());
+  DriverModel own(model);
+  return own.with(own.stream().filter(), own.rows());
 }
 
 PartsSummary learn_from_parts(const std::string& model, const PartsOptions& options) {

@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <stdexcept>
+#include <utility>
 
 #include <dyad/data_error.h>
 
 #include "feed/row_reader.h"
-#include "fit/train_settings.h"
-#include "fit/train_solver.h"
-#include "model/model_file.h"
+#include "fit/train_state.h"
 #include "parts/message.h"
 
 namespace dyad {
@@ -20,33 +18,28 @@ const char* const file_name = "the model";
 const char* const statistics_name = "the statistics";
 const char* const targets_seen = "targets_seen";
 
-/// A model between two rounds.
+/// Training with the moment solver between two rounds of statistics. Not thread-safe.
 template <typename Scalar>
 class MomentRounds {
  public:
-  MomentRounds(ModelFile& file, const TrainSettings& settings, int threads) : file_(file), settings_(settings) {
+  MomentRounds(ModelFile file, const TrainSettings& settings, int threads) : state_{std::move(file), settings} {
+    if (settings.solver != Solver::moment || !likelihood_of(state_.file.features.target.task).has_identity_link())
+      throw std::invalid_argument("only models of the moment solver that predict numbers have statistics that add");
     TrainOptions options;
     options.threads = threads;
-    solver_ = make_train_solver<Scalar>(options, settings, file.features, nullptr, {});
-    if (solver_->moments() == nullptr || !likelihood_of(file.features.target.task).has_identity_link())
-      throw std::invalid_argument("only models of the moment solver that predict numbers have statistics that add");
-    Archive saved(file.state);
-    try {
-      solver_->archive(saved);
-      saved.number("usual_length", usual_length_);
-    } catch (const std::runtime_error& error) {
-      throw DataError(file_name, 0, 0, std::string("training cannot go on from this model: ") + error.what());
-    }
+    state_.restore(options, file_name);
     learner().start_part();
   }
 
   void gather(const MemoryRows& rows, Statistics& statistics, const std::function<bool()>& interrupted) {
     DataOptions data;
     data.memory = &rows;
-    RowReader<Scalar> reader(
-        file_.features,
-        {.data = data, .columns = {}, .unknown = TableEncoder::Unknown::is_left_out, .interrupted = interrupted});
-    Target seen = file_.features.target;
+    RowReader<Scalar> reader(state_.file.features, {.data = data,
+                                                    .columns = {},
+                                                    .unknown = TableEncoder::Unknown::is_left_out,
+                                                    .interrupted = interrupted,
+                                                    .reads_ahead = false});
+    Target seen = state_.file.features.target;
     seen.least_seen = Target().least_seen;
     seen.most_seen = Target().most_seen;
     RowBlock<Scalar> block;
@@ -69,18 +62,13 @@ class MomentRounds {
     } catch (const std::runtime_error& error) {
       throw DataError(statistics_name, 0, 0, error.what());
     }
-    Target& target = file_.features.target;
+    Target& target = state_.file.features.target;
     target.see(all.least);
     target.see(all.most);
-    file_.features.forget_values();
-    settings_.rows = std::max(settings_.rows, all.rows());
-    file_.model = solver_->model();
-    file_.training = settings_.to_text();
-    Archive saved;
-    solver_->archive(saved);
-    saved.number("usual_length", usual_length_);
-    file_.state = saved.take();
-    result.model = file_.to_bytes();
+    state_.file.features.forget_values();
+    state_.settings.rows = std::max(state_.settings.rows, all.rows());
+    state_.save();
+    result.model = state_.file.to_bytes();
     result.rmse = std::sqrt(all.sums.at("squares").front() / all.sums.at("weight").front()) * target.scaling.scale;
     result.is_trying = learner().is_trying();
     result.steps_tried = learner().steps_tried();
@@ -89,12 +77,9 @@ class MomentRounds {
   }
 
  private:
-  MomentLearner<Scalar>& learner() { return *solver_->moments(); }
+  MomentLearner<Scalar>& learner() { return *state_.solver->moments(); }
 
-  ModelFile& file_;
-  TrainSettings settings_;
-  std::unique_ptr<TrainSolver<Scalar>> solver_;
-  double usual_length_ = 0;
+  TrainState<Scalar> state_;
 };
 
 template <typename Use>
@@ -102,10 +87,10 @@ void with_rounds(const std::string& model, int threads, Use&& use) {
   ModelFile file = ModelFile::from_bytes(model, file_name);
   const TrainSettings settings = TrainSettings::saved(file, file_name);
   if (settings.precision == Precision::single_precision) {
-    MomentRounds<float> rounds(file, settings, threads);
+    MomentRounds<float> rounds(std::move(file), settings, threads);
     use(rounds);
   } else {
-    MomentRounds<double> rounds(file, settings, threads);
+    MomentRounds<double> rounds(std::move(file), settings, threads);
     use(rounds);
   }
 }
