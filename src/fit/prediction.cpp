@@ -28,13 +28,19 @@ bool Prediction::next(PredictSummary& summary) {
   if (next != RowReader<double>::Next::block) return false;
   const Rows<double> rows = block_.view();
   values_.resize(static_cast<std::size_t>(rows.count()));
+  deviations_.resize(error_bars_ != nullptr ? values_.size() : 0);
   for_each_share([&](Share share) {
-    const auto own =
-        std::span(values_).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count));
-    file_.model.predict(rows.slice(share.first, share.count), own);
-    for (double& value : own) value = target().predicted(value);
+    const auto first = static_cast<std::size_t>(share.first);
+    const auto count = static_cast<std::size_t>(share.count);
+    const auto values = std::span(values_).subspan(first, count);
+    file_.model.predict(rows.slice(share.first, share.count), values);
+    for (double& value : values) value = target().predicted(value);
+    if (error_bars_ == nullptr) return;
+    const auto deviations = std::span(deviations_).subspan(first, count);
+    error_bars_->find_variances(block_, share.first, deviations);
+    for (std::size_t i = 0; i < count; ++i)
+      deviations[i] = target().deviation(values[i], deviations[i], error_bars_->noise_variance());
   });
-  if (error_bars_ != nullptr) find_deviations();
   require_finite(values_);
   require_finite(deviations_);
   summary.rows += rows.count();
@@ -61,17 +67,6 @@ void Prediction::require_finite(const std::vector<double>& numbers) const {
   if (bad != numbers.end())
     throw DataError(block_.file, block_.lines[static_cast<std::size_t>(bad - numbers.begin())], 0,
                     "the prediction is not finite, expected values of a size that the model has seen");
-}
-
-void Prediction::find_deviations() {
-  deviations_.resize(values_.size());
-  for_each_share([&](Share share) {
-    error_bars_->find_variances(
-        block_, share.first,
-        std::span(deviations_).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count)));
-  });
-  for (std::size_t i = 0; i < deviations_.size(); ++i)
-    deviations_[i] = target().deviation(values_[i], deviations_[i], error_bars_->noise_variance());
 }
 
 }  // namespace dyad

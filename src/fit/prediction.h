@@ -14,7 +14,7 @@
 
 namespace dyad {
 
-/// Runs rows through a model, a block at a time.
+/// Predicts the rows of files or of memory, one block at a time. Not thread-safe; several objects may share a model.
 class Prediction {
  public:
   /// Does not own the model; the caller keeps it alive. `error_bars`: those of the model, if they have been read
@@ -24,10 +24,12 @@ class Prediction {
 
   [[nodiscard]] const Target& target() const { return file_.features.target; }
 
-  /// False at the end. `values`: in the units of the target, or probabilities.
+  /// Predicts the next block. False at the end of the rows.
   bool next(PredictSummary& summary);
 
+  /// In the units of the target, or probabilities.
   [[nodiscard]] const std::vector<double>& values() const { return values_; }
+  /// Standard deviations, noise included; empty unless asked for.
   [[nodiscard]] const std::vector<double>& deviations() const { return deviations_; }
   [[nodiscard]] const RowBlock<double>& block() const { return block_; }
 
@@ -37,7 +39,6 @@ class Prediction {
   /// Splits the rows of the block over the threads, unless they are few.
   void for_each_share(const std::function<void(Share)>& task);
   void require_finite(const std::vector<double>& numbers) const;
-  void find_deviations();
 
   ModelFile& file_;
   Workers workers_;

@@ -5,12 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <dyad/data_error.h>
-
 #include "base/private_file.h"
-#include "base/temporary_value.h"
-#include "feed/row_reader.h"
-#include "fit/metrics.h"
 #include "variational/sweeps.h"
 
 namespace dyad {
@@ -108,50 +103,9 @@ std::optional<Solver> SecondLook<Scalar>::chosen_solver(const ModelShape& shape)
   return std::nullopt;
 }
 
-/// Passes blocks to `visit` until it returns false. Targets outside of the range are included, and the task does not
-/// depend on these rows. Returns false if the reading was interrupted.
-template <typename Scalar>
-bool SecondLook<Scalar>::read_validation(FeatureMap& map, const std::function<bool()>& interrupted,
-                                         const std::function<bool(const RowBlock<Scalar>&)>& visit) const {
-  const TemporaryValue<bool> without_range(map.target.range_is_given, false);
-  const TemporaryValue<bool> with_known_task(map.target.task_is_open, false);
-  RowReader<Scalar> reader(map, {.data = options_.validation_data(),
-                                 .columns = {},
-                                 .unknown = TableEncoder::Unknown::is_left_out,
-                                 .interrupted = interrupted});
-  RowBlock<Scalar> block;
-  auto next = reader.next(block);
-  while (next == RowReader<Scalar>::Next::block && visit(block)) next = reader.next(block);
-  return next != RowReader<Scalar>::Next::interrupted;
-}
-
-template <typename Scalar>
-KeptRows<Scalar> SecondLook<Scalar>::validation_rows(FeatureMap& map, const std::function<bool()>& interrupted) const {
-  KeptRows<Scalar> rows;
-  read_validation(map, interrupted, [&](const RowBlock<Scalar>& block) {
-    rows.append(block.view(), block.left_dim);
-    if (!rows.is_on_disk() && rows.bytes() > options_.memory / 4)
-      rows.move_to_disk(folder_for_private_files(options_.model_path));
-    return true;
-  });
-  return rows;
-}
-
-template <typename Scalar>
-void SecondLook<Scalar>::check_validation(FeatureMap& map, const std::function<bool()>& interrupted) const {
-  if (options_.validation_path.empty()) return;
-  bool has_rows = false;
-  const bool is_complete = read_validation(map, interrupted, [&](const RowBlock<Scalar>&) {
-    has_rows = true;
-    return true;
-  });
-  if (is_complete && !has_rows)
-    throw DataError(options_.validation_path, 0, 0, "there is no row in it, expected rows to measure the model on");
-}
-
 template <typename Scalar>
 RefineResult<Scalar> SecondLook<Scalar>::refine(const StreamLearner<Scalar>& learner, FeatureMap& map,
-                                                const RefineOptions& hooks) {
+                                                ValidationRows<Scalar>& validation, const RefineOptions& hooks) {
   RefineOptions options = hooks;
   options.seed = settings_.seed;
   const std::optional<Solver> solver = chosen_solver(learner.filter().options().shape);
@@ -162,13 +116,10 @@ RefineResult<Scalar> SecondLook<Scalar>::refine(const StreamLearner<Scalar>& lea
   if (options_.passes) options.levels = *options_.passes - 1;
   const Target& target = map.target;
   options.loss = [&target](double y, double f) { return target.score(y, f); };
-  std::optional<KeptRows<Scalar>> validation;
-  if (!options_.validation_path.empty() && !options.levels) {
-    validation.emplace(validation_rows(map, options.interrupted));
-    if (validation->count() == 0) validation.reset();
-  }
+  std::optional<KeptRows<Scalar>> validation_rows;
+  if (!options.levels) validation_rows = validation.copy(map);
   Workers workers(options_.threads);
-  return dyad::refine(learner, *kept_, validation ? &*validation : nullptr, options, workers);
+  return dyad::refine(learner, *kept_, validation_rows ? &*validation_rows : nullptr, options, workers);
 }
 
 template class SecondLook<float>;

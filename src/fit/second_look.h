@@ -8,45 +8,42 @@
 
 #include "features/feature_map.h"
 #include "fit/train_settings.h"
+#include "fit/validation_rows.h"
 #include "refine/refine.h"
 #include "rows/block.h"
 
 namespace dyad {
 
-/// Keeps the rows of the first pass, in memory or on disk, and makes the most of them afterwards.
+/// Multi-pass training: caches the rows of the first pass, in memory or on disk, and trains on them afterwards. Does
+/// not own the options and the settings; the caller keeps them alive. Not thread-safe.
 template <typename Scalar>
 class SecondLook {
  public:
   SecondLook(const TrainOptions& options, const TrainSettings& settings);
 
-  /// Why there will be none, to be told to the user; empty otherwise, or where nobody would expect one.
+  /// Why rows are not read again, as a warning; empty if they are, or if the options exclude it.
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
   [[nodiscard]] bool is_keeping() const { return kept_.has_value(); }
-  /// One line; empty where no rows are kept.
+  /// One line; empty if no rows are cached.
   [[nodiscard]] std::string plan() const;
-
-  /// Throws if the validation file has no rows, or rows that do not fit the map, which the first rows have fixed.
-  void check_validation(FeatureMap& map, const std::function<bool()>& interrupted) const;
 
   void keep(const RowBlock<Scalar>& block);
 
-  /// Few rows in memory are somebody's table, who expects that neither their order nor copies for weights matter. What
-  /// one pass has made of them is not asked for.
+  /// Whether weights act as exact repetition counts and the order of the rows has no effect: for dense rows in memory
+  /// that fit in one block. The result of the first pass is not used then.
   [[nodiscard]] bool counts_exactly(const FeatureMap& map) const;
 
-  /// `map`: by now.
-  RefineResult<Scalar> refine(const StreamLearner<Scalar>& learner, FeatureMap& map, const RefineOptions& hooks);
+  /// Trains on the cached rows. Validation rows, if there are any, choose the regularization level.
+  RefineResult<Scalar> refine(const StreamLearner<Scalar>& learner, FeatureMap& map, ValidationRows<Scalar>& validation,
+                              const RefineOptions& hooks);
 
-  /// Who does it, once all rows are there.
+  /// The solver that refine() has chosen.
   [[nodiscard]] Solver solver() const { return solver_; }
 
  private:
   void give_up(std::string why);
   void borrow_rows();
   [[nodiscard]] std::optional<Solver> chosen_solver(const ModelShape& shape);
-  bool read_validation(FeatureMap& map, const std::function<bool()>& interrupted,
-                       const std::function<bool(const RowBlock<Scalar>&)>& visit) const;
-  [[nodiscard]] KeptRows<Scalar> validation_rows(FeatureMap& map, const std::function<bool()>& interrupted) const;
 
   const TrainOptions& options_;
   const TrainSettings& settings_;

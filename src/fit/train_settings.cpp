@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <dyad/data_error.h>
 
@@ -209,7 +210,8 @@ void TrainOptions::validate() const {
     if (std::error_code error; std::filesystem::is_other(validation_path, error))
       throw std::invalid_argument("the validation rows are read several times, so " + validation_path +
                                   " must be a regular file, not a pipe or a device");
-    (void)ByteStream(validation_path);  // that it can be read is known before the work is done
+    // A file that cannot be read is reported before training; ByteStream throws the message.
+    if (::access(validation_path.c_str(), R_OK) != 0) (void)ByteStream(validation_path);
   }
   if ((model_path.empty() && data.memory == nullptr) || model_path == "-")
     throw std::invalid_argument("a model needs a file: -m MODEL");

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -242,8 +241,12 @@ class Learning {
     summary_.rows = found.rows();
     are_flags_ = squares == counts;
     const std::vector<double> scales = filter_.scales();
-    for (Index j = 0; j < dim; ++j)
-      if (!(scales[static_cast<std::size_t>(j)] > 0) && counts[j] > 0) begin(j, std::sqrt(squares[j] / counts[j]));
+    constexpr double max_scale = 1e60;  // the fourth powers of the scale and of its inverse are finite
+    for (Index j = 0; j < dim; ++j) {
+      const double scale = std::sqrt(squares[j] / counts[j]);
+      if (!(scales[static_cast<std::size_t>(j)] > 0) && scale > 1 / max_scale && scale < max_scale)
+        filter_.begin(j, scale);
+    }
     Target& target = model_.target();
     const double rounding = 1e-9 * target.scaling.scale;  // of targets that were scaled and scaled back
     const bool has_identity_link = likelihood_of(target.task).has_identity_link();
@@ -258,12 +261,6 @@ class Learning {
       target.see(found.least);
       target.see(found.most);
     }
-  }
-
-  /// A scale whose fourth power, or that of its inverse, is no number is left out.
-  void begin(Index j, double scale) {
-    constexpr double most = 1e60;
-    if (scale > 1 / most && scale < most) filter_.begin(j, scale);
   }
 
   Statistics ask_about_filter(Question question) {

@@ -4,11 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <iterator>
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include <dyad/data_error.h>
+#include <dyad/memory.h>
 
 #include "source/bytes_support.h"
 
@@ -62,6 +65,31 @@ TEST_F(RowReaderTest, BlocksDependOnTheRowsAloneNotOnHowTheyArrive) {
   EXPECT_EQ(from_file.next(b), RowReader<double>::Next::end);
   EXPECT_EQ(total, 10000);
   writer.join();
+}
+
+/// A reader that reads ahead waits for the caller behind the first block, so that its thread can be counted.
+TEST_F(RowReaderTest, StartsNoThreadUnlessItReadsAhead) {
+  if (!std::filesystem::exists("/proc/self/task")) GTEST_SKIP();
+  const auto threads = [] {
+    using Tasks = std::filesystem::directory_iterator;
+    return std::distance(Tasks("/proc/self/task"), Tasks());
+  };
+  const std::vector<double> numbers(20000, 1);
+  MemoryRows memory;
+  memory.count = 20000;
+  memory.features = MemoryMatrix{1, numbers.data(), 1, 1};
+  memory.targets = numbers;
+  const auto before = threads();
+  for (const bool reads_ahead : {true, false}) {
+    FeatureMap map;
+    map.format = Format::npy;
+    RowReader<double> reader(map, {.data = {.memory = &memory}, .reads_ahead = reads_ahead});
+    EXPECT_EQ(threads(), before + (reads_ahead ? 1 : 0));
+    RowBlock<double> block;
+    Index count = 0;
+    while (reader.next(block) == RowReader<double>::Next::block) count += block.count();
+    EXPECT_EQ(count, memory.count);
+  }
 }
 
 TEST_F(RowReaderTest, EndsBlocksAtEveryStretch) {

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <optional>
+
+#include <dyad/train.h>
+
+#include "features/feature_map.h"
+#include "model/model_file.h"
+#include "rows/block.h"
+#include "rows/kept_rows.h"
+
+namespace dyad {
+
+/// Rows of the validation file, encoded by the feature map of training and cached in memory or on disk. The file is
+/// read again only if training has added features that the cached rows lack, if the rows cannot be cached, or to
+/// measure a model in double precision on rows that are cached in single precision. Not thread-safe.
+template <typename Scalar>
+class ValidationRows {
+ public:
+  /// Does not own the options; the caller keeps them alive. Without a validation file, read() and copy() do nothing.
+  ValidationRows(const TrainOptions& options, std::function<bool()> interrupted)
+      : options_(options), interrupted_(std::move(interrupted)) {}
+
+  /// Reads the file with the map, which the first training rows have fixed. Targets outside of the range are accepted,
+  /// and the task does not depend on these rows. Throws DataError if there is no row, or one that does not fit the map.
+  /// An interruption leaves no rows.
+  void read(FeatureMap& map);
+
+  /// A copy that refine() may scale; null if there are no rows. Throws PrivateFileError if the rows did not fit on
+  /// disk.
+  [[nodiscard]] std::optional<KeptRows<Scalar>> copy(FeatureMap& map);
+
+  /// Metrics of a model, equal to those of evaluate(); null if interrupted. Throws as evaluate() does.
+  [[nodiscard]] std::optional<Metrics> measure(ModelFile file);
+
+ private:
+  [[nodiscard]] bool is_current(const FeatureMap& map) const;
+  void keep(const RowBlock<Scalar>& block);
+  [[nodiscard]] std::optional<Metrics> measure_cached(const ModelFile& file);
+
+  const TrainOptions& options_;
+  std::function<bool()> interrupted_;
+  std::optional<KeptRows<Scalar>> rows_;  ///< null: not read, or not cached
+  Target target_;                         ///< of the map, when the rows were read
+  Index features_ = 0;                    ///< likewise
+  Index dim_ = 0;                         ///< likewise
+  bool has_unknown_cells_ = false;
+  std::exception_ptr failure_;  ///< PrivateFileError of the last read()
+};
+
+}  // namespace dyad
