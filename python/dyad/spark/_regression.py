@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
-
-from pyspark import keyword_only
-from pyspark.ml import Estimator
-from pyspark.ml.util import DefaultParamsReadable, DefaultParamsWritable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ._shared import PREDICTED, FactorizationModel, FactorizationParams, learn
+from ._shared import PREDICTED, FactorizationEstimator, FactorizationModel
 
 
-class FactorizationRegressor(
-    Estimator["FactorizationRegressionModel"], FactorizationParams, DefaultParamsReadable[Any], DefaultParamsWritable
-):
+class FactorizationRegressionModel(FactorizationModel):
+    """What `FactorizationRegressor` learns; ``summary`` says how."""
+
+    def _transform(self, dataset: DataFrame) -> DataFrame:
+        return self._with_columns(dataset, {self.getPredictionCol(): F.col(PREDICTED + ".value")})
+
+
+class FactorizationRegressor(FactorizationEstimator[FactorizationRegressionModel]):
     """Second-order regression, y = b + w'x + x'Mx, from a DataFrame of vectors: the model of one machine, on many.
 
     Parameters
@@ -40,40 +40,4 @@ class FactorizationRegressor(
         partitioned.
     """
 
-    @keyword_only
-    def __init__(
-        self,
-        *,
-        featuresCol: str = "features",
-        labelCol: str = "label",
-        predictionCol: str = "prediction",
-        weightCol: Optional[str] = None,
-        rank: int = 8,
-        solver: str = "auto",
-        diagonal: str = "auto",
-        stdCol: Optional[str] = None,
-        sampleRows: int = 16384,
-        maxLooks: int = 100,
-        seed: int = 1,
-    ) -> None:
-        super().__init__()
-        self._set_defaults()
-        self.setParams(**self._input_kwargs)
-
-    @keyword_only
-    def setParams(self, **kwargs: Any) -> FactorizationRegressor:
-        """Set params by name."""
-        return self._set(**{name: value for name, value in self._input_kwargs.items() if value is not None})
-
-    def _fit(self, dataset: DataFrame) -> FactorizationRegressionModel:
-        return self._model_of(*learn(self, dataset, []))
-
-    def _model_of(self, model: bytes, summary: dict[str, Any]) -> FactorizationRegressionModel:
-        return self._copyValues(FactorizationRegressionModel(model, summary))
-
-
-class FactorizationRegressionModel(FactorizationModel):
-    """What `FactorizationRegressor` learns; ``summary`` says how."""
-
-    def _transform(self, dataset: DataFrame) -> DataFrame:
-        return self._with_columns(dataset, {self.getPredictionCol(): F.col(PREDICTED + ".value")})
+    _model_type = FactorizationRegressionModel

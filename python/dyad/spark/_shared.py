@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Optional
+from typing import Any, Optional, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from pyspark.ml import Model
+from pyspark import keyword_only
+from pyspark.ml import Estimator, Model
 from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.param.shared import HasFeaturesCol, HasLabelCol, HasPredictionCol, HasSeed, HasWeightCol
-from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
+from pyspark.ml.util import (
+    DefaultParamsReadable,
+    DefaultParamsReader,
+    DefaultParamsWritable,
+    DefaultParamsWriter,
+    MLReadable,
+    MLReader,
+    MLWritable,
+    MLWriter,
+)
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -188,6 +198,49 @@ class FactorizationModel(Model, FactorizationParams, MLReadable[Any], MLWritable
         if with_std:
             columns = {**columns, self.getOrDefault("stdCol"): F.col(PREDICTED + ".std")}
         return frame.withColumn(PREDICTED, predicted(vectors(column))).withColumns(columns).drop(PREDICTED)
+
+
+LearnedModel = TypeVar("LearnedModel", bound=FactorizationModel)
+
+
+class FactorizationEstimator(
+    Estimator[LearnedModel], FactorizationParams, DefaultParamsReadable[Any], DefaultParamsWritable
+):
+    """Base of both estimators."""
+
+    _labels: list[str] = []
+    _model_type: type[LearnedModel]
+
+    @keyword_only
+    def __init__(
+        self,
+        *,
+        featuresCol: str = "features",
+        labelCol: str = "label",
+        predictionCol: str = "prediction",
+        weightCol: Optional[str] = None,
+        rank: int = 8,
+        solver: str = "auto",
+        diagonal: str = "auto",
+        stdCol: Optional[str] = None,
+        sampleRows: int = 16384,
+        maxLooks: int = 100,
+        seed: int = 1,
+    ) -> None:
+        super().__init__()
+        self._set_defaults()
+        self.setParams(**self._input_kwargs)
+
+    @keyword_only
+    def setParams(self, **kwargs: Any) -> Any:
+        """Set params by name."""
+        return self._set(**{name: value for name, value in self._input_kwargs.items() if value is not None})
+
+    def _fit(self, dataset: DataFrame) -> LearnedModel:
+        return self._model_of(*learn(self, dataset, self._labels))
+
+    def _model_of(self, model: bytes, summary: dict[str, Any]) -> LearnedModel:
+        return self._copyValues(self._model_type(model, summary))
 
 
 class ModelWriter(MLWriter):

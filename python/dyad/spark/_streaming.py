@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 from pyspark.sql import DataFrame
 
-from ._classification import LABELS, FactorizationClassifier
+from ._classification import FactorizationClassifier
 from ._cluster import NoRowsError
 from ._regression import FactorizationRegressor
 from ._shared import learn
@@ -48,7 +48,7 @@ class StreamLearner:
         if estimator.getSolver() not in ("auto", "kalman"):
             raise ValueError(f"solver must be 'auto' or 'kalman' for a stream, got {estimator.getSolver()!r}.")
         self._estimator = estimator.copy({estimator.solver: "kalman"})
-        self._labels = LABELS if isinstance(estimator, FactorizationClassifier) else []
+        self._labels = estimator._labels
         self._folder = pathlib.Path(folder)
         self._folder.mkdir(parents=True, exist_ok=True)
 
