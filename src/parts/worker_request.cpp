@@ -1,6 +1,7 @@
 #include "parts/worker_request.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -292,6 +293,11 @@ class HessianProductRequest : public GradientRequest {
   Direction<double> along_;
 };
 
+template <typename Request>
+std::unique_ptr<WorkerRequest> make_request(const WorkerContext& context, const Question& question) {
+  return std::make_unique<Request>(context, question);
+}
+
 }  // namespace
 
 WorkerRequest::WorkerRequest(const WorkerContext& context, const Question& question)
@@ -315,26 +321,12 @@ void WorkerRequest::add_losses(const Rows<double>& rows, std::span<const double>
 }
 
 std::unique_ptr<WorkerRequest> make_worker_request(const WorkerContext& context, const Question& question) {
-  using About = Question::About;
-  switch (question.about) {
-    case About::survey:
-      return std::make_unique<SurveyRequest>(context, question);
-    case About::pass:
-      return std::make_unique<PassRequest>(context, question);
-    case About::precisions:
-      return std::make_unique<PrecisionsRequest>(context, question);
-    case About::targets:
-      return std::make_unique<TargetsRequest>(context, question);
-    case About::products:
-      return std::make_unique<ProductsRequest>(context, question);
-    case About::diagonal:
-      return std::make_unique<DiagonalRequest>(context, question);
-    case About::slopes:
-      return std::make_unique<GradientRequest>(context, question);
-    case About::bends:
-      return std::make_unique<HessianProductRequest>(context, question);
-  }
-  return nullptr;
+  // In the order of Question::About.
+  static constexpr std::array makers{make_request<SurveyRequest>,         make_request<PassRequest>,
+                                     make_request<TargetsRequest>,        make_request<ProductsRequest>,
+                                     make_request<DiagonalRequest>,       make_request<GradientRequest>,
+                                     make_request<HessianProductRequest>, make_request<PrecisionsRequest>};
+  return makers.at(static_cast<std::size_t>(question.about))(context, question);
 }
 
 }  // namespace dyad
