@@ -1,7 +1,7 @@
 #include "fit/validation_rows.h"
 
+#include <algorithm>
 #include <cmath>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -34,28 +34,34 @@ void ValidationRows<Scalar>::read(FeatureMap& map) {
   failure_ = nullptr;
   const TemporaryValue<bool> without_range(map.target.range_is_given, false);
   const TemporaryValue<bool> with_known_task(map.target.task_is_open, false);
-  RowReader<Scalar> reader(map, {.data = options_.validation_data(),
+  RowReader<double> reader(map, {.data = options_.validation_data(),
                                  .columns = {},
                                  .unknown = TableEncoder::Unknown::is_left_out,
                                  .interrupted = interrupted_});
-  RowBlock<Scalar> block;
+  RowBlock<double> block;
   Index count = 0;
   auto next = reader.next(block);
-  for (; next == RowReader<Scalar>::Next::block; next = reader.next(block)) {
+  for (; next == RowReader<double>::Next::block; next = reader.next(block)) {
     count += block.count();
     keep(block);
   }
   target_ = map.target;
   features_ = map.seen();
   dim_ = map.dim();
-  if (next == RowReader<Scalar>::Next::interrupted)
+  if (next == RowReader<double>::Next::interrupted)
     rows_.reset();
   else if (count == 0)
     throw DataError(options_.validation_path, 0, 0, "there is no row in it, expected rows to measure the model on");
 }
 
 template <typename Scalar>
-void ValidationRows<Scalar>::keep(const RowBlock<Scalar>& block) {
+void ValidationRows<Scalar>::keep(const RowBlock<double>& block) {
+  const auto fits = [](double number) { return std::isfinite(static_cast<Scalar>(number)); };
+  for (const auto* numbers : {&block.values, &block.targets, &block.weights})
+    if (!std::all_of(numbers->begin(), numbers->end(), fits))
+      throw DataError(block.file, block.lines.front(), 0,
+                      "in this row or one of the " + std::to_string(block.count()) +
+                          " from it on, a number is too large for single precision; use --precision double");
   if (!rows_) return;
   has_unknown_cells_ = has_unknown_cells_ || !block.unknown_cells.empty();
   try {
@@ -91,28 +97,25 @@ std::optional<Metrics> ValidationRows<Scalar>::measure(ModelFile file) {
   return evaluate(std::move(file), options, {interrupted_}).metrics;
 }
 
-/// Null if evaluate() is needed: for rows in double precision, or for its message about predictions that are not finite
-/// or rows without weight.
+/// Null if evaluate() is needed for its message about predictions that are not finite, or rows without weight.
 template <typename Scalar>
 std::optional<Metrics> ValidationRows<Scalar>::measure_cached(const ModelFile& file) {
-  if constexpr (std::is_same_v<Scalar, double>) {
-    const Target& target = file.features.target;
-    const Rows<double> rows = rows_->view(file.features.dim(), file.features.left_dim());
-    std::vector<double> values(static_cast<std::size_t>(rows.count()));
-    Workers(options_.threads).split(rows.count(), [&](int, Share share) {
-      const auto first = static_cast<std::size_t>(share.first);
-      file.model.predict(rows.slice(share.first, share.count),
-                         std::span(values).subspan(first, static_cast<std::size_t>(share.count)));
-    });
-    MetricSums sums(target.task);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const double value = target.predicted(values[i]);
-      if (!std::isfinite(value)) return std::nullopt;
-      sums.add(target.observed(rows.targets()[i]), value, rows.weight(static_cast<Index>(i)));
-    }
-    if (sums.weight() > 0) return sums.metrics();
+  const Target& target = file.features.target;
+  const Rows<double> rows = rows_->view(file.features.dim(), file.features.left_dim());
+  std::vector<double> values(static_cast<std::size_t>(rows.count()));
+  Workers(options_.threads).split(rows.count(), [&](int, Share share) {
+    const auto first = static_cast<std::size_t>(share.first);
+    file.model.predict(rows.slice(share.first, share.count),
+                       std::span(values).subspan(first, static_cast<std::size_t>(share.count)));
+  });
+  MetricSums sums(target.task);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double value = target.predicted(values[i]);
+    if (!std::isfinite(value)) return std::nullopt;
+    sums.add(target.observed(rows.targets()[i]), value, rows.weight(static_cast<Index>(i)));
   }
-  return std::nullopt;
+  if (sums.weight() == 0) return std::nullopt;
+  return sums.metrics();
 }
 
 template class ValidationRows<float>;

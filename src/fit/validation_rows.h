@@ -24,8 +24,8 @@ class ValidationRows {
       : options_(options), interrupted_(std::move(interrupted)) {}
 
   /// Reads the file with the map, which the first training rows have fixed. Targets outside of the range are accepted,
-  /// and the task does not depend on these rows. Throws DataError if there is no row, or one that does not fit the map.
-  /// An interruption leaves no rows.
+  /// and the task does not depend on these rows. Throws DataError if there is no row, or one that does not fit the map
+  /// or the precision. An interruption leaves no rows.
   void read(FeatureMap& map);
 
   /// A copy that refine() may scale; null if there are no rows. Throws PrivateFileError if the rows did not fit on
@@ -37,12 +37,12 @@ class ValidationRows {
 
  private:
   [[nodiscard]] bool is_current(const FeatureMap& map) const;
-  void keep(const RowBlock<Scalar>& block);
+  void keep(const RowBlock<double>& block);
   [[nodiscard]] std::optional<Metrics> measure_cached(const ModelFile& file);
 
   const TrainOptions& options_;
   std::function<bool()> interrupted_;
-  std::optional<KeptRows<Scalar>> rows_;  ///< null: not read, or not cached
+  std::optional<KeptRows<double>> rows_;  ///< null: not read, or not cached
   Target target_;                         ///< of the map, when the rows were read
   Index features_ = 0;                    ///< likewise
   Index dim_ = 0;                         ///< likewise

@@ -8,28 +8,28 @@
 
 namespace dyad {
 
-/// The head of what a driver asks; behind it comes what it is about: a filter, parameters, a direction.
+/// Head of a request of the driver to all workers. The body depends on the kind; see WorkerRequest.
 struct Question {
   enum class About {
-    survey,      ///< which features there are, how large, and where the targets lie
-    pass,        ///< what a filter learns from the rows
-    targets,     ///< RowLooks, each of them
+    survey,      ///< counts and squares of features, range of the targets
+    pass,        ///< natural parameters that one pass of a filter adds
+    targets,     ///< sums of the normal equations: see RowLooks
     products,    ///<
     diagonal,    ///<
-    slopes,      ///< with the losses of held-out rows
-    bends,       ///<
-    precisions,  ///< what the rows leave open around a fit
+    slopes,      ///< gradient, and the losses of held-out rows
+    bends,       ///< Hessian product
+    precisions,  ///< Laplace precisions around a fit
   };
-  /// What becomes of rows that are held out.
+  /// Whether held-out rows are used like all others, not at all, or alone.
   enum class HeldOut { counts, is_left_out, counts_alone };
 
   About about = About::survey;
   HeldOut held_out = HeldOut::counts;
-  double from = 0;        ///< the rows whose hashes are in this share of all hashes
-  double to = 1;          ///<
-  double held_from = 1;   ///< rows below this share are never held out
-  bool has_range = true;  ///< unless the rows have broken it
-  bool squares = false;   ///< products and diagonal: of squares, too
+  double from = 0;        ///< first quantile of the row hashes that are used
+  double to = 1;          ///< end of these quantiles
+  double held_from = 1;   ///< rows below this quantile are never held out
+  bool has_range = true;  ///< false: some target is outside of the range of the model
+  bool squares = false;   ///< products and diagonal: include squared features
 
   void archive(Archive& archive);
 
@@ -37,11 +37,11 @@ struct Question {
   [[nodiscard]] bool counts(std::uint64_t hash) const;
 };
 
-/// Parameters of this shape, and a direction.
+/// Save or load parameters, and a vector of the normal equations, of this shape.
 void archive_parameters(Archive& archive, SignedFactors<double>& parameters, Index dim, Index rank);
 void archive_direction(Archive& archive, Direction<double>& t, Index dim, Index rank, Diagonal diagonal);
 
-/// In place: x_j / scale_j. Empty: they are all 1.
+/// Features are divided by their scales. Empty: all scales are 1.
 using Scales = std::vector<double>;
 
 }  // namespace dyad

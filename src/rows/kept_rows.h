@@ -42,13 +42,15 @@ class KeptRows {
     is_borrowed_ = true;
   }
 
-  /// Rows of two sides say where the right one begins, for the left one may grow.
-  void append(const Rows<Scalar>& rows, Index left_dim = 0) {
+  /// Numbers are converted to Scalar. `left_dim`: bilinear rows; the first feature of the right side, which moves when
+  /// the left side grows.
+  template <typename Other>
+  void append(const Rows<Other>& rows, Index left_dim = 0) {
     if (count_ == 0) sparse_ = rows.is_sparse() || is_borrowed_;
     for (Index i = 0; i < rows.count(); ++i) {
       if (is_borrowed_) {
-        put_weight(rows.weight(i));
-        targets_.put(rows.targets()[static_cast<std::size_t>(i)]);
+        put_weight(static_cast<Scalar>(rows.weight(i)));
+        targets_.put(static_cast<Scalar>(rows.targets()[static_cast<std::size_t>(i)]));
         ++count_;
         continue;
       }
@@ -57,8 +59,8 @@ class KeptRows {
         put_sparse(rows, i, left_dim);
       else
         put_dense(rows, i);
-      put_weight(rows.weight(i));
-      targets_.put(rows.targets()[static_cast<std::size_t>(i)]);
+      put_weight(static_cast<Scalar>(rows.weight(i)));
+      targets_.put(static_cast<Scalar>(rows.targets()[static_cast<std::size_t>(i)]));
       ++count_;
     }
   }
@@ -138,18 +140,21 @@ class KeptRows {
     weights_.put(weight);
   }
 
-  void put_dense(const Rows<Scalar>& rows, Index i) {
+  template <typename Other>
+  void put_dense(const Rows<Other>& rows, Index i) {
     Index next = 0;
-    rows.for_each_entry(i, [&](Index j, Scalar x) {
+    rows.for_each_entry(i, [&](Index j, Other x) {
       for (; next < j; ++next) values_.put(0);
-      values_.put(x);
+      values_.put(static_cast<Scalar>(x));
       ++next;
     });
     for (; next < rows.dim(); ++next) values_.put(0);
   }
 
-  void put_sparse(const Rows<Scalar>& rows, Index i, Index left_dim) {
-    rows.for_each_entry(i, [&](Index j, Scalar x) {
+  template <typename Other>
+  void put_sparse(const Rows<Other>& rows, Index i, Index left_dim) {
+    rows.for_each_entry(i, [&](Index j, Other number) {
+      const auto x = static_cast<Scalar>(number);
       if (x == 0) return;
       const Index place = left_dim > 0 && j >= left_dim ? -1 - (j - left_dim) : j;
       has_right_ = has_right_ || place < 0;
