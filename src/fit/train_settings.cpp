@@ -208,7 +208,7 @@ void TrainOptions::validate() const {
     if (format == Format::npy || validation_data().format_of_all() == Format::npy)
       throw std::invalid_argument("npy rows for validation have no place for targets; use evaluate with --target-file");
     if (std::error_code error; std::filesystem::is_other(validation_path, error))
-      throw std::invalid_argument("the validation rows are read several times, so " + validation_path +
+      throw std::invalid_argument("the validation rows may be read twice, so " + validation_path +
                                   " must be a regular file, not a pipe or a device");
     // A file that cannot be read is reported before training; ByteStream throws the message.
     if (::access(validation_path.c_str(), R_OK) != 0) (void)ByteStream(validation_path);

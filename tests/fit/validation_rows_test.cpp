@@ -46,6 +46,14 @@ TEST_F(ValidationRowsTest, ErrorRestoresGivenRange) {
   EXPECT_TRUE(map_.target.range_is_given);
 }
 
+TEST_F(ValidationRowsTest, NumberTooLargeForThePrecisionIsRefused) {
+  options_.validation_path = write("validation.csv", "x,c,y\n1e39,a,2\n");
+  ValidationRows<float> in_single(options_, {});
+  EXPECT_THROW(in_single.read(map_), DataError);
+  ValidationRows<double> in_double(options_, {});
+  EXPECT_NO_THROW(in_double.read(map_));
+}
+
 TEST_F(ValidationRowsTest, FileIsReadOnceIfMapDoesNotGrow) {
   for (const double memory : {1e9, 1.0}) {  // in memory, on disk
     options_.memory = memory;
