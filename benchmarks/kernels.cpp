@@ -245,13 +245,13 @@ void newton_product(benchmark::State& state) {
   dyad::Random random(1, 0);
   dyad::NewtonOptions options;
   options.shape.rank = rank;
-  dyad::SignedFactors<Scalar> parameters;
-  parameters.weights = dyad::random_normal<Scalar>(random, dim, 1);
-  parameters.A = dyad::random_normal<Scalar>(random, dim, rank);
-  parameters.signs = dyad::alternating_signs<Scalar>(rank);
-  dyad::Objective<Scalar> objective(block.view(), options, workers);
+  dyad::SignedFactors<double> parameters;
+  parameters.weights = dyad::random_normal<double>(random, dim, 1);
+  parameters.A = dyad::random_normal<double>(random, dim, rank);
+  parameters.signs = dyad::alternating_signs<double>(rank);
+  dyad::Objective objective(block.view(), options, workers);
   objective.move_to(parameters);
-  const dyad::Direction<Scalar> t = objective.descent();
+  const dyad::ParameterVector t = objective.negative_gradient();
   for (auto _ : state) benchmark::DoNotOptimize(objective.curvature_times(t).intercept);
   state.SetItemsProcessed(state.iterations() * block.view().count());
   state.counters["GFlop/s"] =

@@ -135,9 +135,9 @@ double newton(const Size& size) {
   parameters.weights = random_normal<double>(random, size.dim, 1);
   parameters.A = random_normal<double>(random, size.dim, size.rank);
   parameters.signs = alternating_signs<double>(size.rank);
-  Objective<double> objective(block.view(), options, workers);
+  Objective objective(block.view(), options, workers);
   objective.move_to(parameters);
-  const Direction<double> t = objective.descent();
+  const ParameterVector t = objective.negative_gradient();
   return seconds_of([&] { (void)objective.curvature_times(t).intercept; });
 }
 

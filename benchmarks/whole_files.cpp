@@ -17,7 +17,7 @@
 #include <dyad/train.h>
 
 #include "fit/train_solver.h"
-#include "newton/descent.h"
+#include "newton/levenberg_marquardt.h"
 #include "real_data.h"
 #include "rows/kept_rows.h"
 #include "stream/stream_learner.h"
@@ -121,7 +121,7 @@ Index products_of(const Rows<double>& rows, NewtonOptions options, bool precondi
   if (options.shape.diagonal == Diagonal::free) start.squares = Vector<double>::Zero(rows.dim());
   start.A = 0.1 * random_normal<double>(random, rows.dim(), options.shape.rank);
   start.signs = alternating_signs<double>(options.shape.rank);
-  Descent<double> descent(rows, options, workers);
+  LevenbergMarquardt descent(rows, options, workers);
   descent.start(start);
   descent.run();
   return descent.products();

@@ -12,7 +12,7 @@
 
 #include "base/workers.h"
 #include "model/signed_factors.h"
-#include "newton/descent.h"
+#include "newton/levenberg_marquardt.h"
 
 namespace nb = nanobind;
 using namespace nanobind::literals;
@@ -101,7 +101,7 @@ nb::tuple gauss_newton_step(const Problem& problem, const Parameters& start) {
   options.ridge = {problem.ridge_weights, problem.ridge_factors};
   options.exact_steps = true;
   Workers workers(1);
-  Descent<double> descent(rows, options, workers);
+  LevenbergMarquardt descent(rows, options, workers);
   descent.start(from);
   (void)descent.step();
   const SignedFactors<double>& to = descent.parameters();

@@ -231,7 +231,7 @@ class Recovery {
     KeptRows<double> kept;
     for (const Index size : options_.kept_sizes()) {
       reader_.next(size - kept.count())([&](const Rows<double>& rows) { kept.append(rows); });
-      const NewtonFit<double> fit = gauss_newton(kept.view(newton.shape.dim), newton, reader_.workers());
+      const NewtonFit fit = gauss_newton(kept.view(newton.shape.dim), newton, reader_.workers());
       if (hooks_.interrupted && hooks_.interrupted()) throw Interrupted();
       summary_.row_reads += fit.products * kept.count();
       summary_.model = fit.parameters.model();

@@ -9,6 +9,11 @@ template <typename Scalar>
 struct Beliefs {
   SignedFactors<Scalar> means;
   SignedFactors<Scalar> variances;  ///< its signs mean nothing
+
+  template <typename Other>
+  [[nodiscard]] Beliefs<Other> cast() const {
+    return {means.template cast<Other>(), variances.template cast<Other>()};
+  }
 };
 
 }  // namespace dyad

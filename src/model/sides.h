@@ -4,6 +4,7 @@
 
 #include "base/decompositions.h"
 #include "base/linear_algebra.h"
+#include "base/workers.h"
 
 namespace dyad {
 
@@ -21,6 +22,8 @@ struct Sides {
   [[nodiscard]] Index left_count() const { return two() ? left_dim : dim; }
   [[nodiscard]] Index right_first() const { return left_dim; }
   [[nodiscard]] Index right_count() const { return dim - left_dim; }
+  [[nodiscard]] Share left_columns() const { return {0, left_count()}; }
+  [[nodiscard]] Share right_columns() const { return {right_first(), right_count()}; }
 
   template <typename Matrix>
   [[nodiscard]] auto left(Matrix&& A) const {

@@ -25,6 +25,17 @@ struct SignedFactors {
   [[nodiscard]] Index dim() const { return weights.size(); }
   [[nodiscard]] Index rank() const { return signs.size(); }
 
+  template <typename Other>
+  [[nodiscard]] SignedFactors<Other> cast() const {
+    return {left_dim,
+            diagonal,
+            static_cast<Other>(intercept),
+            weights.template cast<Other>(),
+            squares.template cast<Other>(),
+            A.template cast<Other>(),
+            signs.template cast<Other>()};
+  }
+
   /// Factors of strength 0 have no slope to move along, so each is given `least` of the strongest one's.
   static SignedFactors of(const Model<Scalar>& model, Diagonal diagonal, Scalar least);
   [[nodiscard]] Model<Scalar> model() const;

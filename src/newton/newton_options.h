@@ -11,10 +11,10 @@
 
 namespace dyad {
 
-/// Precisions of the parameters before any data, for features of scale 1: half of ridge |theta|^2 is added to the sum
-/// of all losses, each half a squared residual or a log-loss.
+/// Prior precisions of the parameters, for features of scale 1: ridge |theta|^2 / 2 is added to the sum of all losses,
+/// each half a squared residual or a log-loss.
 struct Ridge {
-  double weights = 0;  ///< and squares
+  double weights = 0;  ///< of weights and squares
   double factors = 0;
 };
 
@@ -22,13 +22,13 @@ struct NewtonOptions {
   ModelShape shape;
   LikelihoodPointer likelihood = make_likelihood(Task::regression);
   Ridge ridge;
-  bool preconditioned = true;  ///< by what second moments know of the curvature; else by its scales alone
-  bool exact_steps = false;    ///< solve the equations of each step to the end, so that rounding has no say in the path
-  int patience = 3;            ///< steps that hardly make the loss smaller before there is nothing more to gain
-  bool restarts = true;        ///< with other numbers of positive factors, where the fit is not exact
-  Index most_products = std::numeric_limits<Index>::max();  ///< looks at all rows, in all
+  bool preconditioned = true;  ///< by second moments of the features; else by their diagonal
+  bool exact_steps = false;    ///< solve the equations of each step to rounding, so that results do not depend on it
+  int patience = 3;            ///< number of consecutive steps with little progress after which it has converged
+  bool restarts = true;        ///< with other numbers of positive factors, if the fit is not exact
+  Index most_products = std::numeric_limits<Index>::max();  ///< maximum number of passes over all rows
   std::uint64_t seed = 1;
-  std::function<bool()> interrupted;  ///< asked between steps; true ends the fit where it is
+  std::function<bool()> interrupted;  ///< called between steps; true ends the fit
 };
 
 }  // namespace dyad

@@ -109,10 +109,10 @@ struct Losses {
   [[nodiscard]] double squares() const { return sums.squares / sums.weight; }
 };
 
-/// Looks at the rows of all parts.
-class LooksAtParts : public RowLooks<double> {
+/// Normal equations of the rows of all workers. Each function sends one request to all of them.
+class DistributedNormalEquations : public NormalEquations {
  public:
-  LooksAtParts(Asking& asking, const ModelShape& shape, Scales scales, HeldOut held_out)
+  DistributedNormalEquations(Asking& asking, const ModelShape& shape, Scales scales, HeldOut held_out)
       : asking_(asking), shape_(shape), scales_(std::move(scales)), held_out_(held_out) {}
 
   [[nodiscard]] Index dim() const override { return shape_.dim; }
@@ -135,13 +135,13 @@ class LooksAtParts : public RowLooks<double> {
     answer.matrix("diagonal", sums, product_size(squares), 1);
     return sums;
   }
-  [[nodiscard]] RowSums<double> slopes(const SignedFactors<double>& at) const override {
-    return slopes_and_losses(at).first;
+  [[nodiscard]] RowSums gradient(const SignedFactors<double>& at) const override {
+    return gradient_and_losses(at).first;
   }
-  [[nodiscard]] RowSums<double> bends(const SignedFactors<double>& at, const Direction<double>& t) const override {
+  [[nodiscard]] RowSums curvature_product(const SignedFactors<double>& at, const ParameterVector& t) const override {
     SignedFactors<double> parameters = at;
-    Direction<double> along = t;
-    Archive answer(ask(About::bends, false, [&](Archive& asked) {
+    ParameterVector along = t;
+    Archive answer(ask(About::curvature_product, false, [&](Archive& asked) {
                      put_parameters(asked, parameters);
                      asked.group("along",
                                  [&] { archive_direction(asked, along, dim(), shape_.rank, shape_.diagonal); });
@@ -150,7 +150,7 @@ class LooksAtParts : public RowLooks<double> {
   }
 
   /// Of the rows that are held out.
-  [[nodiscard]] Losses losses(const SignedFactors<double>& at) const { return slopes_and_losses(at).second; }
+  [[nodiscard]] Losses losses(const SignedFactors<double>& at) const { return gradient_and_losses(at).second; }
 
  private:
   [[nodiscard]] Index product_size(bool squares) const { return 1 + (squares ? 2 : 1) * dim(); }
@@ -159,18 +159,18 @@ class LooksAtParts : public RowLooks<double> {
     asked.group("parameters", [&] { archive_parameters(asked, parameters, dim(), shape_.rank); });
   }
 
-  [[nodiscard]] std::pair<RowSums<double>, Losses> slopes_and_losses(const SignedFactors<double>& at) const {
+  [[nodiscard]] std::pair<RowSums, Losses> gradient_and_losses(const SignedFactors<double>& at) const {
     if (last_ && at.intercept == last_->at.intercept && at.weights == last_->at.weights && at.A == last_->at.A &&
         at.squares == last_->at.squares)
       return last_->found;
     SignedFactors<double> parameters = at;
-    Archive answer(ask(About::slopes, false, [&](Archive& asked) { put_parameters(asked, parameters); }).sums);
+    Archive answer(ask(About::gradient, false, [&](Archive& asked) { put_parameters(asked, parameters); }).sums);
     last_ = Last{at, {sums_in(answer), Losses(answer)}};
     return last_->found;
   }
 
-  [[nodiscard]] RowSums<double> sums_in(Archive& answer) const {
-    RowSums<double> sums;
+  [[nodiscard]] RowSums sums_in(Archive& answer) const {
+    RowSums sums;
     sums.archive(answer, dim(), shape_.rank + 1, shape_.diagonal != Diagonal::tied);
     return sums;
   }
@@ -196,7 +196,7 @@ class LooksAtParts : public RowLooks<double> {
   /// The last answer: the same place is often asked about again.
   struct Last {
     SignedFactors<double> at;
-    std::pair<RowSums<double>, Losses> found;
+    std::pair<RowSums, Losses> found;
   };
 
   Asking& asking_;
@@ -323,8 +323,8 @@ class Learning {
       if (!are_one) parameters.scale_features(factors);
       return parameters;
     };
-    const auto looks =
-        std::make_shared<LooksAtParts>(asking_, filter_.options().shape, asked_scales, HeldOut::is_left_out);
+    const auto equations = std::make_shared<DistributedNormalEquations>(asking_, filter_.options().shape, asked_scales,
+                                                                        HeldOut::is_left_out);
     RefinerOptions options;
     options.kalman = filter_.options();
     options.most_looks = options_.most_looks;
@@ -333,18 +333,18 @@ class Learning {
     options.stride = are_sparse ? 1 : 3;
     options.first_level = are_sparse ? 2 : 0;  // a pass has led near enough to do without the strongest
     const SignedFactors<double> start = in_scale(filter_.parameters(), false);
-    const Losses one_pass = looks->losses(start);
+    const Losses one_pass = equations->losses(start);
     if (!(one_pass.sums.weight > 0)) return without_refining();
     report({"one pass", 1, -1, in_units(one_pass.loss())});
     constexpr double exact = 1e-16;  // of the targets' variance: nothing is left to find
     if (options_.solver == Solver::automatic && one_pass.squares() < exact) return without_refining();
     constexpr std::size_t patience = 2;
     LevelChoice choice(one_pass.loss(), patience, options_.solver == Solver::automatic);
-    const auto refiner = make_newton_refiner<double>(looks, are_sparse, options, {start, {}});
+    const auto refiner = make_newton_refiner(equations, are_sparse, options, start);
     SignedFactors<double> best = start;
     double off = one_pass.squares();
     while (choice.goes_on() && refiner->advance({})) {
-      const Losses now = looks->losses(refiner->parameters());
+      const Losses now = equations->losses(refiner->parameters());
       report({refiner->level(), 1, -1, in_units(now.loss())});
       if (!choice.add(now.loss())) continue;
       best = refiner->parameters();
@@ -353,10 +353,11 @@ class Learning {
     summary_.one_pass = in_units(choice.one_pass());
     summary_.refined = in_units(choice.best_loss());
     if (choice.best() == 0) return without_refining();
-    const auto all = std::make_shared<LooksAtParts>(asking_, filter_.options().shape, asked_scales, HeldOut::counts);
+    const auto all =
+        std::make_shared<DistributedNormalEquations>(asking_, filter_.options().shape, asked_scales, HeldOut::counts);
     options.first_level += choice.best() - 1;
     options.most_looks = std::max<Index>(options_.most_looks / 2, 10);
-    const auto last = make_newton_refiner<double>(all, are_sparse, options, {best, {}});
+    const auto last = make_newton_refiner(all, are_sparse, options, best);
     if (!last->advance({})) return without_refining();
     settle(in_scale(last->parameters(), true), scales, last->result().noise_variance, off);
     summary_.story = fmt::format("from Gauss-Newton on all parts, {}", last->level());

@@ -40,7 +40,7 @@ void archive_parameters(Archive& archive, SignedFactors<double>& parameters, Ind
   archive.matrix("signs", parameters.signs, rank, 1);
 }
 
-void archive_direction(Archive& archive, Direction<double>& t, Index dim, Index rank, Diagonal diagonal) {
+void archive_direction(Archive& archive, ParameterVector& t, Index dim, Index rank, Diagonal diagonal) {
   archive.number("intercept", t.intercept);
   archive.matrix("features", t.features, dim, rank + 1);
   archive.matrix("squares", t.squares, diagonal == Diagonal::free ? dim : 0, 1);

@@ -4,21 +4,21 @@
 #include <vector>
 
 #include "base/archive.h"
-#include "newton/row_sums.h"
+#include "newton/normal_equations.h"
 
 namespace dyad {
 
 /// Head of a request of the driver to all workers. The body depends on the kind; see WorkerRequest.
 struct Question {
   enum class About {
-    survey,      ///< counts and squares of features, range of the targets
-    pass,        ///< natural parameters that one pass of a filter adds
-    targets,     ///< sums of the normal equations: see RowLooks
-    products,    ///<
-    diagonal,    ///<
-    slopes,      ///< gradient, and the losses of held-out rows
-    bends,       ///< Hessian product
-    precisions,  ///< Laplace precisions around a fit
+    survey,             ///< counts and squares of features, range of the targets
+    pass,               ///< natural parameters that one pass of a filter adds
+    targets,            ///< the functions of NormalEquations
+    products,           ///<
+    diagonal,           ///<
+    gradient,           ///< with the losses of held-out rows
+    curvature_product,  ///<
+    precisions,         ///< Laplace precisions around a fit
   };
   /// Whether held-out rows are used like all others, not at all, or alone.
   enum class HeldOut { counts, is_left_out, counts_alone };
@@ -39,7 +39,7 @@ struct Question {
 
 /// Save or load parameters, and a vector of the normal equations, of this shape.
 void archive_parameters(Archive& archive, SignedFactors<double>& parameters, Index dim, Index rank);
-void archive_direction(Archive& archive, Direction<double>& t, Index dim, Index rank, Diagonal diagonal);
+void archive_direction(Archive& archive, ParameterVector& t, Index dim, Index rank, Diagonal diagonal);
 
 /// Features are divided by their scales. Empty: all scales are 1.
 using Scales = std::vector<double>;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "newton/in_memory_equations.h"
 #include "rows/kept_rows.h"
 #include "stream/kept_start.h"
 
@@ -167,9 +168,9 @@ class NormalEquationsRequest : public WorkerRequest {
   }
 
  protected:
-  using Sums = LooksInMemory<double>;
+  using Equations = InMemoryNormalEquations;
 
-  virtual void add_sums(const Sums& sums) = 0;
+  virtual void add_sums(const Equations& equations) = 0;
   virtual void write_sums(Archive& response) = 0;
   virtual void add_held_out(const Rows<double>&) {}
   [[nodiscard]] const ModelShape& shape() const { return context_.filter.options().shape; }
@@ -178,7 +179,7 @@ class NormalEquationsRequest : public WorkerRequest {
  private:
   void flush() {
     held_out_.flush([&](const Rows<double>& rows) { add_held_out(rows); });
-    buffer_.flush([&](const Rows<double>& rows) { add_sums(Sums(rows, options_, context_.threads)); });
+    buffer_.flush([&](const Rows<double>& rows) { add_sums(Equations(rows, options_, context_.threads)); });
   }
 
   void scale(RowBlock<double>& block) const {
@@ -200,7 +201,7 @@ class TargetsRequest : public NormalEquationsRequest {
   using NormalEquationsRequest::NormalEquationsRequest;
 
  protected:
-  void add_sums(const Sums& sums) override { targets_.add(sums.targets()); }
+  void add_sums(const Equations& equations) override { targets_.add(equations.targets()); }
   void write_sums(Archive& response) override { targets_.archive(response); }
 
  private:
@@ -213,7 +214,7 @@ class ProductsRequest : public NormalEquationsRequest {
       : NormalEquationsRequest(context, question), products_(Small<double>::Zero(product_size(), product_size())) {}
 
  protected:
-  void add_sums(const Sums& sums) override { products_ += sums.products(question_.squares); }
+  void add_sums(const Equations& equations) override { products_ += equations.products(question_.squares); }
   void write_sums(Archive& response) override {
     response.matrix("products", products_, product_size(), product_size());
   }
@@ -228,7 +229,7 @@ class DiagonalRequest : public NormalEquationsRequest {
       : NormalEquationsRequest(context, question), diagonal_(Vector<double>::Zero(product_size())) {}
 
  protected:
-  void add_sums(const Sums& sums) override { diagonal_ += sums.product_diagonal(question_.squares); }
+  void add_sums(const Equations& equations) override { diagonal_ += equations.product_diagonal(question_.squares); }
   void write_sums(Archive& response) override { response.matrix("diagonal", diagonal_, product_size(), 1); }
 
  private:
@@ -249,7 +250,7 @@ class GradientRequest : public NormalEquationsRequest {
   [[nodiscard]] bool needs_held_out() const override { return true; }
 
  protected:
-  void add_sums(const Sums& sums) override { sums_.add(sums.slopes(parameters_)); }
+  void add_sums(const Equations& equations) override { sums_.add(equations.gradient(parameters_)); }
 
   void write_sums(Archive& response) override {
     // The loss of a step that diverges must exceed all others.
@@ -267,7 +268,7 @@ class GradientRequest : public NormalEquationsRequest {
   }
 
   SignedFactors<double> parameters_;
-  RowSums<double> sums_;
+  RowSums sums_;
 
  private:
   [[nodiscard]] Index width() const { return shape().rank + 1; }
@@ -276,7 +277,7 @@ class GradientRequest : public NormalEquationsRequest {
 };
 
 /// The product of the Gauss-Newton Hessian at given parameters with a vector.
-class HessianProductRequest : public GradientRequest {
+class CurvatureProductRequest : public GradientRequest {
  public:
   using GradientRequest::GradientRequest;
 
@@ -287,10 +288,10 @@ class HessianProductRequest : public GradientRequest {
   [[nodiscard]] bool needs_held_out() const override { return false; }
 
  protected:
-  void add_sums(const Sums& sums) override { sums_.add(sums.bends(parameters_, along_)); }
+  void add_sums(const Equations& equations) override { sums_.add(equations.curvature_product(parameters_, along_)); }
 
  private:
-  Direction<double> along_;
+  ParameterVector along_;
 };
 
 template <typename Request>
@@ -325,7 +326,7 @@ std::unique_ptr<WorkerRequest> make_worker_request(const WorkerContext& context,
   static constexpr std::array makers{make_request<SurveyRequest>,         make_request<PassRequest>,
                                      make_request<TargetsRequest>,        make_request<ProductsRequest>,
                                      make_request<DiagonalRequest>,       make_request<GradientRequest>,
-                                     make_request<HessianProductRequest>, make_request<PrecisionsRequest>};
+                                     make_request<CurvatureProductRequest>, make_request<PrecisionsRequest>};
   return makers.at(static_cast<std::size_t>(question.about))(context, question);
 }
 

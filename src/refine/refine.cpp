@@ -8,7 +8,7 @@
 
 #include "base/random.h"
 #include "base/stable_hash.h"
-#include "newton/start.h"
+#include "newton/moment_start.h"
 #include "refine/level_choice.h"
 #include "stream/kept_start.h"
 
@@ -27,8 +27,7 @@ constexpr double most_work_dense = 6e10;
 constexpr double most_work_sparse = 6e9;
 
 /// Beliefs for features of the same scale times `factors`.
-template <typename Scalar>
-Beliefs<Scalar> rescaled(Beliefs<Scalar> beliefs, const std::vector<double>& factors) {
+Beliefs<double> rescaled(Beliefs<double> beliefs, const std::vector<double>& factors) {
   beliefs.means.scale_features(factors);
   if (beliefs.variances.dim() > 0) {
     beliefs.variances.scale_features(factors);
@@ -103,7 +102,7 @@ class Refinement {
     const std::vector<double> scales = options_.exact_weights
                                            ? weighted_scales(kept_.view(kalman_.shape.dim, kalman_.shape.left_dim))
                                            : one_pass_.scales();
-    const std::optional<Refined<Scalar>> best = fit_scaled(scales);
+    const std::optional<Refined> best = fit_scaled(scales);
     result_.interrupted = is_interrupted();
     if (result_.interrupted || !best) return std::move(result_);
     KalmanFilter<Scalar> filter = filter_of(*best, scales);
@@ -113,12 +112,12 @@ class Refinement {
 
  private:
   /// The fit to the rows with features of scale 1, in the units of the rows.
-  std::optional<Refined<Scalar>> fit_scaled(const std::vector<double>& scales) {
+  std::optional<Refined> fit_scaled(const std::vector<double>& scales) {
     const ScaledRows<Scalar> scale(kept_, scales, kalman_.shape.left_dim);
     std::optional<ScaledRows<Scalar>> validation_scale;
     if (validation_ != nullptr) validation_scale.emplace(*validation_, one_pass_.scales(), kalman_.shape.left_dim);
     rows_.emplace(kept_.view(kalman_.shape.dim, kalman_.shape.left_dim));
-    std::optional<Refined<Scalar>> best;
+    std::optional<Refined> best;
     if (options_.levels) {
       best = fit_all(*options_.levels, scale);
     } else if (validation_ != nullptr) {
@@ -128,7 +127,7 @@ class Refinement {
       folds[0].noise = one_pass_.noise_variance();
       folds[0].rows.emplace(*rows_);
       best = choose(folds, true);
-    } else if (std::optional<Refined<Scalar>> exact = met_exactly(scale); exact) {
+    } else if (std::optional<Refined> exact = met_exactly(scale); exact) {
       best = std::move(exact);
     } else {
       std::vector<Fold> folds = make_folds(scale);
@@ -146,15 +145,17 @@ class Refinement {
   }
 
   /// To go on with, in the units of the rows.
-  KalmanFilter<Scalar> filter_of(const Refined<Scalar>& found, const std::vector<double>& scales) {
+  KalmanFilter<Scalar> filter_of(const Refined& found, const std::vector<double>& scales) {
     const Rows<Scalar> rows = kept_.view(kalman_.shape.dim, kalman_.shape.left_dim);
     double count = 0;
     for (Index i = 0; i < rows.count(); ++i)
       count += options_.exact_weights ? static_cast<double>(rows.weight(i)) : 1.0;
     if (found.has_variances())
-      return KalmanFilter<Scalar>(kalman_, one_pass_.first_prior(), found.beliefs, scales, found.noise_variance, count);
+      return KalmanFilter<Scalar>(kalman_, one_pass_.first_prior(), found.beliefs.template cast<Scalar>(), scales,
+                                  found.noise_variance, count);
+    const SignedFactors<Scalar> means = found.beliefs.means.template cast<Scalar>();
     const auto with_noise = [&](double noise) {
-      return KalmanFilter<Scalar>(kalman_, one_pass_.first_prior(), found.beliefs.means, scales, noise, count, rows);
+      return KalmanFilter<Scalar>(kalman_, one_pass_.first_prior(), means, scales, noise, count, rows);
     };
     // What was fitted with few rows for each unknown says little about the noise. What held-out rows are off by is
     // noise and what the parameters leave open, together.
@@ -176,9 +177,9 @@ class Refinement {
     Index count = 0;
     KeptRows<Scalar> own_held_out;
     KeptRows<Scalar>* held_out = nullptr;
-    Beliefs<Scalar> start;
+    Beliefs<double> start;
     double noise = 1;
-    std::unique_ptr<Refiner<Scalar>> refiner;
+    std::unique_ptr<Refiner> refiner;
   };
 
   [[nodiscard]] bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
@@ -219,14 +220,15 @@ class Refinement {
   }
 
   /// For all rows.
-  [[nodiscard]] Beliefs<Scalar> start(const ScaledRows<Scalar>& scale) const {
-    return options_.exact_weights ? start_of_moments(*rows_) : rescaled(one_pass_.beliefs(), scale.scales());
+  [[nodiscard]] Beliefs<double> start(const ScaledRows<Scalar>& scale) const {
+    return options_.exact_weights ? start_of_moments(*rows_)
+                                  : rescaled(one_pass_.beliefs().template cast<double>(), scale.scales());
   }
 
   /// A start that does not depend on the order of the rows.
-  [[nodiscard]] Beliefs<Scalar> start_of_moments(const Rows<Scalar>& rows) const {
+  [[nodiscard]] Beliefs<double> start_of_moments(const Rows<Scalar>& rows) const {
     const NewtonOptions options = newton_options(kalman_);
-    const MomentStart<Scalar> moments = moment_start(rows, options, workers_);
+    const MomentStart moments = moment_start(rows, options, workers_);
     return {
         moments.take(options, options.shape.positive ? options.shape.rank : moments.positive_count(options.shape.rank)),
         {}};
@@ -236,7 +238,7 @@ class Refinement {
   void pass_over(Fold& fold, const ScaledRows<Scalar>& scale) {
     const Rows<Scalar>& rows = *fold.rows;
     const auto take = [&](const KalmanFilter<Scalar>& filter) {
-      fold.start = filter.beliefs();
+      fold.start = filter.beliefs().template cast<double>();
       fold.noise = filter.noise_variance();
     };
     result_.row_reads += rows.count();
@@ -278,7 +280,8 @@ class Refinement {
     result_.held_out_rows = 0;
     for (Fold& fold : folds) {
       const Rows<Scalar> held_out = fold.held_out->view(kalman_.shape.dim, kalman_.shape.left_dim);
-      const SignedFactors<Scalar> parameters = fold.refiner ? fold.refiner->parameters() : fold.start.means;
+      const SignedFactors<Scalar> parameters =
+          (fold.refiner ? fold.refiner->parameters() : fold.start.means).template cast<Scalar>();
       std::vector<Scalar> predictions(static_cast<std::size_t>(held_out.count()));
       workers_.split(held_out.count(), [&](int, Share share) {
         parameters.predict(held_out.slice(share.first, share.count),
@@ -304,7 +307,7 @@ class Refinement {
   }
 
   /// The level at which the held-out rows are predicted best. `keep`: what was found there, too.
-  std::optional<Refined<Scalar>> choose(std::vector<Fold>& folds, bool keep) {
+  std::optional<Refined> choose(std::vector<Fold>& folds, bool keep) {
     const std::size_t patience = options_.solver == Solver::variational ? 3 : 2;
     LevelChoice choice(held_out_loss(folds), patience, options_.may_decline);
     result_.one_pass = result_.refined = choice.one_pass();
@@ -314,7 +317,7 @@ class Refinement {
       fold.count = fold.rows->count();
       fold.refiner = make_refiner(*fold.rows, refiner_options_, std::move(fold.start), fold.noise, workers_);
     }
-    std::optional<Refined<Scalar>> best;
+    std::optional<Refined> best;
     for (Index level = 1; level <= most_levels; ++level) {
       bool has_next = true;
       for (Fold& fold : folds)
@@ -348,7 +351,7 @@ class Refinement {
   }
 
   /// Measurements without noise, if there are enough of them: no row has to be held out to know.
-  std::optional<Refined<Scalar>> met_exactly(const ScaledRows<Scalar>& scale) {
+  std::optional<Refined> met_exactly(const ScaledRows<Scalar>& scale) {
     if (kalman_.shape.linear) return std::nullopt;
     const auto refiner = make_refiner(*rows_, refiner_options_, start(scale), one_pass_.noise_variance(), workers_);
     const bool has_level = refiner->advance([&] { report_step(*refiner, true); });
@@ -359,7 +362,7 @@ class Refinement {
     return refiner->result();
   }
 
-  std::optional<Refined<Scalar>> fit_all(Index levels, const ScaledRows<Scalar>& scale) {
+  std::optional<Refined> fit_all(Index levels, const ScaledRows<Scalar>& scale) {
     refiner_options_.most_looks = std::numeric_limits<Index>::max();
     const auto refiner = make_refiner(*rows_, refiner_options_, start(scale), one_pass_.noise_variance(), workers_);
     result_.levels = 0;
@@ -374,7 +377,7 @@ class Refinement {
   void report(const RefineStep& step) const {
     if (options_.progress) options_.progress(step);
   }
-  void report_step(const Refiner<Scalar>& refiner, bool is_refit) const {
+  void report_step(const Refiner& refiner, bool is_refit) const {
     if (!options_.progress) return;
     report(RefineStep{refiner.level(), refiner.objective(), std::numeric_limits<double>::quiet_NaN(), is_refit});
   }

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "base/random.h"
-#include "newton/descent.h"
 #include "newton/gauss_newton.h"
-#include "newton/start.h"
+#include "newton/levenberg_marquardt.h"
+#include "newton/moment_start.h"
 #include "stream/kept_start.h"
 #include "variational/sweeps.h"
 
@@ -17,52 +17,50 @@ namespace {
 
 /// The same beliefs of a model of two sides, each of which has one feature in a row, as of a symmetric one: M then
 /// stands twice for each pair.
-template <typename Scalar>
-Beliefs<Scalar> as_symmetric(Beliefs<Scalar> beliefs) {
+Beliefs<double> as_symmetric(Beliefs<double> beliefs) {
   beliefs.means.left_dim = beliefs.variances.left_dim = 0;
   beliefs.means.diagonal = beliefs.variances.diagonal = Diagonal::zero;
-  beliefs.means.A /= std::sqrt(Scalar(2));
-  beliefs.variances.A /= Scalar(2);
+  beliefs.means.A /= std::sqrt(2.0);
+  beliefs.variances.A /= 2.0;
   return beliefs;
 }
 
-template <typename Scalar>
-Beliefs<Scalar> as_two_sides(Beliefs<Scalar> beliefs, Index left_dim) {
+Beliefs<double> as_two_sides(Beliefs<double> beliefs, Index left_dim) {
   beliefs.means.left_dim = beliefs.variances.left_dim = left_dim;
   beliefs.means.diagonal = beliefs.variances.diagonal = Diagonal::tied;
-  beliefs.means.A *= std::sqrt(Scalar(2));
-  beliefs.variances.A *= Scalar(2);
+  beliefs.means.A *= std::sqrt(2.0);
+  beliefs.variances.A *= 2.0;
   return beliefs;
 }
 
 /// One pass over rows whose pairs say all and whose weights say nothing may end without factors, from which no sweep
 /// finds back. Such a start gets random ones that explain a tenth of the noise; where there are no pairs to learn, a
 /// few sweeps put them out again.
-template <typename Scalar>
-Beliefs<Scalar> awake(Beliefs<Scalar> start, double noise_variance) {
+Beliefs<double> awake(Beliefs<double> start, double noise_variance) {
   constexpr double asleep = 1e-3;  // of the noise, for a row of two features
   constexpr double awakened = 0.1;
-  Tall<Scalar>& A = start.means.A;
+  Tall<double>& A = start.means.A;
   const auto rank = static_cast<double>(A.cols());
-  const double mean_square = static_cast<double>(A.squaredNorm()) / static_cast<double>(std::max<Index>(1, A.size()));
+  const double mean_square = A.squaredNorm() / static_cast<double>(std::max<Index>(1, A.size()));
   if (4 * rank * mean_square * mean_square > asleep * noise_variance) return start;
-  const auto size = static_cast<Scalar>(std::sqrt(std::sqrt(awakened * noise_variance / (4 * rank))));
+  const auto size = static_cast<double>(std::sqrt(std::sqrt(awakened * noise_variance / (4 * rank))));
   Random random(1, start_stream - 2);
-  A = size * random_normal<Scalar>(random, A.rows(), A.cols());
+  A = size * random_normal<double>(random, A.rows(), A.cols());
   start.variances.A.setConstant(size * size);
   return start;
 }
 
 template <typename Scalar>
-class VariationalRefiner : public Refiner<Scalar> {
+class VariationalRefiner : public Refiner {
  public:
-  VariationalRefiner(const Rows<Scalar>& rows, const RefinerOptions& options, Beliefs<Scalar> start,
+  VariationalRefiner(const Rows<Scalar>& rows, const RefinerOptions& options, Beliefs<double> start,
                      double noise_variance, Workers& workers)
       : options_(options),
-        sweeps_(rows, options.kalman.likelihood,
-                awake(options.kalman.shape.left_dim > 0 ? as_symmetric(std::move(start)) : std::move(start),
-                      noise_variance),
-                noise_variance, workers) {}
+        sweeps_(
+            rows, options.kalman.likelihood,
+            awake(options.kalman.shape.left_dim > 0 ? as_symmetric(std::move(start)) : std::move(start), noise_variance)
+                .template cast<Scalar>(),
+            noise_variance, workers) {}
 
   bool advance(const std::function<void()>& after_step) override {
     if ((options_.interrupted && options_.interrupted()) || looks() >= options_.most_looks) return false;
@@ -74,14 +72,15 @@ class VariationalRefiner : public Refiner<Scalar> {
 
   [[nodiscard]] std::string level() const override { return fmt::format("sweep {}", count_); }
   [[nodiscard]] double objective() const override { return -sweeps_.bound() / sweeps_.total_weight(); }
-  [[nodiscard]] SignedFactors<Scalar> parameters() const override { return beliefs().means; }
-  [[nodiscard]] Refined<Scalar> result() const override { return {beliefs(), sweeps_.noise_variance()}; }
+  [[nodiscard]] SignedFactors<double> parameters() const override { return beliefs().means; }
+  [[nodiscard]] Refined result() const override { return {beliefs(), sweeps_.noise_variance()}; }
   [[nodiscard]] Index looks() const override { return 4 * count_; }  // each entry from both ends, twice
 
  private:
-  [[nodiscard]] Beliefs<Scalar> beliefs() const {
+  [[nodiscard]] Beliefs<double> beliefs() const {
     const Index left_dim = options_.kalman.shape.left_dim;
-    return left_dim > 0 ? as_two_sides(sweeps_.beliefs(), left_dim) : sweeps_.beliefs();
+    Beliefs<double> found = sweeps_.beliefs().template cast<double>();
+    return left_dim > 0 ? as_two_sides(std::move(found), left_dim) : found;
   }
 
   const RefinerOptions& options_;
@@ -100,32 +99,32 @@ NewtonOptions interruptible_options(const RefinerOptions& options) {
   return newton;
 }
 
-template <typename Scalar>
-class NewtonRefiner : public Refiner<Scalar> {
+class NewtonRefiner : public Refiner {
  public:
-  NewtonRefiner(const std::shared_ptr<const RowLooks<Scalar>>& looks, bool are_sparse, const RefinerOptions& options,
-                const Beliefs<Scalar>& start)
-      : are_sparse_(are_sparse), options_(interruptible_options(options)), descent_(looks, options_) {
+  NewtonRefiner(const std::shared_ptr<const NormalEquations>& equations, bool are_sparse, const RefinerOptions& options,
+                const SignedFactors<double>& start)
+      : are_sparse_(are_sparse), options_(interruptible_options(options)), solver_(equations, options_) {
     options_.exact_steps = options.exact_steps;
     options_.patience = options.patience;
     options_.most_products = options.most_looks;
     unknowns_ = static_cast<double>(options.kalman.shape.unknowns());
     is_measurement_ = !options.kalman.shape.linear;
-    weight_ = descent_.total_weight();
-    predictor_scale_ = std::sqrt(options_.likelihood->predictor_variance(2 * descent_.constant_loss()));
-    const Vector<Scalar> moments = looks->product_diagonal(false).tail(looks->dim());
+    weight_ = solver_.total_weight();
+    predictor_scale_ = std::sqrt(options_.likelihood->predictor_variance(2 * solver_.constant_loss()));
+    const Vector<double> moments = equations->product_diagonal(false).tail(equations->dim());
     const auto occurring = static_cast<double>((moments.array() > 0).count());
-    usual_moment_ = moments.template cast<double>().sum() / std::max(1.0, occurring);
-    start_factors_ = start.means.A;
+    usual_moment_ = moments.sum() / std::max(1.0, occurring);
+    start_factors_ = start.A;
     level_ = options.first_level;
     stride_ = options.stride;
-    descent_.start(start.means);
+    solver_.start(start);
   }
 
   /// With rows in memory other starts can be tried.
-  NewtonRefiner(const Rows<Scalar>& rows, const RefinerOptions& options, const Beliefs<Scalar>& start, Workers& workers)
-      : NewtonRefiner(std::make_shared<LooksInMemory<Scalar>>(rows, interruptible_options(options), workers),
-                      rows.is_sparse(), options, start) {
+  NewtonRefiner(const ObservedRows& rows, const RefinerOptions& options, const SignedFactors<double>& start,
+                Workers& workers)
+      : NewtonRefiner(std::make_shared<InMemoryNormalEquations>(rows, interruptible_options(options), workers),
+                      !rows.X().is_dense(), options, start) {
     rows_.emplace(rows);
     workers_ = &workers;
   }
@@ -145,9 +144,9 @@ class NewtonRefiner : public Refiner<Scalar> {
     options_.ridge = {precision, precision * predictor_scale_};
     // Factors that a strong ridge has driven to 0 have no slope to come back by.
     constexpr double vanished = 1e-2;
-    SignedFactors<Scalar> from = descent_.parameters();
-    if (from.A.squaredNorm() < static_cast<Scalar>(vanished) * start_factors_.squaredNorm()) from.A = start_factors_;
-    descent_.start(std::move(from));
+    SignedFactors<double> from = solver_.parameters();
+    if (from.A.squaredNorm() < vanished * start_factors_.squaredNorm()) from.A = start_factors_;
+    solver_.start(std::move(from));
     descend(after_step);
     // The moments of fewer rows than unknowns do not determine the signs.
     if (level_ == 1 && has_identity_link && !are_sparse_ && rows_ && weight_ >= unknowns_)
@@ -159,52 +158,52 @@ class NewtonRefiner : public Refiner<Scalar> {
     constexpr double most_work = 3e8;  // numbers touched
     const auto look =
         rows_ ? static_cast<double>(rows_->count() * rows_->dim() * (options_.shape.rank + 1)) : most_work;
-    if (!exact_) descent_.polish(static_cast<Index>(most_work / std::max(1.0, look)));
+    if (!exact_) solver_.polish(static_cast<Index>(most_work / std::max(1.0, look)));
   }
 
   [[nodiscard]] std::string level() const override {
     return is_measurement_ ? std::string("least squares") : fmt::format("ridge {:g}", ridge_);
   }
   [[nodiscard]] double objective() const override {
-    return exact_ ? exact_->residual_squares / 2 : descent_.objective();
+    return exact_ ? exact_->residual_squares / 2 : solver_.objective();
   }
-  [[nodiscard]] SignedFactors<Scalar> parameters() const override {
-    return exact_ ? exact_->parameters : descent_.parameters();
+  [[nodiscard]] SignedFactors<double> parameters() const override {
+    return exact_ ? exact_->parameters : solver_.parameters();
   }
-  [[nodiscard]] Refined<Scalar> result() const override {
-    const double squares = exact_ ? exact_->residual_squares : 2 * descent_.loss();
+  [[nodiscard]] Refined result() const override {
+    const double squares = exact_ ? exact_->residual_squares : 2 * solver_.loss();
     const double spare = std::max(weight_ - unknowns_, weight_ / 2);
     constexpr double least_noise = 1e-30;
     return {{parameters(), {}}, std::max(least_noise, squares * weight_ / spare)};
   }
   [[nodiscard]] bool is_exact() const override { return exact_ && exact_->exact && weight_ > unknowns_; }
-  [[nodiscard]] Index looks() const override { return descent_.products() + (exact_ ? exact_->products : 0); }
+  [[nodiscard]] Index looks() const override { return solver_.products() + (exact_ ? exact_->products : 0); }
 
  private:
   [[nodiscard]] bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
 
   void descend(const std::function<void()>& after_step) {
     constexpr int most_steps = 30;
-    for (int i = 0; i < most_steps && !is_interrupted() && descent_.step(); ++i)
+    for (int i = 0; i < most_steps && !is_interrupted() && solver_.step(); ++i)
       if (after_step) after_step();
   }
 
   /// A step cannot turn the sign of a factor, so the numbers of signs that the moments see are worth a start, too.
   void try_signs_of_moments(const std::function<void()>& after_step) {
     if (options_.shape.left_dim > 0 || options_.shape.positive || is_interrupted()) return;
-    const SignedFactors<Scalar> other = descent_.parameters();
-    const double objective = descent_.objective();
-    const MomentStart<Scalar> moments = moment_start(*rows_, options_, *workers_);
-    descent_.start(moments.take(options_, moments.positive_count(options_.shape.rank)));
+    const SignedFactors<double> other = solver_.parameters();
+    const double objective = solver_.objective();
+    const MomentStart moments = moment_start(*rows_, options_, *workers_);
+    solver_.start(moments.take(options_, moments.positive_count(options_.shape.rank)));
     descend(after_step);
-    if (!(descent_.objective() < objective)) descent_.start(other);
+    if (!(solver_.objective() < objective)) solver_.start(other);
   }
 
   /// Without noise they can be met exactly, if there are enough of them.
   bool solve_measurements() {
     if (level_ > 0 || !rows_ || weight_ < unknowns_ || is_interrupted()) return false;
     ++level_;
-    const SignedFactors<Scalar> start = descent_.parameters();
+    const SignedFactors<double> start = solver_.parameters();
     // With many rows one start is as good as another, and noise never lets them be met.
     constexpr double many = 10;
     options_.restarts = weight_ < many * unknowns_;
@@ -212,17 +211,17 @@ class NewtonRefiner : public Refiner<Scalar> {
     return exact_->finite && !is_interrupted();
   }
 
-  std::optional<Rows<Scalar>> rows_;
+  std::optional<ObservedRows> rows_;
   Workers* workers_ = nullptr;
   bool are_sparse_;
   NewtonOptions options_;
-  Descent<Scalar> descent_;
-  std::optional<NewtonFit<Scalar>> exact_;  ///< of measurements
+  LevenbergMarquardt solver_;
+  std::optional<NewtonFit> exact_;  ///< of measurements
   double unknowns_ = 0;
   double weight_ = 0;           ///< of all rows
   double predictor_scale_ = 0;  ///< standard deviation of the linear predictor
   double usual_moment_ = 0;     ///< sum of squares of a feature that occurs
-  Tall<Scalar> start_factors_;
+  Tall<double> start_factors_;
   double ridge_ = 0;
   bool is_measurement_ = false;
   Index level_ = 0;
@@ -243,29 +242,23 @@ bool can_sweep(const Rows<Scalar>& rows, const ModelShape& shape) {
 }
 
 template <typename Scalar>
-std::unique_ptr<Refiner<Scalar>> make_refiner(const Rows<Scalar>& rows, const RefinerOptions& options,
-                                              Beliefs<Scalar> start, double noise_variance, Workers& workers) {
+std::unique_ptr<Refiner> make_refiner(const Rows<Scalar>& rows, const RefinerOptions& options, Beliefs<double> start,
+                                      double noise_variance, Workers& workers) {
   if (options.solver == Solver::variational)
     return std::make_unique<VariationalRefiner<Scalar>>(rows, options, std::move(start), noise_variance, workers);
-  return std::make_unique<NewtonRefiner<Scalar>>(rows, options, start, workers);
+  return std::make_unique<NewtonRefiner>(rows, options, start.means, workers);
 }
 
-template <typename Scalar>
-std::unique_ptr<Refiner<Scalar>> make_newton_refiner(const std::shared_ptr<const RowLooks<Scalar>>& looks,
-                                                     bool are_sparse, const RefinerOptions& options,
-                                                     const Beliefs<Scalar>& start) {
-  return std::make_unique<NewtonRefiner<Scalar>>(looks, are_sparse, options, start);
+std::unique_ptr<Refiner> make_newton_refiner(const std::shared_ptr<const NormalEquations>& equations, bool are_sparse,
+                                             const RefinerOptions& options, const SignedFactors<double>& start) {
+  return std::make_unique<NewtonRefiner>(equations, are_sparse, options, start);
 }
 
-template std::unique_ptr<Refiner<float>> make_newton_refiner(const std::shared_ptr<const RowLooks<float>>&, bool,
-                                                             const RefinerOptions&, const Beliefs<float>&);
-template std::unique_ptr<Refiner<double>> make_newton_refiner(const std::shared_ptr<const RowLooks<double>>&, bool,
-                                                              const RefinerOptions&, const Beliefs<double>&);
 template bool can_sweep(const Rows<float>&, const ModelShape&);
 template bool can_sweep(const Rows<double>&, const ModelShape&);
-template std::unique_ptr<Refiner<float>> make_refiner(const Rows<float>&, const RefinerOptions&, Beliefs<float>, double,
-                                                      Workers&);
-template std::unique_ptr<Refiner<double>> make_refiner(const Rows<double>&, const RefinerOptions&, Beliefs<double>,
-                                                       double, Workers&);
+template std::unique_ptr<Refiner> make_refiner(const Rows<float>&, const RefinerOptions&, Beliefs<double>, double,
+                                               Workers&);
+template std::unique_ptr<Refiner> make_refiner(const Rows<double>&, const RefinerOptions&, Beliefs<double>, double,
+                                               Workers&);
 
 }  // namespace dyad

@@ -9,21 +9,19 @@
 
 #include "base/workers.h"
 #include "kalman/filter.h"
-#include "newton/row_sums.h"
+#include "newton/normal_equations.h"
 
 namespace dyad {
 
 /// What a refiner has made of the rows.
-template <typename Scalar>
 struct Refined {
-  Beliefs<Scalar> beliefs;    ///< variances may be empty: what the rows leave open is not known yet
+  Beliefs<double> beliefs;    ///< variances may be empty: what the rows leave open is not known yet
   double noise_variance = 1;  ///< regression
   [[nodiscard]] bool has_variances() const { return beliefs.variances.dim() > 0; }
 };
 
 /// A solver that looks at all rows again and again, from one level to the next: sweep after sweep, or with a weaker and
 /// weaker ridge. Where a level is too far, the one before it is not.
-template <typename Scalar>
 class Refiner {
  public:
   virtual ~Refiner() = default;
@@ -36,8 +34,8 @@ class Refiner {
 
   [[nodiscard]] virtual std::string level() const = 0;  ///< its name
   [[nodiscard]] virtual double objective() const = 0;   ///< per row, to be made small
-  [[nodiscard]] virtual SignedFactors<Scalar> parameters() const = 0;
-  [[nodiscard]] virtual Refined<Scalar> result() const = 0;
+  [[nodiscard]] virtual SignedFactors<double> parameters() const = 0;
+  [[nodiscard]] virtual Refined result() const = 0;
   [[nodiscard]] virtual Index looks() const = 0;                 ///< at all rows
   [[nodiscard]] virtual bool is_exact() const { return false; }  ///< more rows than unknowns, and all are met
 };
@@ -61,13 +59,11 @@ bool can_sweep(const Rows<Scalar>& rows, const ModelShape& shape);
 /// From where one pass ended: `start`, with features of scale 1. Rows without weight do not count. Options, rows and
 /// workers are somebody else's.
 template <typename Scalar>
-std::unique_ptr<Refiner<Scalar>> make_refiner(const Rows<Scalar>& rows, const RefinerOptions& options,
-                                              Beliefs<Scalar> start, double noise_variance, Workers& workers);
+std::unique_ptr<Refiner> make_refiner(const Rows<Scalar>& rows, const RefinerOptions& options, Beliefs<double> start,
+                                      double noise_variance, Workers& workers);
 
 /// Gauss-Newton for rows that lie anywhere.
-template <typename Scalar>
-std::unique_ptr<Refiner<Scalar>> make_newton_refiner(const std::shared_ptr<const RowLooks<Scalar>>& looks,
-                                                     bool are_sparse, const RefinerOptions& options,
-                                                     const Beliefs<Scalar>& start);
+std::unique_ptr<Refiner> make_newton_refiner(const std::shared_ptr<const NormalEquations>& equations, bool are_sparse,
+                                             const RefinerOptions& options, const SignedFactors<double>& start);
 
 }  // namespace dyad

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <mutex>
+#include <type_traits>
+#include <vector>
 
 #include <cblas.h>
 #include <Eigen/Core>
@@ -75,15 +77,34 @@ void gemm(CBLAS_TRANSPOSE transpose, Index m, Index n, Index k, const Scalar* A,
   }
 }
 
-template <typename Scalar>
-Scalar dot_squares(const Scalar* q, const Scalar* x, Index dim) {
-  using Array = Eigen::Map<const Eigen::Array<Scalar, Eigen::Dynamic, 1>>;
-  return (Array(q, dim) * Array(x, dim).square()).sum();
+template <typename Number, typename Scalar>
+Number dot_squares(const Number* q, const Scalar* x, Index dim) {
+  const Eigen::Map<const Eigen::Array<Scalar, Eigen::Dynamic, 1>> row(x, dim);
+  return (Eigen::Map<const Eigen::Array<Number, Eigen::Dynamic, 1>>(q, dim) * row.template cast<Number>().square())
+      .sum();
 }
 
-/// What sparse rows behind row i will ask for.
-template <typename Scalar>
-void fetch_soon(const Rows<Scalar>& rows, Index i, const Scalar* numbers, Index width) {
+/// Calls visit(first, block) with dense rows as numbers of the type of the product.
+template <typename Number, typename Scalar, typename Visit>
+void for_each_block(const Rows<Scalar>& rows, Visit&& visit) {
+  if constexpr (std::is_same_v<Scalar, Number>) {
+    visit(Index{0}, rows);
+  } else {
+    thread_local std::vector<Number> converted;  // allocations of this size would be returned to the system each time
+    const Index most = std::min(max_converted_rows, cached_rows(rows, sizeof(Number)));
+    for (Index first = 0; first < rows.count(); first += most) {
+      const Index count = std::min(most, rows.count() - first);
+      converted.resize(static_cast<std::size_t>(count * rows.dim()));
+      for (Index i = 0; i < count; ++i)
+        std::copy_n(rows.row(first + i), rows.dim(), converted.begin() + i * rows.dim());
+      visit(first, Rows<Number>::dense(converted, rows.dim()));
+    }
+  }
+}
+
+/// Prefetches the numbers of the features of a row behind row i.
+template <typename Scalar, typename Number>
+void fetch_soon(const Rows<Scalar>& rows, Index i, const Number* numbers, Index width) {
   constexpr Index ahead = 8;
   if (i + ahead < rows.count())
     rows.for_each_entry(i + ahead, [&](Index j, Scalar) { fetch_numbers(numbers + j * width, width); });
@@ -91,81 +112,91 @@ void fetch_soon(const Rows<Scalar>& rows, Index i, const Scalar* numbers, Index 
 
 }  // namespace
 
-template <typename Scalar>
-void project(const Rows<Scalar>& rows, const Scalar* B, Index width, Scalar* out) {
+template <typename Scalar, typename Number>
+void project(const Rows<Scalar>& rows, const Number* B, Index width, Number* out) {
   if (rows.count() == 0 || width == 0) return;
   if (!rows.is_sparse()) {
-    const BlasTurn turn;
-    gemm(CblasNoTrans, rows.count(), width, rows.dim(), rows.row(0), rows.stride(), B, width, Scalar(0), out, width);
+    for_each_block<Number>(rows, [&](Index first, const Rows<Number>& block) {
+      const BlasTurn turn;
+      gemm(CblasNoTrans, block.count(), width, block.dim(), block.row(0), block.stride(), B, width, Number(0),
+           out + first * width, width);
+    });
     return;
   }
-  std::fill(out, out + rows.count() * width, Scalar(0));
+  std::fill(out, out + rows.count() * width, Number(0));
   for (Index i = 0; i < rows.count(); ++i) {
     fetch_soon(rows, i, B, width);
-    Scalar* projected = out + i * width;
-    rows.for_each_entry(i, [&](Index j, Scalar x) {
-      const Scalar* feature = B + j * width;
+    Number* projected = out + i * width;
+    rows.for_each_entry(i, [&](Index j, Number x) {
+      const Number* feature = B + j * width;
       for (Index c = 0; c < width; ++c) projected[c] += x * feature[c];
     });
   }
 }
 
-template <typename Scalar>
-void add_back_projection(const Rows<Scalar>& rows, const Scalar* C, Index width, Scalar* out) {
+template <typename Scalar, typename Number>
+void add_back_projection(const Rows<Scalar>& rows, const Number* C, Index width, Number* out) {
   if (rows.count() == 0 || width == 0) return;
   if (!rows.is_sparse()) {
-    const BlasTurn turn;
-    gemm(CblasTrans, rows.dim(), width, rows.count(), rows.row(0), rows.stride(), C, width, Scalar(1), out, width);
+    for_each_block<Number>(rows, [&](Index first, const Rows<Number>& block) {
+      const BlasTurn turn;
+      gemm(CblasTrans, block.dim(), width, block.count(), block.row(0), block.stride(), C + first * width, width,
+           Number(1), out, width);
+    });
     return;
   }
   for (Index i = 0; i < rows.count(); ++i) {
     fetch_soon(rows, i, out, width);
-    const Scalar* projected = C + i * width;
-    rows.for_each_entry(i, [&](Index j, Scalar x) {
-      Scalar* feature = out + j * width;
+    const Number* projected = C + i * width;
+    rows.for_each_entry(i, [&](Index j, Number x) {
+      Number* feature = out + j * width;
       for (Index c = 0; c < width; ++c) feature[c] += x * projected[c];
     });
   }
 }
 
-template <typename Scalar>
-void project_squares(const Rows<Scalar>& rows, const Scalar* q, Scalar* out) {
+template <typename Scalar, typename Number>
+void project_squares(const Rows<Scalar>& rows, const Number* q, Number* out) {
   for (Index i = 0; i < rows.count(); ++i) {
     if (!rows.is_sparse()) {
       out[i] = dot_squares(q, rows.row(i), rows.dim());
       continue;
     }
-    Scalar sum = 0;
-    rows.for_each_entry(i, [&](Index j, Scalar x) { sum += q[j] * x * x; });
+    Number sum = 0;
+    rows.for_each_entry(i, [&](Index j, Number x) { sum += q[j] * x * x; });
     out[i] = sum;
   }
 }
 
-template <typename Scalar>
-void add_back_projected_squares(const Rows<Scalar>& rows, const Scalar* c, Index stride, Scalar* out) {
+template <typename Scalar, typename Number>
+void add_back_projected_squares(const Rows<Scalar>& rows, const Number* c, Index stride, Number* out) {
   for (Index i = 0; i < rows.count(); ++i) {
-    const Scalar weight = c[i * stride];
-    rows.for_each_entry(i, [&](Index j, Scalar x) { out[j] += weight * x * x; });
+    const Number weight = c[i * stride];
+    rows.for_each_entry(i, [&](Index j, Number x) { out[j] += weight * x * x; });
   }
 }
 
 template <typename Scalar>
-Index cached_rows(const Rows<Scalar>& rows) {
+Index cached_rows(const Rows<Scalar>& rows, std::size_t number_bytes) {
   constexpr Index cache_bytes = Index{256} << 10;
   constexpr Index fewest = 16;
   if (rows.is_sparse() || rows.dim() == 0) return 1024;
-  return std::max(fewest, cache_bytes / (rows.dim() * static_cast<Index>(sizeof(Scalar))));
+  return std::max(fewest, cache_bytes / (rows.dim() * static_cast<Index>(number_bytes)));
 }
 
 template void project(const Rows<float>&, const float*, Index, float*);
-template void project(const Rows<double>&, const double*, Index, double*);
 template void add_back_projection(const Rows<float>&, const float*, Index, float*);
-template void add_back_projection(const Rows<double>&, const double*, Index, double*);
 template void project_squares(const Rows<float>&, const float*, float*);
-template void project_squares(const Rows<double>&, const double*, double*);
 template void add_back_projected_squares(const Rows<float>&, const float*, Index, float*);
+template void project(const Rows<float>&, const double*, Index, double*);
+template void add_back_projection(const Rows<float>&, const double*, Index, double*);
+template void project_squares(const Rows<float>&, const double*, double*);
+template void add_back_projected_squares(const Rows<float>&, const double*, Index, double*);
+template void project(const Rows<double>&, const double*, Index, double*);
+template void add_back_projection(const Rows<double>&, const double*, Index, double*);
+template void project_squares(const Rows<double>&, const double*, double*);
 template void add_back_projected_squares(const Rows<double>&, const double*, Index, double*);
-template Index cached_rows(const Rows<float>&);
-template Index cached_rows(const Rows<double>&);
+template Index cached_rows(const Rows<float>&, std::size_t);
+template Index cached_rows(const Rows<double>&, std::size_t);
 
 }  // namespace dyad

@@ -90,7 +90,7 @@ std::optional<typename KeptStart<Scalar>::Start> KeptStart<Scalar>::solve(const 
   const auto count = static_cast<double>(kept_->count());
   const double looks = (options_.most_work - work_) / work_of_look(count);
   if (looks < static_cast<double>(newton.most_products)) newton.most_products = static_cast<Index>(looks);
-  NewtonFit<Scalar> fit;
+  NewtonFit fit;
   {
     const ScaledRows<Scalar> scaled(*kept_, {scales.all().begin(), scales.all().end()});
     fit = gauss_newton(kept_->view(kalman_.shape.dim), newton, workers_, last_fit_ ? &*last_fit_ : nullptr);
@@ -105,8 +105,8 @@ std::optional<typename KeptStart<Scalar>::Start> KeptStart<Scalar>::solve(const 
   constexpr double least_noise = 1e-30;
   const double spare = std::max(1.0, count - unknowns);
   const double noise = std::max(fit.residual_squares * count / spare, least_noise);
-  return Start{KalmanFilter<Scalar>(kalman_, prior, fit.parameters, scales.all(), noise, spare, rows), rows.count(),
-               fit.exact};
+  return Start{KalmanFilter<Scalar>(kalman_, prior, fit.parameters.cast<Scalar>(), scales.all(), noise, spare, rows),
+               rows.count(), fit.exact};
 }
 
 template class KeptStart<float>;

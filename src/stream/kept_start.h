@@ -61,7 +61,7 @@ class KeptStart {
   bool sparse_ = false;
   std::optional<KeptRows<Scalar>> kept_;
   std::size_t attempt_ = 0;
-  std::optional<SignedFactors<Scalar>> last_fit_;  ///< for features of scale 1
+  std::optional<SignedFactors<double>> last_fit_;  ///< for features of scale 1
   double work_ = 0;
   Index extra_row_reads_ = 0;
 };

@@ -10,7 +10,7 @@ namespace dyad {
 namespace {
 
 struct Solved {
-  NewtonFit<double> fit;
+  NewtonFit fit;
   double error = 0;
 };
 

@@ -36,16 +36,16 @@ SignedFactors<double> parameters_for(const Case& c, Index dim = 7) {
   return SignedFactors<double>::of(model, c.diagonal, 0);
 }
 
-Direction<double> random_direction(const SignedFactors<double>& parameters, std::uint64_t seed) {
+ParameterVector random_direction(const SignedFactors<double>& parameters, std::uint64_t seed) {
   Random random(seed, 0);
-  Direction<double> t;
+  ParameterVector t;
   t.intercept = random.normal();
   t.features = random_normal<double>(random, parameters.dim(), parameters.rank() + 1);
   if (parameters.squares.size() > 0) t.squares = random_normal<double>(random, parameters.dim(), 1);
   return t;
 }
 
-Direction<double> times(Direction<double> t, double step) {
+ParameterVector times(ParameterVector t, double step) {
   t.intercept *= step;
   t.features *= step;
   t.squares *= step;
@@ -79,7 +79,7 @@ TEST(Objective, IsTheMeanLossOfTheDefinition) {
         else if (!says_nothing)
           expected += (y - f[i]) * (y - f[i]) / 80;
       }
-      Objective<double> objective(c.sparse ? rows.sparse() : rows.dense(), options, workers);
+      Objective objective(c.sparse ? rows.sparse() : rows.dense(), options, workers);
       EXPECT_NEAR(objective.move_to(parameters), expected, 1e-10);
     }
   }
@@ -94,13 +94,13 @@ TEST(Objective, DescentIsTheDerivativeByFiniteDifferences) {
       aim(rows, parameters);
       NewtonOptions options = objective_options(c);
       options.likelihood = make_likelihood(classes ? Task::classification : Task::regression, {.high = 1.5});
-      Objective<double> objective(c.sparse ? rows.sparse() : rows.dense(), options, workers);
+      Objective objective(c.sparse ? rows.sparse() : rows.dense(), options, workers);
       const auto t = random_direction(parameters, 5);
       constexpr double step = 1e-6;
       const double above = objective.move_to(moved(parameters, times(t, step)));
       const double below = objective.move_to(moved(parameters, times(t, -step)));
       objective.move_to(parameters);
-      EXPECT_NEAR(-40 * (above - below) / (2 * step), objective.descent().dot(t), 1e-4);
+      EXPECT_NEAR(-40 * (above - below) / (2 * step), objective.negative_gradient().dot(t), 1e-4);
     }
 }
 
@@ -112,7 +112,7 @@ TEST(Objective, CurvatureIsTheSecondDerivativeWhereNothingIsLeft) {
     const auto parameters = parameters_for(c);
     const Vector<double> f = test::brute_force_predictions(parameters.model(), rows.X);
     std::copy(f.begin(), f.end(), rows.targets.begin());
-    Objective<double> objective(c.sparse ? rows.sparse() : rows.dense(), objective_options(c), workers);
+    Objective objective(c.sparse ? rows.sparse() : rows.dense(), objective_options(c), workers);
     const auto t = random_direction(parameters, 5);
     constexpr double step = 1e-4;
     const double moved_loss = objective.move_to(moved(parameters, times(t, step)));
@@ -130,7 +130,7 @@ TEST(Objective, CurvatureIsSymmetricForAnyNumberOfThreads) {
       NewtonOptions options = objective_options(c);
       options.likelihood = make_likelihood(Task::classification);
       const auto parameters = parameters_for(c, 30);
-      Objective<double> objective(c.sparse ? rows.sparse() : rows.dense(), options, workers);
+      Objective objective(c.sparse ? rows.sparse() : rows.dense(), options, workers);
       objective.move_to(parameters);
       const auto s = random_direction(parameters, 5);
       const auto t = random_direction(parameters, 6);
@@ -145,12 +145,12 @@ TEST(Objective, RowsWithoutWeightDoNotCount) {
   std::vector<double> weights(60, 1);
   std::fill(weights.begin() + 40, weights.end(), 0);
   const NewtonOptions options = objective_options(c);
-  Objective<double> all(rows.dense().weighted(weights), options, workers);
-  Objective<double> some(rows.dense().slice(0, 40), options, workers);
+  Objective all(rows.dense().weighted(weights), options, workers);
+  Objective some(rows.dense().slice(0, 40), options, workers);
   const auto parameters = parameters_for(c);
   EXPECT_NEAR(all.move_to(parameters), some.move_to(parameters), 1e-12);
   const auto t = random_direction(parameters, 5);
-  EXPECT_NEAR(all.descent().dot(t), some.descent().dot(t), 1e-9);
+  EXPECT_NEAR(all.negative_gradient().dot(t), some.negative_gradient().dot(t), 1e-9);
   EXPECT_NEAR(all.curvature_times(t).dot(t), some.curvature_times(t).dot(t), 1e-9);
 }
 
@@ -171,21 +171,21 @@ TEST(Objective, TheDualSolvesTheDampedEquations) {
         weights[5] = 2.5;
         NewtonOptions options = objective_options(c);
         options.likelihood = make_likelihood(task, {.high = 1.5});
-        Objective<double> objective(rows.dense().weighted(weights), options, workers);
+        Objective objective(rows.dense().weighted(weights), options, workers);
         objective.move_to(at);
         ASSERT_TRUE(objective.prefers_dual());
-        Direction<double> D = random_direction(at, 12);
+        ParameterVector D = random_direction(at, 12);
         D.intercept = 0.3;
         D.features = D.features.cwiseAbs().array() + 0.1;
         D.squares = D.squares.cwiseAbs().array() + 0.1;
-        Direction<double> offset = random_direction(at, 13);
+        ParameterVector offset = random_direction(at, 13);
         offset.intercept = 0;
-        const Direction<double> t = objective.solve_dual(D, offset);
-        Direction<double> left = objective.curvature_times(t);
+        const ParameterVector t = objective.solve_dual(D, offset);
+        ParameterVector left = objective.curvature_times(t);
         left.intercept += D.intercept * t.intercept;
         left.features += D.features.cwiseProduct(t.features);
         left.squares += D.squares.cwiseProduct(t.squares);
-        Direction<double> right = objective.descent();
+        ParameterVector right = objective.negative_gradient();
         const double size = std::sqrt(right.dot(right));
         right.add(-1, offset);
         left.add(-1, right);
@@ -197,7 +197,7 @@ TEST(Objective, TheDualIsForFewerDenseRowsThanUnknowns) {
   Workers workers(1);
   const auto prefers_dual = [&](Index count, Index dim, bool sparse) {
     const auto rows = random_rows<double>(count, dim, 14);
-    const Objective<double> objective(sparse ? rows.sparse() : rows.dense(), objective_options(cases[0]), workers);
+    const Objective objective(sparse ? rows.sparse() : rows.dense(), objective_options(cases[0]), workers);
     return objective.prefers_dual();
   };
   EXPECT_TRUE(prefers_dual(20, 7, false));

@@ -41,9 +41,9 @@ NewtonOptions rank_one() {
 TEST(PhaseStart, FindsTheSignsFromTwiceAsManyRowsAsFeatures) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     const PhaseProblem problem = measured(60, 120, seed);
-    const PhaseStart<double> start = phase_start(problem.block.view(), rank_one());
+    const PhaseStart start = phase_start(problem.block.view(), rank_one());
     EXPECT_LT(problem.error_of(start.parameters), 1e-4) << seed;
-    EXPECT_GT(start.looks, 0);
+    EXPECT_GT(start.products, 0);
   }
 }
 

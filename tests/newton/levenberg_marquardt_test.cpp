@@ -1,4 +1,4 @@
-#include "newton/descent.h"
+#include "newton/levenberg_marquardt.h"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ SignedFactors<double> small_start(Index dim, Index rank, Diagonal diagonal) {
   return start;
 }
 
-TEST(Descent, NeverGoesUp) {
+TEST(LevenbergMarquardt, NeverGoesUp) {
   Workers workers(2);
   auto rows = correlated_rows(500, 6, 1);
   for (const Task task : {Task::regression, Task::classification}) {
@@ -41,7 +41,7 @@ TEST(Descent, NeverGoesUp) {
     options.likelihood = make_likelihood(task);
     options.shape.diagonal = Diagonal::free;
     options.ridge = {0.5, 0.5};
-    Descent<double> descent(rows.dense(), options, workers);
+    LevenbergMarquardt descent(rows.dense(), options, workers);
     descent.start(small_start(6, 2, Diagonal::free));
     double before = descent.objective();
     while (descent.step()) {
@@ -53,7 +53,7 @@ TEST(Descent, NeverGoesUp) {
 }
 
 /// At the end the slope of loss and ridge is 0, whichever way the steps were solved.
-TEST(Descent, EndsWhereRidgeAndLossBalance) {
+TEST(LevenbergMarquardt, EndsWhereRidgeAndLossBalance) {
   Workers workers(2);
   const auto rows = correlated_rows(500, 6, 2);
   for (const bool preconditioned : {true, false}) {
@@ -62,24 +62,24 @@ TEST(Descent, EndsWhereRidgeAndLossBalance) {
     options.shape.diagonal = Diagonal::free;
     options.ridge = {5, 3};
     options.preconditioned = preconditioned;
-    Descent<double> descent(rows.dense(), options, workers);
+    LevenbergMarquardt descent(rows.dense(), options, workers);
     descent.start(small_start(6, 2, Diagonal::free));
     for (int again = 0; again < 5; ++again) {
       descent.run();
       descent.start(descent.parameters());
     }
     const SignedFactors<double>& end = descent.parameters();
-    Objective<double> objective(rows.dense(), options, workers);
+    Objective objective(rows.dense(), options, workers);
     objective.move_to(small_start(6, 2, Diagonal::free));
-    const double first = objective.descent().features.norm();
+    const double first = objective.negative_gradient().features.norm();
     objective.move_to(end);
-    EXPECT_LT((objective.descent().features.col(0) - 5 * end.weights).norm(), 1e-3 * first);
-    EXPECT_LT((objective.descent().features.rightCols(2) - 3 * end.A).norm(), 1e-3 * first);
-    EXPECT_LT((objective.descent().squares - 5 * end.squares).norm(), 1e-3 * first);
+    EXPECT_LT((objective.negative_gradient().features.col(0) - 5 * end.weights).norm(), 1e-3 * first);
+    EXPECT_LT((objective.negative_gradient().features.rightCols(2) - 3 * end.A).norm(), 1e-3 * first);
+    EXPECT_LT((objective.negative_gradient().squares - 5 * end.squares).norm(), 1e-3 * first);
   }
 }
 
-TEST(Descent, KnowsThatEndsOfTheRangeStandForMore) {
+TEST(LevenbergMarquardt, KnowsThatEndsOfTheRangeStandForMore) {
   Workers workers(1);
   auto rows = correlated_rows(2000, 5, 3);
   const auto cut = rows;
@@ -93,7 +93,7 @@ TEST(Descent, KnowsThatEndsOfTheRangeStandForMore) {
     options.shape.diagonal = Diagonal::free;
     options.likelihood = make_likelihood(Task::regression, {.high = known_high});
     options.ridge = {1e-3, 1e-3};
-    Descent<double> descent(rows.dense(), options, workers);
+    LevenbergMarquardt descent(rows.dense(), options, workers);
     descent.start(small_start(5, 2, Diagonal::free));
     descent.run();
     std::vector<double> f(2000);
@@ -106,7 +106,7 @@ TEST(Descent, KnowsThatEndsOfTheRangeStandForMore) {
   EXPECT_GT(error(std::numeric_limits<double>::infinity()), 5 * error(high));
 }
 
-TEST(Descent, FindsTheLogOddsOfClasses) {
+TEST(LevenbergMarquardt, FindsTheLogOddsOfClasses) {
   Workers workers(2);
   auto rows = test::random_rows<double>(20000, 4, 4);
   const Model<double> truth = test::random_model<double>(4, 1, 4);
@@ -117,7 +117,7 @@ TEST(Descent, FindsTheLogOddsOfClasses) {
   NewtonOptions options;
   options.shape.rank = 2;
   options.likelihood = make_likelihood(Task::classification);
-  Descent<double> descent(rows.dense(), options, workers);
+  LevenbergMarquardt descent(rows.dense(), options, workers);
   descent.start(small_start(4, 2, Diagonal::tied));
   descent.run();
   const Model<double> model = descent.parameters().model();
@@ -125,7 +125,7 @@ TEST(Descent, FindsTheLogOddsOfClasses) {
   EXPECT_LT((test::dense_interactions(model) - test::dense_interactions(truth)).norm(), 0.15);
 }
 
-TEST(Descent, TheMomentsSaveProducts) {
+TEST(LevenbergMarquardt, TheMomentsSaveProducts) {
   Workers workers(1);
   const auto rows = correlated_rows(3000, 12, 5, 0);
   const auto products = [&](bool preconditioned) {
@@ -133,7 +133,7 @@ TEST(Descent, TheMomentsSaveProducts) {
     options.shape.rank = 4;
     options.ridge = {1, 1};
     options.preconditioned = preconditioned;
-    Descent<double> descent(rows.dense(), options, workers);
+    LevenbergMarquardt descent(rows.dense(), options, workers);
     descent.start(small_start(12, 4, Diagonal::tied));
     descent.run();
     return descent.products();
@@ -143,7 +143,7 @@ TEST(Descent, TheMomentsSaveProducts) {
 
 /// 20 rows of more and more features. A step reads the rows a fixed number of times, and what it computes per reading
 /// is linear in the number of features.
-TEST(Descent, RowReadsPerStepDoNotGrowWithTheFeatures) {
+TEST(LevenbergMarquardt, RowReadsPerStepDoNotGrowWithTheFeatures) {
   Workers workers(1);
   for (const Index dim : {100, 400, 1600}) {
     const auto rows = test::random_rows<double>(20, dim, 6);
@@ -151,7 +151,7 @@ TEST(Descent, RowReadsPerStepDoNotGrowWithTheFeatures) {
     options.shape.rank = 4;
     options.shape.diagonal = Diagonal::free;
     options.ridge = {1e-3, 1e-3};
-    Descent<double> descent(rows.dense(), options, workers);
+    LevenbergMarquardt descent(rows.dense(), options, workers);
     descent.start(small_start(dim, 4, Diagonal::free));
     descent.run();
     EXPECT_LT(descent.loss(), 1e-3 * descent.constant_loss());
@@ -159,7 +159,7 @@ TEST(Descent, RowReadsPerStepDoNotGrowWithTheFeatures) {
   }
 }
 
-TEST(Descent, AnInterruptedStepChangesNothing) {
+TEST(LevenbergMarquardt, AnInterruptedStepChangesNothing) {
   Workers workers(2);
   constexpr Index dim = 1600;
   const auto rows = test::random_rows<double>(20, dim, 7);
@@ -169,7 +169,7 @@ TEST(Descent, AnInterruptedStepChangesNothing) {
     options.ridge = {1e-3, 1e-3};
     int asked = 0;
     options.interrupted = [&] { return asked++ >= after; };
-    Descent<double> descent(rows.dense(), options, workers);
+    LevenbergMarquardt descent(rows.dense(), options, workers);
     descent.start(small_start(dim, 4, Diagonal::tied));
     const double objective = descent.objective();
     EXPECT_FALSE(descent.step()) << after;
