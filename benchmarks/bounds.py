@@ -10,7 +10,7 @@ BOUNDS = {
     "moment_sums<double>": ("two_bare_products<double>", 1),
     "newton_product<double>": ("two_bare_products<double>", 1.5),
     "prediction": ("read_factors", 1),
-    "variational_sweep<double>": ("read_beliefs", 1),
+    "variational_sweep<double>": ("read_posterior", 1),
     "kalman_sparse<float>": ("touch_sparse<float>", 1),
     "kalman_sparse<double>": ("touch_sparse<double>", 1),
     "kalman_dense<float>": ("touch_dense<float>", 1),

@@ -183,9 +183,9 @@ void variational_sweep(benchmark::State& state) {
   dyad::Random random(2, 0);
   for (Scalar& y : targets) y = static_cast<Scalar>(random.normal());
   const auto rows = dyad::Rows<Scalar>::sparse(ratings.offsets, ratings.columns, ones, dim, targets);
-  const auto start = filter_for<Scalar>(dim, rank, dyad::Diagonal::zero).beliefs();
+  const auto start = filter_for<Scalar>(dim, rank, dyad::Diagonal::zero).posterior();
   dyad::Workers workers(threads_of(state, 1));
-  dyad::VariationalSweeps<Scalar> sweeps(rows, dyad::make_likelihood(dyad::Task::regression), start, 1, workers);
+  dyad::VariationalSweeps<Scalar> sweeps(rows, dyad::make_likelihood(dyad::Task::regression), start, workers);
   for (auto _ : state) sweeps.sweep();
   state.SetItemsProcessed(state.iterations() * Ratings::rows);
 }
@@ -233,7 +233,7 @@ void read_numbers(benchmark::State& state, Index numbers) {
 void read_factors(benchmark::State& state) { read_numbers(state, state.range(0) + 1); }
 
 /// What the memory has to give for a sweep: each row's features with their variances, once to see it, once for both.
-void read_beliefs(benchmark::State& state) { read_numbers(state, 4 * (state.range(0) + 2)); }
+void read_posterior(benchmark::State& state) { read_numbers(state, 4 * (state.range(0) + 2)); }
 
 /// J'HJ t of Gauss-Newton, whose bound are the bare products of twice the width and of the width.
 template <typename Scalar>
@@ -308,7 +308,7 @@ BENCHMARK(newton_product<double>)->Apply(shapes);
 BENCHMARK(prediction)->Apply(ranks);
 BENCHMARK(read_factors)->Apply(ranks);
 BENCHMARK(variational_sweep<double>)->Apply(ranks);
-BENCHMARK(read_beliefs)->Apply(ranks);
+BENCHMARK(read_posterior)->Apply(ranks);
 BENCHMARK(kalman_sparse<float>)->ArgName("k")->Arg(8)->Arg(16);
 BENCHMARK(kalman_sparse<double>)->ArgName("k")->Arg(8)->Arg(16);
 BENCHMARK(touch_sparse<float>)->ArgName("k")->Arg(8)->Arg(16);

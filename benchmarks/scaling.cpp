@@ -84,7 +84,7 @@ double one_pass(const Size& size) {
 double sweep(const Size& size) {
   const SparseRows rows(size);
   Workers workers(size.threads);
-  VariationalSweeps<double> sweeps(rows.view(), make_likelihood(Task::regression), filter_of(size).beliefs(), 1,
+  VariationalSweeps<double> sweeps(rows.view(), make_likelihood(Task::regression), filter_of(size).posterior(),
                                    workers);
   return seconds_of([&] { sweeps.sweep(); });
 }

@@ -102,8 +102,7 @@ void time_sweeps(const std::string& folder) {
   std::vector<double> predictions(static_cast<std::size_t>(rows.count()));
   learner.learn(rows, predictions);
   Workers workers(0);
-  VariationalSweeps<double> sweeps(rows, make_likelihood(Task::regression), learner.filter().beliefs(),
-                                   learner.noise_variance(), workers);
+  VariationalSweeps<double> sweeps(rows, make_likelihood(Task::regression), learner.filter().posterior(), workers);
   constexpr int count = 50;
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < count; ++i) sweeps.sweep();

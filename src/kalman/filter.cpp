@@ -97,10 +97,10 @@ KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& pr
 }
 
 template <typename Scalar>
-KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, const Beliefs<Scalar>& all,
-                                   std::span<const double> feature_scales, double noise, double rows)
-    : KalmanFilter(options, prior, noise) {
-  noise_ = NoiseTracker(noise, options.unknowns_of_row(), rows);
+KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, const Posterior<Scalar>& all,
+                                   std::span<const double> feature_scales, double rows)
+    : KalmanFilter(options, prior, all.noise_variance) {
+  noise_ = NoiseTracker(all.noise_variance, options.unknowns_of_row(), rows);
   set_scales(feature_scales);
   set(all.means);
   Base::set_variances(all.variances);
@@ -108,7 +108,7 @@ KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& pr
 }
 
 template <typename Scalar>
-void KalmanFilter<Scalar>::merge(const Naturals& together, double rows, double noise) {
+void KalmanFilter<Scalar>::merge(const NaturalParameters& together, double rows, double noise) {
   Base::take(together);
   rows_ += rows;
   noise_ = NoiseTracker(noise, options_.unknowns_of_row(), rows_);

@@ -4,16 +4,16 @@
 #include <optional>
 #include <span>
 
+#include "kalman/filter_parameters.h"
 #include "kalman/noise.h"
-#include "kalman/posterior.h"
 
 namespace dyad {
 
 /// One pass over rows, each seen once, with no step size: for each row the Kalman update of the linearised model
 /// (docs/method.md).
 template <typename Scalar>
-class KalmanFilter : private Posterior<Scalar> {
-  using Base = Posterior<Scalar>;
+class KalmanFilter : private FilterParameters<Scalar> {
+  using Base = FilterParameters<Scalar>;
 
  public:
   /// From nothing: every feature begins with small random factors. `noise`: the variance to expect around predictions.
@@ -28,20 +28,19 @@ class KalmanFilter : private Posterior<Scalar> {
   KalmanFilter(const KalmanOptions& options, const Prior& prior, const SignedFactors<Scalar>& fit,
                std::span<const double> feature_scales, double noise, double spare_rows, const Rows<Scalar>& rows);
 
-  /// From what is believed of every parameter. `rows`: how many it rests on.
-  KalmanFilter(const KalmanOptions& options, const Prior& prior, const Beliefs<Scalar>& beliefs,
-               std::span<const double> feature_scales, double noise, double rows);
+  /// From a posterior with variances. `rows`: number of rows that it was computed from.
+  KalmanFilter(const KalmanOptions& options, const Prior& prior, const Posterior<Scalar>& posterior,
+               std::span<const double> feature_scales, double rows);
 
   using Base::begin;
-  using Base::belief_of;
-  using Base::beliefs;
   using Base::bytes;
   using Base::factor_signs;
+  using Base::feature_posterior;
   using Base::first_prior;
   using Base::grow;
   using Base::is_finite;
-  using Base::naturals;
-  using Base::naturals_count;
+  using Base::natural_parameter_count;
+  using Base::natural_parameters;
   using Base::parameters;
   using Base::scales;
 
@@ -57,7 +56,7 @@ class KalmanFilter : private Posterior<Scalar> {
 
   /// What parts of further rows, each learned by a copy of this filter, have made of it together. `rows`: how many
   /// these were; `noise`: the mean of what they say of it.
-  void merge(const Naturals& together, double rows, double noise);
+  void merge(const NaturalParameters& together, double rows, double noise);
 
   /// The variances that remain behind these rows, which the means fit: 1 / (1/P + sum g^2 / noise).
   void narrow(const Rows<Scalar>& rows);
@@ -68,6 +67,11 @@ class KalmanFilter : private Posterior<Scalar> {
 
   void set_likelihood(const LikelihoodPointer& likelihood) { options_.likelihood = likelihood; }
 
+  [[nodiscard]] Posterior<Scalar> posterior() const {
+    Posterior<Scalar> result = Base::posterior();
+    result.noise_variance = noise_variance();
+    return result;
+  }
   [[nodiscard]] Model<Scalar> model() const { return parameters().model(); }
   [[nodiscard]] double noise_variance() const { return noise_.value(); }
   [[nodiscard]] double rows() const { return rows_; }

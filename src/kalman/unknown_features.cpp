@@ -9,7 +9,7 @@ namespace {
 
 /// E[(u, a)(u, a)'] of one feature, for a feature of scale 1.
 template <typename Scalar>
-Small<double> moments_of(const FeatureBelief<Scalar>& feature, const KalmanOptions& options,
+Small<double> moments_of(const FeaturePosterior<Scalar>& feature, const KalmanOptions& options,
                          std::span<const Scalar> signs) {
   const Index rank = options.shape.rank;
   const auto scale = static_cast<double>(feature.scale);
@@ -62,7 +62,7 @@ void UnknownFeatures::find_moments(const KalmanFilter<Scalar>& filter, Index sam
   const Prior& prior = filter.first_prior();
   const std::vector<Scalar> zeros(static_cast<std::size_t>(options.shape.rank));
   const std::vector<Scalar> of_factors(zeros.size(), static_cast<Scalar>(prior.factors));
-  const FeatureBelief<Scalar> before_data{
+  const FeaturePosterior<Scalar> before_data{
       .factors = zeros.data(),
       .factor_variances = of_factors.data(),
       .weight_variance = static_cast<Scalar>(options.shape.linear ? prior.weights : 0),
@@ -79,7 +79,7 @@ void UnknownFeatures::find_moments(const KalmanFilter<Scalar>& filter, Index sam
     if (group < 0) continue;
     const auto at = static_cast<std::size_t>(group);
     is_right_[at] = options.shape.left_dim > 0 && j >= options.shape.left_dim;
-    const FeatureBelief<Scalar> feature = filter.belief_of(j);
+    const FeaturePosterior<Scalar> feature = filter.feature_posterior(j);
     if (!(feature.scale > 0)) continue;
     moments_[at] += moments_of<Scalar>(feature, options, signs);
     counts[at] += 1;
@@ -103,7 +103,7 @@ double UnknownFeatures::variance(const KalmanFilter<Scalar>& filter, const Rows<
     unknown.push_back({&moments_[at], is_right_[at]});
   }
   rows.for_each_entry(i, [&](Index j, Scalar x) {
-    if (x == 0 || filter.belief_of(j).scale > 0) return;
+    if (x == 0 || filter.feature_posterior(j).scale > 0) return;
     const Index group = group_of(j, options);
     unknown.push_back({group < 0 ? &moments_.back() : &moments_[static_cast<std::size_t>(group)],
                        two_sides && j >= options.shape.left_dim});
@@ -115,7 +115,7 @@ double UnknownFeatures::variance(const KalmanFilter<Scalar>& filter, const Rows<
   Vector<double> spreads[2] = {Vector<double>::Zero(rank), Vector<double>::Zero(rank)};
   rows.for_each_entry(i, [&](Index j, Scalar value) {
     const auto x = static_cast<double>(value);
-    const FeatureBelief<Scalar> feature = filter.belief_of(j);
+    const FeaturePosterior<Scalar> feature = filter.feature_posterior(j);
     const int side = two_sides && j >= options.shape.left_dim ? 1 : 0;
     for (Index c = 0; c < rank; ++c) {
       projections[side][c] += static_cast<double>(feature.factors[c]) * x;

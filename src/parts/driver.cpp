@@ -270,15 +270,15 @@ class Learning {
   /// The filter moves on together: what all parts have gained adds.
   Losses merge(const Statistics& gained) {
     Archive answer(gained.sums);
-    Naturals naturals;
+    NaturalParameters natural;
     double noise = 0;
-    naturals.archive(answer, filter_.naturals_count());
+    natural.archive(answer, filter_.natural_parameter_count());
     answer.number("noise", noise);
-    Naturals together = filter_.naturals();
+    NaturalParameters together = filter_.natural_parameters();
     // A part that had to begin again, for its rows were not what it expected, would take away what others have gained.
-    for (std::size_t i = 0; i < naturals.precisions.size(); ++i)
-      if (2 * naturals.precisions[i] < -together.precisions[i]) naturals.precisions[i] = naturals.moments[i] = 0;
-    together.add(1, naturals);
+    for (std::size_t i = 0; i < natural.precisions.size(); ++i)
+      if (2 * natural.precisions[i] < -together.precisions[i]) natural.precisions[i] = natural.moments[i] = 0;
+    together.add(1, natural);
     const auto rows = static_cast<double>(gained.rows());
     if (rows > 0) filter_.merge(together, rows, noise / rows);
     return Losses(answer);

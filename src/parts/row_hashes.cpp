@@ -1,32 +1,11 @@
-#include <bit>
 #include <stdexcept>
 
 #include <dyad/parts.h>
 
+#include "rows/row_hash.h"
+
 namespace dyad {
 namespace {
-
-/// Entries in any order, zeros left out: a dense row and the same one as a sparse row are the same.
-class RowHash {
- public:
-  void add(std::uint64_t place, double value) {
-    if (value != 0) sum_ += mixed(mixed(place + 1) ^ std::bit_cast<std::uint64_t>(value));
-  }
-  [[nodiscard]] std::uint64_t value() const { return mixed(sum_); }
-
- private:
-  /// Spreads every bit (splitmix64).
-  static std::uint64_t mixed(std::uint64_t x) {
-    x += 0x9e3779b97f4a7c15U;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-    return x ^ (x >> 31);
-  }
-
-  std::uint64_t sum_ = 0;
-};
-
-constexpr std::uint64_t target_place = ~std::uint64_t{1};
 
 void add_entries(const MemoryMatrix& matrix, Index i, RowHash& hash) {
   std::visit(
@@ -60,7 +39,7 @@ std::vector<std::uint64_t> row_hashes(const MemoryRows& rows) {
         for (Index i = 0; i < rows.count; ++i) {
           RowHash hash;
           add_entries(features, i, hash);
-          if (!rows.targets.empty()) hash.add(target_place, rows.targets[static_cast<std::size_t>(i)]);
+          if (!rows.targets.empty()) hash.add(RowHash::target_column, rows.targets[static_cast<std::size_t>(i)]);
           hashes[static_cast<std::size_t>(i)] = hash.value();
         }
       },

@@ -73,16 +73,16 @@ class FilterRequest : public WorkerRequest {
   void read_body(Archive& request) override {
     request.group("filter", [&] { filter_.archive(request); });
     if (!question_.has_range) filter_.set_likelihood(make_likelihood(target_.task));
-    before_ = filter_.naturals();
+    before_ = filter_.natural_parameters();
     noise_before_ = filter_.noise_variance();
   }
 
   void write(Archive& response) override {
     // A filter that has diverged adds nothing; its losses show it.
     const bool is_finite = filter_.is_finite();
-    Naturals gained = is_finite ? filter_.naturals() : before_;
+    NaturalParameters gained = is_finite ? filter_.natural_parameters() : before_;
     gained.add(-1, before_);
-    gained.archive(response, filter_.naturals_count());
+    gained.archive(response, filter_.natural_parameter_count());
     double noise = rows_ * (is_finite ? filter_.noise_variance() : noise_before_);
     response.number("noise", noise);
   }
@@ -92,7 +92,7 @@ class FilterRequest : public WorkerRequest {
   double rows_ = 0;
 
  private:
-  Naturals before_;
+  NaturalParameters before_;
   double noise_before_ = 0;
 };
 

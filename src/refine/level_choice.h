@@ -7,14 +7,14 @@
 
 namespace dyad {
 
-/// Which level held-out rows like best, and whether another is worth a try.
+/// Selection of the level with the smallest held-out loss, with early stopping.
 class LevelChoice {
  public:
-  /// `patience`: levels over which the loss must fall. With `may_decline`, one pass may be the best.
+  /// `patience`: number of levels over which the loss must decrease. With `may_decline`, one pass may be selected.
   LevelChoice(double one_pass, std::size_t patience, bool may_decline)
       : losses_{one_pass}, best_loss_(one_pass), patience_(patience), may_decline_(may_decline) {}
 
-  /// The loss at the next level; true where it is the best so far.
+  /// Adds the loss at the next level. Returns true if it is the smallest so far.
   bool add(double loss) {
     losses_.push_back(loss);
     if (!(loss < best_loss_ || (level() == 1 && !may_decline_))) return false;
@@ -24,12 +24,12 @@ class LevelChoice {
   }
 
   [[nodiscard]] bool goes_on() const {
-    constexpr double worth_it = 3e-4;  // of the loss
+    constexpr double min_decrease = 3e-4;  // relative
     const auto patience = static_cast<Index>(patience_);
     if (best_ == 0 && level() >= 2 * patience + 2) return false;
-    // The first ridge is strong, and may be worse than one pass; the levels are compared with each other.
+    // The first ridge is strong and may be worse than one pass, so that levels are compared with each other.
     if (level() <= patience) return true;
-    return losses_.back() < (1 - worth_it) * losses_[losses_.size() - 1 - patience_];
+    return losses_.back() < (1 - min_decrease) * losses_[losses_.size() - 1 - patience_];
   }
 
   [[nodiscard]] Index level() const { return static_cast<Index>(losses_.size()) - 1; }

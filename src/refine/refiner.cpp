@@ -15,35 +15,34 @@
 namespace dyad {
 namespace {
 
-/// The same beliefs of a model of two sides, each of which has one feature in a row, as of a symmetric one: M then
-/// stands twice for each pair.
-Beliefs<double> as_symmetric(Beliefs<double> beliefs) {
-  beliefs.means.left_dim = beliefs.variances.left_dim = 0;
-  beliefs.means.diagonal = beliefs.variances.diagonal = Diagonal::zero;
-  beliefs.means.A /= std::sqrt(2.0);
-  beliefs.variances.A /= 2.0;
-  return beliefs;
+/// The posterior of a bilinear model as that of a symmetric one, for rows with one feature per side: each pair then
+/// occurs twice in M.
+Posterior<double> as_symmetric(Posterior<double> posterior) {
+  posterior.means.left_dim = posterior.variances.left_dim = 0;
+  posterior.means.diagonal = posterior.variances.diagonal = Diagonal::zero;
+  posterior.means.A /= std::sqrt(2.0);
+  posterior.variances.A /= 2.0;
+  return posterior;
 }
 
-Beliefs<double> as_two_sides(Beliefs<double> beliefs, Index left_dim) {
-  beliefs.means.left_dim = beliefs.variances.left_dim = left_dim;
-  beliefs.means.diagonal = beliefs.variances.diagonal = Diagonal::tied;
-  beliefs.means.A *= std::sqrt(2.0);
-  beliefs.variances.A *= 2.0;
-  return beliefs;
+Posterior<double> as_two_sides(Posterior<double> posterior, Index left_dim) {
+  posterior.means.left_dim = posterior.variances.left_dim = left_dim;
+  posterior.means.diagonal = posterior.variances.diagonal = Diagonal::tied;
+  posterior.means.A *= std::sqrt(2.0);
+  posterior.variances.A *= 2.0;
+  return posterior;
 }
 
-/// One pass over rows whose pairs say all and whose weights say nothing may end without factors, from which no sweep
-/// finds back. Such a start gets random ones that explain a tenth of the noise; where there are no pairs to learn, a
-/// few sweeps put them out again.
-Beliefs<double> awake(Beliefs<double> start, double noise_variance) {
-  constexpr double asleep = 1e-3;  // of the noise, for a row of two features
-  constexpr double awakened = 0.1;
+/// Coordinate ascent cannot leave factors of 0. If the factors of the start explain less than `collapse_threshold` of
+/// the noise variance, they are replaced by random ones that explain a tenth of it.
+Posterior<double> restart_collapsed_factors(Posterior<double> start) {
+  constexpr double collapse_threshold = 1e-3;  // for a row of two features
+  constexpr double restart_share = 0.1;
   Tall<double>& A = start.means.A;
   const auto rank = static_cast<double>(A.cols());
   const double mean_square = A.squaredNorm() / static_cast<double>(std::max<Index>(1, A.size()));
-  if (4 * rank * mean_square * mean_square > asleep * noise_variance) return start;
-  const auto size = static_cast<double>(std::sqrt(std::sqrt(awakened * noise_variance / (4 * rank))));
+  if (4 * rank * mean_square * mean_square > collapse_threshold * start.noise_variance) return start;
+  const double size = std::sqrt(std::sqrt(restart_share * start.noise_variance / (4 * rank)));
   Random random(1, start_stream - 2);
   A = size * random_normal<double>(random, A.rows(), A.cols());
   start.variances.A.setConstant(size * size);
@@ -53,14 +52,13 @@ Beliefs<double> awake(Beliefs<double> start, double noise_variance) {
 template <typename Scalar>
 class VariationalRefiner : public Refiner {
  public:
-  VariationalRefiner(const Rows<Scalar>& rows, const RefinerOptions& options, Beliefs<double> start,
-                     double noise_variance, Workers& workers)
+  VariationalRefiner(const Rows<Scalar>& rows, const RefinerOptions& options, Posterior<double> start, Workers& workers)
       : options_(options),
-        sweeps_(
-            rows, options.kalman.likelihood,
-            awake(options.kalman.shape.left_dim > 0 ? as_symmetric(std::move(start)) : std::move(start), noise_variance)
-                .template cast<Scalar>(),
-            noise_variance, workers) {}
+        sweeps_(rows, options.kalman.likelihood,
+                restart_collapsed_factors(options.kalman.shape.left_dim > 0 ? as_symmetric(std::move(start))
+                                                                            : std::move(start))
+                    .template cast<Scalar>(),
+                workers) {}
 
   bool advance(const std::function<void()>& after_step) override {
     if ((options_.interrupted && options_.interrupted()) || looks() >= options_.most_looks) return false;
@@ -72,24 +70,22 @@ class VariationalRefiner : public Refiner {
 
   [[nodiscard]] std::string level() const override { return fmt::format("sweep {}", count_); }
   [[nodiscard]] double objective() const override { return -sweeps_.bound() / sweeps_.total_weight(); }
-  [[nodiscard]] SignedFactors<double> parameters() const override { return beliefs().means; }
-  [[nodiscard]] Refined result() const override { return {beliefs(), sweeps_.noise_variance()}; }
+  [[nodiscard]] SignedFactors<double> parameters() const override { return result().means; }
+  [[nodiscard]] Posterior<double> result() const override {
+    const Index left_dim = options_.kalman.shape.left_dim;
+    Posterior<double> found = sweeps_.posterior().template cast<double>();
+    return left_dim > 0 ? as_two_sides(std::move(found), left_dim) : found;
+  }
   [[nodiscard]] Index looks() const override { return 4 * count_; }  // each entry from both ends, twice
 
  private:
-  [[nodiscard]] Beliefs<double> beliefs() const {
-    const Index left_dim = options_.kalman.shape.left_dim;
-    Beliefs<double> found = sweeps_.beliefs().template cast<double>();
-    return left_dim > 0 ? as_two_sides(std::move(found), left_dim) : found;
-  }
-
   const RefinerOptions& options_;
   VariationalSweeps<Scalar> sweeps_;
   Index count_ = 0;
 };
 
-/// Weaker and weaker, in units of what a usual feature's rows say of it; each fit starts from the one before. A strong
-/// ridge has hardly any local minima to be caught in. Dense rows say much of every feature, and begin with the third.
+/// Regularization path, relative to the mean sum of squares of a feature. Each fit starts from the previous one,
+/// because a strong ridge has few local minima. Dense rows start at the third level.
 constexpr std::array ridges{1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 0.0};
 constexpr Index first_dense = 2;
 
@@ -120,7 +116,7 @@ class NewtonRefiner : public Refiner {
     solver_.start(start);
   }
 
-  /// With rows in memory other starts can be tried.
+  /// Rows in memory allow other starts.
   NewtonRefiner(const ObservedRows& rows, const RefinerOptions& options, const SignedFactors<double>& start,
                 Workers& workers)
       : NewtonRefiner(std::make_shared<InMemoryNormalEquations>(rows, interruptible_options(options), workers),
@@ -142,7 +138,7 @@ class NewtonRefiner : public Refiner {
     // M scales with the linear predictor, and A with its square root.
     const double precision = ridge_ * usual_moment_;
     options_.ridge = {precision, precision * predictor_scale_};
-    // Factors that a strong ridge has driven to 0 have no slope to come back by.
+    // The gradient of factors is 0 at factors of 0, to which a strong ridge may have led.
     constexpr double vanished = 1e-2;
     SignedFactors<double> from = solver_.parameters();
     if (from.A.squaredNorm() < vanished * start_factors_.squaredNorm()) from.A = start_factors_;
@@ -170,11 +166,11 @@ class NewtonRefiner : public Refiner {
   [[nodiscard]] SignedFactors<double> parameters() const override {
     return exact_ ? exact_->parameters : solver_.parameters();
   }
-  [[nodiscard]] Refined result() const override {
+  [[nodiscard]] Posterior<double> result() const override {
     const double squares = exact_ ? exact_->residual_squares : 2 * solver_.loss();
     const double spare = std::max(weight_ - unknowns_, weight_ / 2);
     constexpr double least_noise = 1e-30;
-    return {{parameters(), {}}, std::max(least_noise, squares * weight_ / spare)};
+    return {parameters(), {}, std::max(least_noise, squares * weight_ / spare)};
   }
   [[nodiscard]] bool is_exact() const override { return exact_ && exact_->exact && weight_ > unknowns_; }
   [[nodiscard]] Index looks() const override { return solver_.products() + (exact_ ? exact_->products : 0); }
@@ -188,7 +184,7 @@ class NewtonRefiner : public Refiner {
       if (after_step) after_step();
   }
 
-  /// A step cannot turn the sign of a factor, so the numbers of signs that the moments see are worth a start, too.
+  /// Starts again with the numbers of positive and negative factors of the moments, because steps do not change signs.
   void try_signs_of_moments(const std::function<void()>& after_step) {
     if (options_.shape.left_dim > 0 || options_.shape.positive || is_interrupted()) return;
     const SignedFactors<double> other = solver_.parameters();
@@ -199,12 +195,12 @@ class NewtonRefiner : public Refiner {
     if (!(solver_.objective() < objective)) solver_.start(other);
   }
 
-  /// Without noise they can be met exactly, if there are enough of them.
+  /// Measurements without noise can be fitted exactly.
   bool solve_measurements() {
     if (level_ > 0 || !rows_ || weight_ < unknowns_ || is_interrupted()) return false;
     ++level_;
     const SignedFactors<double> start = solver_.parameters();
-    // With many rows one start is as good as another, and noise never lets them be met.
+    // With many rows all starts lead to the same fit.
     constexpr double many = 10;
     options_.restarts = weight_ < many * unknowns_;
     exact_ = gauss_newton(*rows_, options_, *workers_, &start);
@@ -242,10 +238,10 @@ bool can_sweep(const Rows<Scalar>& rows, const ModelShape& shape) {
 }
 
 template <typename Scalar>
-std::unique_ptr<Refiner> make_refiner(const Rows<Scalar>& rows, const RefinerOptions& options, Beliefs<double> start,
-                                      double noise_variance, Workers& workers) {
+std::unique_ptr<Refiner> make_refiner(const Rows<Scalar>& rows, const RefinerOptions& options, Posterior<double> start,
+                                      Workers& workers) {
   if (options.solver == Solver::variational)
-    return std::make_unique<VariationalRefiner<Scalar>>(rows, options, std::move(start), noise_variance, workers);
+    return std::make_unique<VariationalRefiner<Scalar>>(rows, options, std::move(start), workers);
   return std::make_unique<NewtonRefiner>(rows, options, start.means, workers);
 }
 
@@ -256,9 +252,7 @@ std::unique_ptr<Refiner> make_newton_refiner(const std::shared_ptr<const NormalE
 
 template bool can_sweep(const Rows<float>&, const ModelShape&);
 template bool can_sweep(const Rows<double>&, const ModelShape&);
-template std::unique_ptr<Refiner> make_refiner(const Rows<float>&, const RefinerOptions&, Beliefs<double>, double,
-                                               Workers&);
-template std::unique_ptr<Refiner> make_refiner(const Rows<double>&, const RefinerOptions&, Beliefs<double>, double,
-                                               Workers&);
+template std::unique_ptr<Refiner> make_refiner(const Rows<float>&, const RefinerOptions&, Posterior<double>, Workers&);
+template std::unique_ptr<Refiner> make_refiner(const Rows<double>&, const RefinerOptions&, Posterior<double>, Workers&);
 
 }  // namespace dyad

@@ -17,7 +17,7 @@ std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-/// A row's prediction under the beliefs.
+/// A row's prediction under the posterior.
 template <typename Scalar>
 struct VariationalSweeps<Scalar>::RowTotals {
   double mean = 0;
@@ -26,7 +26,7 @@ struct VariationalSweeps<Scalar>::RowTotals {
 
 template <typename Scalar>
 VariationalSweeps<Scalar>::VariationalSweeps(const Rows<Scalar>& rows, LikelihoodPointer likelihood,
-                                             const Beliefs<Scalar>& start, double noise_variance, Workers& workers)
+                                             const Posterior<Scalar>& start, Workers& workers)
     : likelihood_(std::move(likelihood)),
       workers_(workers),
       rows_(rows),
@@ -37,7 +37,7 @@ VariationalSweeps<Scalar>::VariationalSweeps(const Rows<Scalar>& rows, Likelihoo
       signs_(at(width_)),
       records_(at((rows_.dim + 1) * 2 * stride_)),
       priors_(at(stride_), 1.0),
-      noise_precision_(likelihood_->has_noise_variance() ? 1 / noise_variance : 1),
+      noise_precision_(likelihood_->has_noise_variance() ? 1 / start.noise_variance : 1),
       residuals_(at(rows_.count)) {
   rhos_.resize(at(rows_.count), likelihood_->has_noise_variance() && rows_.weights_are_ones);
   if (likelihood_->needs_bound_points()) bound_points_.resize(at(rows_.count));
@@ -49,7 +49,7 @@ VariationalSweeps<Scalar>::VariationalSweeps(const Rows<Scalar>& rows, Likelihoo
 }
 
 template <typename Scalar>
-void VariationalSweeps<Scalar>::take(const Beliefs<Scalar>& start) {
+void VariationalSweeps<Scalar>::take(const Posterior<Scalar>& start) {
   has_weights_ = start.variances.weights.cwiseAbs().sum() > 0;
   for (Index c = 0; c < rank_; ++c) learned_.push_back(c);
   if (has_weights_) learned_.push_back(weight_at());
@@ -420,7 +420,7 @@ double VariationalSweeps<Scalar>::bound() const {
 }
 
 template <typename Scalar>
-Beliefs<Scalar> VariationalSweeps<Scalar>::beliefs() const {
+Posterior<Scalar> VariationalSweeps<Scalar>::posterior() const {
   const auto made = [&](double intercept, auto&& place_of) {
     SignedFactors<Scalar> parts;
     parts.diagonal = diagonal_;
@@ -439,7 +439,7 @@ Beliefs<Scalar> VariationalSweeps<Scalar>::beliefs() const {
     return parts;
   };
   return {made(intercept_, [&](Index place) { return mean_at(place); }),
-          made(intercept_variance_, [&](Index place) { return variance_at(place); })};
+          made(intercept_variance_, [&](Index place) { return variance_at(place); }), noise_variance()};
 }
 
 template class VariationalSweeps<float>;

@@ -9,24 +9,24 @@
 #include "base/lanes.h"
 #include "base/workers.h"
 #include "likelihood/likelihood.h"
-#include "model/beliefs.h"
+#include "model/posterior.h"
 #include "variational/equations.h"
 #include "variational/incidence.h"
 
 namespace dyad {
 
-/// Coordinate ascent on the variational bound of the model with independent Gaussian beliefs, for diagonals that are
-/// not tied: given all others, a prediction is linear in the parameters of one feature, f = f_rest + theta'g, and their
-/// best beliefs have precisions tau + sum rho E[g^2] and means (tau + sum rho E[g g'])^-1 sum rho E[g (y - f_rest)].
-/// Noise, the priors' precisions tau (of weights, of squares, of each factor) and the bounds of classes are learned on
-/// the way. Features that never occur in the same row do not see each other, so that they are updated at the same time.
-/// Results do not depend on the number of threads.
+/// Coordinate ascent on the variational bound of the model with an independent Gaussian posterior, for diagonals that
+/// are not tied: given all others, a prediction is linear in the parameters of one feature, f = f_rest + theta'g, and
+/// their best posterior has precisions tau + sum rho E[g^2] and means (tau + sum rho E[g g'])^-1 sum rho E[g (y -
+/// f_rest)]. Noise, the priors' precisions tau (of weights, of squares, of each factor) and the bounds of classes are
+/// learned on the way. Features that never occur in the same row do not see each other, so that they are updated at the
+/// same time. Results do not depend on the number of threads.
 template <typename Scalar>
 class VariationalSweeps {
  public:
   /// Rows without weight are left out. Their owner keeps them.
-  VariationalSweeps(const Rows<Scalar>& rows, LikelihoodPointer likelihood, const Beliefs<Scalar>& start,
-                    double noise_variance, Workers& workers);
+  VariationalSweeps(const Rows<Scalar>& rows, LikelihoodPointer likelihood, const Posterior<Scalar>& start,
+                    Workers& workers);
 
   /// All of the updates below, each once.
   void sweep();
@@ -40,7 +40,7 @@ class VariationalSweeps {
   /// Of the log-likelihood. No update lowers it. One look at all rows.
   [[nodiscard]] double bound() const;
 
-  [[nodiscard]] Beliefs<Scalar> beliefs() const;
+  [[nodiscard]] Posterior<Scalar> posterior() const;
   [[nodiscard]] double noise_variance() const { return 1 / noise_precision_; }
   [[nodiscard]] double total_weight() const { return total_weight_; }
   /// Of the priors: of each factor, large where the data has no use for it, of weights, of squares.
@@ -63,7 +63,7 @@ class VariationalSweeps {
   [[nodiscard]] Index mean_at(Index place) const { return place < width_ ? place : width_ + place; }
   [[nodiscard]] Index variance_at(Index place) const { return place < width_ ? width_ + place : stride_ + place; }
 
-  void take(const Beliefs<Scalar>& start);
+  void take(const Posterior<Scalar>& start);
   void move_feature(Index j, FeatureEquations& own);
   /// Of feature j, its occurrences [first, first + count).
   template <bool deep>

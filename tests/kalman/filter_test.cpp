@@ -362,10 +362,10 @@ TEST(Filter, VariancesStayPositiveInSinglePrecision) {
     std::vector<float> predictions(40);
     filter.learn(rows.sparse(), predictions);
     for (Index j = 0; j < 3; ++j) {
-      const FeatureBelief<float> belief = filter.belief_of(j);
-      EXPECT_GT(belief.weight_variance, 0);
-      EXPECT_GT(belief.square_variance, 0);
-      for (Index c = 0; c < 2; ++c) EXPECT_GT(belief.factor_variances[c], 0);
+      const FeaturePosterior<float> feature = filter.feature_posterior(j);
+      EXPECT_GT(feature.weight_variance, 0);
+      EXPECT_GT(feature.square_variance, 0);
+      for (Index c = 0; c < 2; ++c) EXPECT_GT(feature.factor_variances[c], 0);
     }
   }
 }

@@ -18,9 +18,9 @@ KalmanFilter<double> filter_to_merge(Diagonal diagonal) {
 }
 
 void expect_same(const KalmanFilter<double>& a, const KalmanFilter<double>& b) {
-  const Naturals one = a.naturals();
-  const Naturals other = b.naturals();
-  ASSERT_EQ(one.precisions.size(), static_cast<std::size_t>(a.naturals_count()));
+  const NaturalParameters one = a.natural_parameters();
+  const NaturalParameters other = b.natural_parameters();
+  ASSERT_EQ(one.precisions.size(), static_cast<std::size_t>(a.natural_parameter_count()));
   for (std::size_t i = 0; i < one.precisions.size(); ++i) {
     EXPECT_NEAR(one.precisions[i], other.precisions[i], 1e-9 * one.precisions[i]);
     EXPECT_NEAR(one.moments[i], other.moments[i], 1e-9 * (1 + std::abs(one.moments[i])));
@@ -34,9 +34,9 @@ TEST(KalmanMerge, WhatOnePartGainsIsThatPart) {
     KalmanFilter<double> part = start;
     std::vector<double> predictions(60);
     part.learn(rows.dense(), predictions);
-    Naturals gained = part.naturals();
-    gained.add(-1, start.naturals());
-    Naturals together = start.naturals();
+    NaturalParameters gained = part.natural_parameters();
+    gained.add(-1, start.natural_parameters());
+    NaturalParameters together = start.natural_parameters();
     together.add(1, gained);
     KalmanFilter<double> merged = start;
     merged.merge(together, 60, part.noise_variance());
@@ -52,12 +52,12 @@ TEST(KalmanMerge, PrecisionsOfAFitAddOverParts) {
     const KalmanFilter<double> fit = filter_to_merge(diagonal);
     KalmanFilter<double> whole = fit;
     whole.narrow(rows.dense());
-    Naturals together = fit.naturals();
+    NaturalParameters together = fit.natural_parameters();
     for (const Index first : {0, 20, 40}) {
       KalmanFilter<double> part = fit;
       part.narrow(rows.dense().slice(first, 20));
-      together.add(1, part.naturals());
-      together.add(-1, fit.naturals());
+      together.add(1, part.natural_parameters());
+      together.add(-1, fit.natural_parameters());
     }
     KalmanFilter<double> merged = fit;
     merged.merge(together, 60, fit.noise_variance());
@@ -68,7 +68,7 @@ TEST(KalmanMerge, PrecisionsOfAFitAddOverParts) {
 TEST(KalmanMerge, ImpossiblePrecisionsLeaveAParameterAsItIs) {
   KalmanFilter<double> filter = filter_to_merge(Diagonal::zero);
   const KalmanFilter<double> before = filter;
-  Naturals wrong = filter.naturals();
+  NaturalParameters wrong = filter.natural_parameters();
   for (double& precision : wrong.precisions) precision = -precision;
   filter.merge(wrong, 1, 0.5);
   expect_same(filter, before);

@@ -12,7 +12,7 @@ namespace {
 
 struct MadeFactors {
   test::OwnedRows<double> rows;
-  Beliefs<double> start;
+  Posterior<double> start;
 };
 
 /// Rows with `entries` of `dim` features each; as many columns of categories, or values of any size.
@@ -34,7 +34,7 @@ MadeFactors made(Index count, Index dim, Index entries, Diagonal diagonal, bool 
   const Vector<double> f = 3 * test::brute_force_predictions(truth, X);
   std::vector<double> y(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < y.size(); ++i) y[i] = f[static_cast<Index>(i)] + 0.5 * random.normal();
-  Beliefs<double> start;
+  Posterior<double> start;
   SignedFactors<double>& means = start.means;
   means.diagonal = diagonal;
   means.weights = 0.1 * random_normal<double>(random, dim, 1);
@@ -62,7 +62,7 @@ TEST_P(EveryUpdate, RaisesTheBound) {
   for (const double high : {1.0, std::numeric_limits<double>::infinity()}) {
     auto rows = data.rows;
     for (double& y : rows.targets) y = std::min(y, high);
-    VariationalSweeps<double> sweeps(rows.sparse(), likelihood_for(task, high), data.start, 1, workers);
+    VariationalSweeps<double> sweeps(rows.sparse(), likelihood_for(task, high), data.start, workers);
     sweeps.look_at_rows();
     double before = sweeps.bound();
     const auto expect_higher = [&](const char* what) {
@@ -91,14 +91,14 @@ INSTANTIATE_TEST_SUITE_P(All, EveryUpdate,
                          testing::Combine(testing::Values(2, 14), testing::Values(Diagonal::zero, Diagonal::free),
                                           testing::Values(Task::regression, Task::classification), testing::Bool()));
 
-/// Monte Carlo over the beliefs: E[log p(y | theta)] - KL, where the noise is as learned.
+/// Monte Carlo over the posterior: E[log p(y | theta)] - KL, where the noise is as learned.
 TEST(VariationalSweeps, TheBoundIsWhatItsDefinitionSays) {
   Workers workers(1);
   const MadeFactors data = made(30, 12, 4, Diagonal::free, false, 2, 2);
-  VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::regression), data.start, 1, workers);
+  VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::regression), data.start, workers);
   sweeps.sweep();
   sweeps.sweep();
-  const Beliefs<double> beliefs = sweeps.beliefs();
+  const Posterior<double> posterior = sweeps.posterior();
   const double noise = sweeps.noise_variance();
   Random random(4, 0);
   constexpr int draws = 20000;
@@ -106,13 +106,13 @@ TEST(VariationalSweeps, TheBoundIsWhatItsDefinitionSays) {
   double squares = 0;
   std::vector<double> f(30);
   for (int draw = 0; draw < draws; ++draw) {
-    SignedFactors<double> theta = beliefs.means;
+    SignedFactors<double> theta = posterior.means;
     const auto drawn = [&](double& mean, double variance) { mean += std::sqrt(variance) * random.normal(); };
-    drawn(theta.intercept, beliefs.variances.intercept);
+    drawn(theta.intercept, posterior.variances.intercept);
     for (Index j = 0; j < 12; ++j) {
-      drawn(theta.weights[j], beliefs.variances.weights[j]);
-      drawn(theta.squares[j], beliefs.variances.squares[j]);
-      for (Index c = 0; c < 2; ++c) drawn(theta.A(j, c), beliefs.variances.A(j, c));
+      drawn(theta.weights[j], posterior.variances.weights[j]);
+      drawn(theta.squares[j], posterior.variances.squares[j]);
+      for (Index c = 0; c < 2; ++c) drawn(theta.A(j, c), posterior.variances.A(j, c));
     }
     theta.predict(data.rows.dense(), f);
     double log_likelihood = 0;
@@ -126,13 +126,13 @@ TEST(VariationalSweeps, TheBoundIsWhatItsDefinitionSays) {
   const auto add = [&](double precision, double mean, double variance) {
     divergence += (precision * (mean * mean + variance) - 1 - std::log(precision * variance)) / 2;
   };
-  add(1e-12 * 30, beliefs.means.intercept, beliefs.variances.intercept);
+  add(1e-12 * 30, posterior.means.intercept, posterior.variances.intercept);
   for (Index j = 0; j < 12; ++j) {
     if (data.rows.X.col(j).squaredNorm() == 0) continue;
     for (Index c = 0; c < 2; ++c)
-      add(precisions[static_cast<std::size_t>(c)], beliefs.means.A(j, c), beliefs.variances.A(j, c));
-    add(precisions[2], beliefs.means.weights[j], beliefs.variances.weights[j]);
-    add(precisions[3], beliefs.means.squares[j], beliefs.variances.squares[j]);
+      add(precisions[static_cast<std::size_t>(c)], posterior.means.A(j, c), posterior.variances.A(j, c));
+    add(precisions[2], posterior.means.weights[j], posterior.variances.weights[j]);
+    add(precisions[3], posterior.means.squares[j], posterior.variances.squares[j]);
   }
   const double error = std::sqrt((squares - sum * sum) / draws);
   EXPECT_NEAR(sweeps.bound(), sum - divergence, 5 * error);
@@ -140,15 +140,15 @@ TEST(VariationalSweeps, TheBoundIsWhatItsDefinitionSays) {
 
 TEST(VariationalSweeps, FeaturesThatNeverMeetAreUpdatedTogetherWithTheSameResult) {
   const MadeFactors data = made(3000, 600, 2, Diagonal::zero, true, 3);
-  std::vector<Beliefs<double>> results;
+  std::vector<Posterior<double>> results;
   for (const int threads : {1, 2, 3}) {
     Workers workers(threads);
-    VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::regression), data.start, 1, workers);
+    VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::regression), data.start, workers);
     EXPECT_EQ(sweeps.group_count(), 2);  // all of the first column, all of the second
     for (int sweep = 0; sweep < 3; ++sweep) sweeps.sweep();
-    results.push_back(sweeps.beliefs());
+    results.push_back(sweeps.posterior());
   }
-  for (const Beliefs<double>& other : results) {
+  for (const Posterior<double>& other : results) {
     EXPECT_EQ(other.means.A, results[0].means.A);
     EXPECT_EQ(other.means.weights, results[0].means.weights);
     EXPECT_EQ(other.variances.A, results[0].variances.A);
@@ -166,15 +166,15 @@ TEST(VariationalSweeps, WeightsCountLikeRepeatedRows) {
   targets.insert(targets.end(), data.rows.targets.begin(), data.rows.targets.end());
   const test::OwnedRows<double> repeated(twice, targets);
   for (const Task task : {Task::regression, Task::classification}) {
-    VariationalSweeps<double> by_weight(data.rows.sparse().weighted(weights), likelihood_for(task), data.start, 1,
+    VariationalSweeps<double> by_weight(data.rows.sparse().weighted(weights), likelihood_for(task), data.start,
                                         workers);
-    VariationalSweeps<double> by_rows(repeated.sparse(), likelihood_for(task), data.start, 1, workers);
+    VariationalSweeps<double> by_rows(repeated.sparse(), likelihood_for(task), data.start, workers);
     for (int sweep = 0; sweep < 3; ++sweep) {
       by_weight.sweep();
       by_rows.sweep();
     }
     EXPECT_NEAR(by_weight.bound(), by_rows.bound(), 1e-8 * std::abs(by_rows.bound()));
-    EXPECT_LT((by_weight.beliefs().means.A - by_rows.beliefs().means.A).norm(), 1e-8);
+    EXPECT_LT((by_weight.posterior().means.A - by_rows.posterior().means.A).norm(), 1e-8);
   }
 }
 
@@ -184,7 +184,7 @@ TEST(VariationalSweeps, RowsMayHaveOneEntryOrNone) {
   data.rows.X.topRows(50).setZero();
   for (Index i = 50; i < 100; ++i) data.rows.X.row(i).head(10).setZero();
   const test::OwnedRows<double> rows(data.rows.X, data.rows.targets);
-  VariationalSweeps<double> sweeps(rows.sparse(), likelihood_for(Task::regression), data.start, 1, workers);
+  VariationalSweeps<double> sweeps(rows.sparse(), likelihood_for(Task::regression), data.start, workers);
   sweeps.look_at_rows();
   double before = sweeps.bound();
   for (int sweep = 0; sweep < 5; ++sweep) {
@@ -197,10 +197,10 @@ TEST(VariationalSweeps, RowsMayHaveOneEntryOrNone) {
 TEST(VariationalSweeps, FactorsThatTheDataHasNoUseForShrinkAway) {
   Workers workers(2);
   const MadeFactors data = made(20000, 60, 2, Diagonal::zero, true, 6, 8);  // two factors are there
-  VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::regression), data.start, 1, workers);
+  VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::regression), data.start, workers);
   for (int sweep = 0; sweep < 60; ++sweep) sweeps.sweep();
   EXPECT_NEAR(sweeps.noise_variance(), 0.25, 0.01);
-  const Model<double> model = sweeps.beliefs().means.model();
+  const Model<double> model = sweeps.posterior().means.model();
   EXPECT_GT(std::abs(model.spectrum[1]), 0.3);
   EXPECT_LT(std::abs(model.spectrum[3]), 0.1 * std::abs(model.spectrum[0]));
 }
@@ -216,10 +216,10 @@ TEST(VariationalSweeps, FindTheLogOddsOfClasses) {
                       : 0;
     data.rows.targets[i] = random.uniform() < logistic(log_odds[i]) ? 1 : -1;
   }
-  VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::classification), data.start, 1, workers);
+  VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::classification), data.start, workers);
   for (int sweep = 0; sweep < 20; ++sweep) sweeps.sweep();
   std::vector<double> found(log_odds.size());
-  sweeps.beliefs().means.predict(data.rows.dense(), found);
+  sweeps.posterior().means.predict(data.rows.dense(), found);
   double squares = 0;
   for (std::size_t i = 0; i < found.size(); ++i) squares += std::pow(found[i] - log_odds[i], 2) / 30000;
   EXPECT_LT(std::sqrt(squares), 0.12);

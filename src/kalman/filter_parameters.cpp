@@ -1,4 +1,4 @@
-#include "kalman/posterior.h"
+#include "kalman/filter_parameters.h"
 
 #include <algorithm>
 #include <cmath>
@@ -25,7 +25,7 @@ void Prior::archive(Archive& archive) {
 }
 
 template <typename Scalar>
-Posterior<Scalar>::Posterior(const KalmanOptions& options, const Prior& prior)
+FilterParameters<Scalar>::FilterParameters(const KalmanOptions& options, const Prior& prior)
     : options_(options),
       prior_(prior),
       right_first_(right_first_of(options)),
@@ -43,13 +43,13 @@ Posterior<Scalar>::Posterior(const KalmanOptions& options, const Prior& prior)
 }
 
 template <typename Scalar>
-void Posterior<Scalar>::set_scales(std::span<const double> all) {
+void FilterParameters<Scalar>::set_scales(std::span<const double> all) {
   for (Index j = 0; j < options_.shape.dim; ++j)
     record(j)[scale_at()] = static_cast<Scalar>(all[static_cast<std::size_t>(j)]);
 }
 
 template <typename Scalar>
-void Posterior<Scalar>::set(const SignedFactors<Scalar>& start) {
+void FilterParameters<Scalar>::set(const SignedFactors<Scalar>& start) {
   intercept_ = static_cast<double>(start.intercept);
   std::copy(start.signs.begin(), start.signs.end(), signs_.begin());
   for (Index j = 0; j < options_.shape.dim; ++j) {
@@ -63,7 +63,7 @@ void Posterior<Scalar>::set(const SignedFactors<Scalar>& start) {
 }
 
 template <typename Scalar>
-void Posterior<Scalar>::set_variances(const SignedFactors<Scalar>& variances) {
+void FilterParameters<Scalar>::set_variances(const SignedFactors<Scalar>& variances) {
   intercept_variance_ = static_cast<double>(variances.intercept);
   for (Index j = 0; j < options_.shape.dim; ++j) {
     Scalar* feature = record(j);
@@ -74,14 +74,14 @@ void Posterior<Scalar>::set_variances(const SignedFactors<Scalar>& variances) {
 }
 
 template <typename Scalar>
-void Posterior<Scalar>::begin(Index j, double scale) {
+void FilterParameters<Scalar>::begin(Index j, double scale) {
   record(j)[scale_at()] = static_cast<Scalar>(scale);
   for (Index c = 0; c < options_.shape.rank; ++c) start_at_random(j, c);
   set_variances(j, prior_);
 }
 
 template <typename Scalar>
-void Posterior<Scalar>::set_variances(Index j, const Prior& prior) {
+void FilterParameters<Scalar>::set_variances(Index j, const Prior& prior) {
   Scalar* feature = record(j);
   const auto scale = static_cast<double>(feature[scale_at()]);
   if (!(scale > 0)) return;
@@ -94,7 +94,7 @@ void Posterior<Scalar>::set_variances(Index j, const Prior& prior) {
 
 /// The same number for the same feature, whenever it first appears.
 template <typename Scalar>
-void Posterior<Scalar>::start_at_random(Index j, Index factor) {
+void FilterParameters<Scalar>::start_at_random(Index j, Index factor) {
   constexpr double part_of_prior = 0.5;
   const bool right = side_of(j) == 1;
   const Index own = right ? j - options_.shape.left_dim : j;
@@ -107,7 +107,7 @@ void Posterior<Scalar>::start_at_random(Index j, Index factor) {
 }
 
 template <typename Scalar>
-void Posterior<Scalar>::grow(Index dim, Index left_dim) {
+void FilterParameters<Scalar>::grow(Index dim, Index left_dim) {
   const Index left_before = options_.shape.left_dim > 0 ? options_.shape.left_dim : options_.shape.dim;
   const Index left_after = options_.shape.left_dim > 0 ? left_dim : dim;
   const Index right_before = options_.shape.dim - left_before;
@@ -125,7 +125,7 @@ void Posterior<Scalar>::grow(Index dim, Index left_dim) {
 }
 
 template <typename Scalar>
-SignedFactors<Scalar> Posterior<Scalar>::parameters() const {
+SignedFactors<Scalar> FilterParameters<Scalar>::parameters() const {
   SignedFactors<Scalar> parts;
   parts.left_dim = options_.shape.left_dim;
   parts.diagonal = options_.shape.diagonal;
@@ -147,8 +147,8 @@ SignedFactors<Scalar> Posterior<Scalar>::parameters() const {
 }
 
 template <typename Scalar>
-Beliefs<Scalar> Posterior<Scalar>::beliefs() const {
-  Beliefs<Scalar> result{parameters(), parameters()};
+Posterior<Scalar> FilterParameters<Scalar>::posterior() const {
+  Posterior<Scalar> result{parameters(), parameters()};
   SignedFactors<Scalar>& variances = result.variances;
   variances.intercept = static_cast<Scalar>(intercept_variance_);
   for (Index j = 0; j < options_.shape.dim; ++j) {
@@ -160,14 +160,14 @@ Beliefs<Scalar> Posterior<Scalar>::beliefs() const {
   return result;
 }
 
-void Naturals::add(double scale, const Naturals& other) {
+void NaturalParameters::add(double scale, const NaturalParameters& other) {
   for (std::size_t i = 0; i < precisions.size(); ++i) {
     precisions[i] += scale * other.precisions[i];
     moments[i] += scale * other.moments[i];
   }
 }
 
-void Naturals::archive(Archive& archive, Index size) {
+void NaturalParameters::archive(Archive& archive, Index size) {
   archive.vector("precisions", precisions, size);
   archive.vector("moments", moments, size);
 }
@@ -175,7 +175,7 @@ void Naturals::archive(Archive& archive, Index size) {
 /// visit(mean, variance) of the intercept and of the numbers of each feature, there or not.
 template <typename Scalar>
 template <typename Self, typename Visit>
-void Posterior<Scalar>::for_each_parameter(Self& self, Visit&& visit) {
+void FilterParameters<Scalar>::for_each_parameter(Self& self, Visit&& visit) {
   visit(self.intercept_, self.intercept_variance_);
   for (Index j = 0; j < self.options_.shape.dim; ++j) {
     auto* feature = self.record(j);
@@ -186,15 +186,15 @@ void Posterior<Scalar>::for_each_parameter(Self& self, Visit&& visit) {
 }
 
 template <typename Scalar>
-Index Posterior<Scalar>::naturals_count() const {
+Index FilterParameters<Scalar>::natural_parameter_count() const {
   return 1 + options_.shape.dim * (options_.shape.rank + 1 + (options_.shape.diagonal == Diagonal::free ? 1 : 0));
 }
 
 template <typename Scalar>
-Naturals Posterior<Scalar>::naturals() const {
-  Naturals result;
-  result.precisions.reserve(static_cast<std::size_t>(naturals_count()));
-  result.moments.reserve(static_cast<std::size_t>(naturals_count()));
+NaturalParameters FilterParameters<Scalar>::natural_parameters() const {
+  NaturalParameters result;
+  result.precisions.reserve(static_cast<std::size_t>(natural_parameter_count()));
+  result.moments.reserve(static_cast<std::size_t>(natural_parameter_count()));
   for_each_parameter(*this, [&](const auto& mean, const auto& variance) {
     const double precision = variance > 0 ? 1 / static_cast<double>(variance) : 0;
     result.precisions.push_back(precision);
@@ -204,11 +204,11 @@ Naturals Posterior<Scalar>::naturals() const {
 }
 
 template <typename Scalar>
-void Posterior<Scalar>::take(const Naturals& naturals) {
+void FilterParameters<Scalar>::take(const NaturalParameters& natural) {
   std::size_t place = 0;
   for_each_parameter(*this, [&]<typename Number>(Number& mean, Number& variance) {
-    const double precision = naturals.precisions[place];
-    const double moment = naturals.moments[place++];
+    const double precision = natural.precisions[place];
+    const double moment = natural.moments[place++];
     const double next = moment / precision;
     if (!(variance > 0) || !(precision > 0) || !std::isfinite(next) || !std::isfinite(1 / precision)) return;
     mean = static_cast<Number>(next);
@@ -217,13 +217,13 @@ void Posterior<Scalar>::take(const Naturals& naturals) {
 }
 
 template <typename Scalar>
-bool Posterior<Scalar>::is_finite() const {
+bool FilterParameters<Scalar>::is_finite() const {
   return std::isfinite(intercept_) && std::isfinite(intercept_variance_) &&
          std::all_of(records_.begin(), records_.end(), [](Scalar number) { return std::isfinite(number); });
 }
 
 template <typename Scalar>
-std::vector<double> Posterior<Scalar>::scales() const {
+std::vector<double> FilterParameters<Scalar>::scales() const {
   std::vector<double> result(static_cast<std::size_t>(options_.shape.dim));
   for (Index j = 0; j < options_.shape.dim; ++j)
     result[static_cast<std::size_t>(j)] = static_cast<double>(record(j)[scale_at()]);
@@ -231,7 +231,7 @@ std::vector<double> Posterior<Scalar>::scales() const {
 }
 
 template <typename Scalar>
-void Posterior<Scalar>::archive(Archive& archive) {
+void FilterParameters<Scalar>::archive(Archive& archive) {
   archive.number("square_centre", options_.square_centre);
   archive.number("intercept", intercept_);
   archive.number("intercept_variance", intercept_variance_);
@@ -246,7 +246,7 @@ void Posterior<Scalar>::archive(Archive& archive) {
 
 /// Only features that are there, and of each only its numbers.
 template <typename Scalar>
-void Posterior<Scalar>::archive_features(Archive& archive) {
+void FilterParameters<Scalar>::archive_features(Archive& archive) {
   const Index numbers = 2 * options_.shape.rank + linear_numbers;
   std::vector<double> places;
   std::vector<Scalar> values;
@@ -283,7 +283,7 @@ void Posterior<Scalar>::archive_features(Archive& archive) {
   }
 }
 
-template class Posterior<float>;
-template class Posterior<double>;
+template class FilterParameters<float>;
+template class FilterParameters<double>;
 
 }  // namespace dyad

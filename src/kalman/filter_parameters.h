@@ -13,7 +13,7 @@
 #include "base/cache_aligned.h"
 #include "base/lanes.h"
 #include "likelihood/likelihood.h"
-#include "model/beliefs.h"
+#include "model/posterior.h"
 
 namespace dyad {
 
@@ -40,18 +40,19 @@ struct Prior {
   void archive(Archive& archive);
 };
 
-/// Precisions of all parameters, and precisions times means: what independent parts of the rows say of them adds.
-struct Naturals {
+/// Natural parameters of the Gaussian posterior: precisions, and precisions times means. Those of independent rows are
+/// additive.
+struct NaturalParameters {
   std::vector<double> precisions;
   std::vector<double> moments;
 
-  void add(double scale, const Naturals& other);
+  void add(double scale, const NaturalParameters& other);
   void archive(Archive& archive, Index size);
 };
 
 /// Means and variances of the parameters of one feature. Does not own the factors.
 template <typename Scalar>
-struct FeatureBelief {
+struct FeaturePosterior {
   const Scalar* factors = nullptr;
   const Scalar* factor_variances = nullptr;
   Scalar weight = 0;
@@ -61,24 +62,24 @@ struct FeatureBelief {
   Scalar scale = 0;  ///< 0: no row has shown the feature
 };
 
-/// A mean and a variance for every parameter, laid out so that the numbers of one feature fill cache lines of their
-/// own. Features have a scale, by which the prior is measured; one without is not there yet.
+/// Parameters and variances of the filter. The numbers of one feature are stored together in cache lines of their own.
+/// The prior of a feature is relative to its scale; a scale of 0 means that the feature has not been added.
 template <typename Scalar>
-class Posterior {
+class FilterParameters {
  public:
-  /// The prior, with no feature there.
-  Posterior(const KalmanOptions& options, const Prior& prior);
+  /// The prior, without features.
+  FilterParameters(const KalmanOptions& options, const Prior& prior);
 
-  /// Feature j is there from now on, with small random factors.
+  /// Adds feature j with small random factors.
   void begin(Index j, double scale);
 
-  /// Room for more features at the end of their side.
+  /// Makes room for more features at the end of their side.
   void grow(Index dim, Index left_dim);
 
   [[nodiscard]] SignedFactors<Scalar> parameters() const;
-  /// With their variances; that of the intercept is what it is for squares measured from their centre.
-  [[nodiscard]] Beliefs<Scalar> beliefs() const;
-  [[nodiscard]] FeatureBelief<Scalar> belief_of(Index j) const {
+  /// Means and variances. The variance of the intercept refers to centred squares. Without the noise variance.
+  [[nodiscard]] Posterior<Scalar> posterior() const;
+  [[nodiscard]] FeaturePosterior<Scalar> feature_posterior(Index j) const {
     const Scalar* own = record(j);
     const Scalar* weight = own + weight_at();
     return {own, own + width_, weight[0], weight[1], weight[2], weight[3], weight[4]};
@@ -90,11 +91,11 @@ class Posterior {
   [[nodiscard]] const Prior& first_prior() const { return prior_; }
   [[nodiscard]] bool is_finite() const;
   [[nodiscard]] std::vector<double> scales() const;
-  /// In an order of their own; 0 for parameters that are not learned.
-  [[nodiscard]] Naturals naturals() const;
-  /// Parameters that these say nothing about, or impossible things, stay as they are.
-  void take(const Naturals& naturals);
-  [[nodiscard]] Index naturals_count() const;
+  /// In the order of `for_each_parameter`; 0 for parameters that are not learned.
+  [[nodiscard]] NaturalParameters natural_parameters() const;
+  /// Parameters without a positive precision and a finite mean keep their values.
+  void take(const NaturalParameters& natural);
+  [[nodiscard]] Index natural_parameter_count() const;
   [[nodiscard]] double bytes() const { return static_cast<double>(records_.size() * sizeof(Scalar)); }
   void archive(Archive& archive);
 

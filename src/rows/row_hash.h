@@ -1,0 +1,31 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace dyad {
+
+/// Hash of the entries of a row. It does not depend on their order and skips zeros, so that a dense row and the same
+/// row in sparse layout have the same hash. The same on every machine and in every version.
+class RowHash {
+ public:
+  static constexpr std::uint64_t target_column = ~std::uint64_t{1};
+
+  void add(std::uint64_t column, double value) {
+    if (value != 0) sum_ += mixed(mixed(column + 1) ^ std::bit_cast<std::uint64_t>(value));
+  }
+  [[nodiscard]] std::uint64_t value() const { return mixed(sum_); }
+
+ private:
+  /// splitmix64.
+  static std::uint64_t mixed(std::uint64_t x) {
+    x += 0x9e3779b97f4a7c15U;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+    return x ^ (x >> 31);
+  }
+
+  std::uint64_t sum_ = 0;
+};
+
+}  // namespace dyad
