@@ -10,9 +10,16 @@
 #include <dyad/data_error.h>
 #include <dyad/parts.h>
 
+<<<<<<< HEAD
 #include "fit/train_state.h"
 #include "parts/message.h"
 #include "parts/question.h"
+=======
+#include "fit/train_settings.h"
+#include "fit/train_solver.h"
+#include "model/model_file.h"
+#include "parts/distributed_equations.h"
+>>>>>>> eb5e86a (Move the distributed normal equations to their own file; test the row operator, row hash and folds)
 #include "refine/level_choice.h"
 #include "refine/refiner.h"
 
@@ -70,146 +77,14 @@ class DriverModel {
   TrainState<double> state_;
 };
 
-/// Asks everybody.
-class Asking {
- public:
-  explicit Asking(const PartsOptions& options) : options_(options) {}
-
-  /// `body` adds what the question is about.
-  template <typename Body>
-  Statistics operator()(Question question, Body&& body) {
-    question.has_range = has_range;
-    question.held_from = options_.share;
-    Archive asked;
-    question.archive(asked);
-    body(asked);
-    const std::string bytes = Message{"question", "rows", asked.take()}.to_bytes();
-    ++count;
-    Statistics answer = options_.ask(bytes);
-    if (answer.model != fingerprint(bytes))
-      throw std::invalid_argument("the answer is one to another question; ask all parts the same");
-    return answer;
-  }
-
-  Index count = 0;
-  bool has_range = true;
-
- private:
-  const PartsOptions& options_;
-};
-
-/// Mean losses in the answers.
-struct Losses {
-  TargetSums sums;
-
-  explicit Losses(Archive& answer) {
-    answer.group("losses", [&] { sums.archive(answer); });
-  }
-  [[nodiscard]] double loss() const { return sums.sum / sums.weight; }
-  [[nodiscard]] double squares() const { return sums.squares / sums.weight; }
-};
-
-/// Normal equations of the rows of all workers. Each function sends one request to all of them.
-class DistributedNormalEquations : public NormalEquations {
- public:
-  DistributedNormalEquations(Asking& asking, const ModelShape& shape, Scales scales, HeldOut held_out)
-      : asking_(asking), shape_(shape), scales_(std::move(scales)), held_out_(held_out) {}
-
-  [[nodiscard]] Index dim() const override { return shape_.dim; }
-
-  [[nodiscard]] TargetSums targets() const override {
-    Archive answer(ask(About::targets).sums);
-    TargetSums sums;
-    sums.archive(answer);
-    return sums;
-  }
-  [[nodiscard]] Small<double> products(bool squares) const override {
-    Archive answer(ask(About::products, squares).sums);
-    Small<double> sums;
-    answer.matrix("products", sums, product_size(squares), product_size(squares));
-    return sums;
-  }
-  [[nodiscard]] Vector<double> product_diagonal(bool squares) const override {
-    Archive answer(ask(About::diagonal, squares).sums);
-    Vector<double> sums;
-    answer.matrix("diagonal", sums, product_size(squares), 1);
-    return sums;
-  }
-  [[nodiscard]] RowSums gradient(const SignedFactors<double>& at) const override {
-    return gradient_and_losses(at).first;
-  }
-  [[nodiscard]] RowSums curvature_product(const SignedFactors<double>& at, const ParameterVector& t) const override {
-    SignedFactors<double> parameters = at;
-    ParameterVector along = t;
-    Archive answer(ask(About::curvature_product, false, [&](Archive& asked) {
-                     put_parameters(asked, parameters);
-                     asked.group("along",
-                                 [&] { archive_direction(asked, along, dim(), shape_.rank, shape_.diagonal); });
-                   }).sums);
-    return sums_in(answer);
-  }
-
-  /// Of the rows that are held out.
-  [[nodiscard]] Losses losses(const SignedFactors<double>& at) const { return gradient_and_losses(at).second; }
-
- private:
-  [[nodiscard]] Index product_size(bool squares) const { return 1 + (squares ? 2 : 1) * dim(); }
-
-  void put_parameters(Archive& asked, SignedFactors<double>& parameters) const {
-    asked.group("parameters", [&] { archive_parameters(asked, parameters, dim(), shape_.rank); });
-  }
-
-  [[nodiscard]] std::pair<RowSums, Losses> gradient_and_losses(const SignedFactors<double>& at) const {
-    if (last_ && at.intercept == last_->at.intercept && at.weights == last_->at.weights && at.A == last_->at.A &&
-        at.squares == last_->at.squares)
-      return last_->found;
-    SignedFactors<double> parameters = at;
-    Archive answer(ask(About::gradient, false, [&](Archive& asked) { put_parameters(asked, parameters); }).sums);
-    last_ = Last{at, {sums_in(answer), Losses(answer)}};
-    return last_->found;
-  }
-
-  [[nodiscard]] RowSums sums_in(Archive& answer) const {
-    RowSums sums;
-    sums.archive(answer, dim(), shape_.rank + 1, shape_.diagonal != Diagonal::tied);
-    return sums;
-  }
-
-  template <typename Body>
-  Statistics ask(About about, bool squares, Body&& body) const {
-    Question question;
-    question.about = about;
-    question.held_out = held_out_;
-    question.squares = squares;
-    return asking_(question, [&](Archive& asked) {
-      bool has_scales = !scales_.empty();
-      Scales scales = scales_;
-      asked.number("has_scales", has_scales);
-      if (has_scales) asked.vector("scales", scales, dim());
-      body(asked);
-    });
-  }
-  [[nodiscard]] Statistics ask(About about, bool squares = false) const {
-    return ask(about, squares, [](Archive&) {});
-  }
-
-  /// The last answer: the same place is often asked about again.
-  struct Last {
-    SignedFactors<double> at;
-    std::pair<RowSums, Losses> found;
-  };
-
-  Asking& asking_;
-  ModelShape shape_;
-  Scales scales_;
-  HeldOut held_out_;
-  mutable std::optional<Last> last_;
-};
-
 class Learning {
  public:
   Learning(const std::string& model, const PartsOptions& options)
+<<<<<<< HEAD
       : options_(options), asking_(options), model_(model), filter_(model_.stream().filter()) {}
+=======
+      : options_(options), requests_(options), learned_(model), filter_(learned_.stream().filter()) {}
+>>>>>>> eb5e86a (Move the distributed normal equations to their own file; test the row operator, row hash and folds)
 
   PartsSummary run() {
     survey();
@@ -217,9 +92,15 @@ class Learning {
     const bool refines = options_.solver == Solver::newton || (options_.solver == Solver::automatic && !are_flags_);
     if (options_.solver != Solver::newton) pass(options_.share, refines ? HeldOut::is_left_out : HeldOut::counts);
     if (refines) refine();
+<<<<<<< HEAD
     summary_.questions = asking_.count;
     const Index before = options_.share > 0 ? 0 : model_.rows();  // of other rows
     summary_.model = model_.with(std::move(filter_), before + summary_.rows);
+=======
+    summary_.questions = requests_.count;
+    const Index before = options_.share > 0 ? 0 : learned_.rows();  // of other rows
+    summary_.model = learned_.with(std::move(filter_), before + summary_.rows);
+>>>>>>> eb5e86a (Move the distributed normal equations to their own file; test the row operator, row hash and folds)
     return std::move(summary_);
   }
 
@@ -231,7 +112,7 @@ class Learning {
 
   /// Features that the model has not met begin now, for all parts alike; a range that the rows leave is none.
   void survey() {
-    const Statistics found = asking_(Question(), [](Archive&) {});
+    const Statistics found = requests_(Question(), [](Archive&) {});
     Archive answer(found.sums);
     const Index dim = filter_.options().shape.dim;
     Vector<double> squares;
@@ -253,8 +134,13 @@ class Learning {
     if (has_identity_link && !target.range_is_given &&
         ((target.has_low() && found.least < target.low - rounding) ||
          (target.has_high() && found.most > target.high + rounding))) {
+<<<<<<< HEAD
       asking_.has_range = false;
       model_.remove_target_range();
+=======
+      requests_.has_range = false;
+      learned_.give_up_range();
+>>>>>>> eb5e86a (Move the distributed normal equations to their own file; test the row operator, row hash and folds)
       filter_.set_likelihood(target.likelihood());
     }
     if (has_identity_link) {
@@ -264,7 +150,7 @@ class Learning {
   }
 
   Statistics ask_about_filter(Question question) {
-    return asking_(question, [&](Archive& asked) { asked.group("filter", [&] { filter_.archive(asked); }); });
+    return requests_(question, [&](Archive& asked) { asked.group("filter", [&] { filter_.archive(asked); }); });
   }
 
   /// The filter moves on together: what all parts have gained adds.
@@ -323,8 +209,8 @@ class Learning {
       if (!are_one) parameters.scale_features(factors);
       return parameters;
     };
-    const auto equations = std::make_shared<DistributedNormalEquations>(asking_, filter_.options().shape, asked_scales,
-                                                                        HeldOut::is_left_out);
+    const auto equations = std::make_shared<DistributedNormalEquations>(requests_, filter_.options().shape,
+                                                                        asked_scales, HeldOut::is_left_out);
     RefinerOptions options;
     options.kalman = filter_.options();
     options.most_looks = options_.most_looks;
@@ -354,7 +240,7 @@ class Learning {
     summary_.refined = in_units(choice.best_loss());
     if (choice.best() == 0) return without_refining();
     const auto all =
-        std::make_shared<DistributedNormalEquations>(asking_, filter_.options().shape, asked_scales, HeldOut::counts);
+        std::make_shared<DistributedNormalEquations>(requests_, filter_.options().shape, asked_scales, HeldOut::counts);
     options.first_level += choice.best() - 1;
     options.most_looks = std::max<Index>(options_.most_looks / 2, 10);
     const auto last = make_newton_refiner(all, are_sparse, options, best);
@@ -379,8 +265,13 @@ class Learning {
   }
 
   const PartsOptions& options_;
+<<<<<<< HEAD
   Asking asking_;
   DriverModel model_;
+=======
+  WorkerRequests requests_;
+  Learned learned_;
+>>>>>>> eb5e86a (Move the distributed normal equations to their own file; test the row operator, row hash and folds)
   KalmanFilter<double> filter_;
   bool are_flags_ = false;  ///< all values are 0 or 1, or -1
   PartsSummary summary_;

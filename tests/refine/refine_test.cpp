@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "refine/held_out_folds.h"
 #include "support.h"
 
 namespace dyad {
@@ -179,6 +180,33 @@ TEST(Refine, AnInterruptionOfWideRowsLeavesOnePass) {
     EXPECT_FALSE(result.filter);
     EXPECT_LE(asked, after + 40);  // each part of the work asks once more, and begins nothing else
   }
+}
+
+TEST(HeldOutFolds, HoldEveryRowOutOnceBelow5000Rows) {
+  Workers workers(1);
+  for (const bool by_hash : {false, true}) {
+    Learned data = learned(300, 3, 9);
+    data.kept.append(data.rows.dense());  // every row twice
+    RefineOptions options = refine_shape(Solver::newton);
+    options.exact_weights = by_hash;
+    const RefineContext<double> context{*data.one_pass, data.kept, options, workers};
+    HeldOutFolds<double> folds(context, context.view(data.kept), std::vector<double>(3, 1.0));
+    EXPECT_EQ(folds.count(), 5);
+    EXPECT_EQ(folds.evaluate().rows, 600);
+    EXPECT_EQ(folds.evaluate().weight, 600);
+  }
+}
+
+/// Folds by hash need a row each.
+TEST(HeldOutFolds, AreEmptyIfAllRowsAreEqual) {
+  Workers workers(1);
+  Learned data = learned(20, 3, 9);
+  KeptRows<double> equal;
+  for (int i = 0; i < 20; ++i) equal.append(data.rows.dense().slice(0, 1));
+  RefineOptions options = refine_shape(Solver::newton);
+  options.exact_weights = true;
+  const RefineContext<double> context{*data.one_pass, equal, options, workers};
+  EXPECT_TRUE(HeldOutFolds<double>(context, context.view(equal), std::vector<double>(3, 1.0)).empty());
 }
 
 TEST(Refine, TooFewRowsAreLeftAlone) {

@@ -71,8 +71,8 @@ TYPED_TEST(Products, OfNoRowsChangeNothing) {
   const Tall<TypeParam> B = Tall<TypeParam>::Ones(4, 2);
   Tall<TypeParam> sum = Tall<TypeParam>::Ones(4, 2);
   for (const auto& view : {rows.dense().slice(1, 0), rows.sparse().slice(1, 0)}) {
-    project<TypeParam>(view, B.data(), 2, nullptr);
-    add_back_projection<TypeParam>(view, nullptr, 2, sum.data());
+    project<TypeParam, TypeParam>(view, B.data(), 2, nullptr);
+    add_back_projection<TypeParam, TypeParam>(view, nullptr, 2, sum.data());
   }
   EXPECT_EQ(sum, B);
 }

@@ -5,12 +5,11 @@
 
 #include <gtest/gtest.h>
 
-#include "base/private_file.h"
 #include "rows/kept_rows.h"
 #include "rows/observed_rows.h"
 #include "support.h"
 
-namespace dyad {
+namespace dyad::row_operator_test {
 namespace {
 
 constexpr Index count = 601;  // more than two blocks of rows
@@ -188,4 +187,4 @@ TEST(ObservedRows, ExcludesMarkedRowsByWeight) {
 }
 
 }  // namespace
-}  // namespace dyad
+}  // namespace dyad::row_operator_test

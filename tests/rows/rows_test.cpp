@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "rows/row_hash.h"
+
 namespace dyad {
 namespace {
 
@@ -107,6 +109,17 @@ TEST(Rows, RefusesBrokenSparseRows) {
   EXPECT_NO_THROW(make({0, 1, 2}, {2, 0}, 3));
   EXPECT_THROW(make({0, 2}, {1, 1}, 3), std::invalid_argument);
   EXPECT_THROW(make({0, 2}, {2, 1}, 3), std::invalid_argument);
+}
+
+TEST(RowHash, DependsOnNonZeroEntriesAndNotOnTheirOrder) {
+  const auto hash_of = [](const Entries& entries) {
+    RowHash hash;
+    for (const auto& [j, x] : entries) hash.add(static_cast<std::uint64_t>(j), x);
+    return hash.value();
+  };
+  EXPECT_EQ(hash_of({{0, 1.5}, {3, -2.0}}), hash_of({{3, -2.0}, {1, 0.0}, {0, 1.5}}));
+  EXPECT_NE(hash_of({{0, 1.5}, {3, -2.0}}), hash_of({{0, -2.0}, {3, 1.5}}));
+  EXPECT_NE(hash_of({{0, 1.5}}), hash_of({{0, 1.5}, {0, 1.5}}));
 }
 
 }  // namespace
