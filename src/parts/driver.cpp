@@ -10,16 +10,8 @@
 #include <dyad/data_error.h>
 #include <dyad/parts.h>
 
-<<<<<<< HEAD
 #include "fit/train_state.h"
-#include "parts/message.h"
-#include "parts/question.h"
-=======
-#include "fit/train_settings.h"
-#include "fit/train_solver.h"
-#include "model/model_file.h"
 #include "parts/distributed_equations.h"
->>>>>>> eb5e86a (Move the distributed normal equations to their own file; test the row operator, row hash and folds)
 #include "refine/level_choice.h"
 #include "refine/refiner.h"
 
@@ -80,11 +72,7 @@ class DriverModel {
 class Learning {
  public:
   Learning(const std::string& model, const PartsOptions& options)
-<<<<<<< HEAD
-      : options_(options), asking_(options), model_(model), filter_(model_.stream().filter()) {}
-=======
-      : options_(options), requests_(options), learned_(model), filter_(learned_.stream().filter()) {}
->>>>>>> eb5e86a (Move the distributed normal equations to their own file; test the row operator, row hash and folds)
+      : options_(options), requests_(options), model_(model), filter_(model_.stream().filter()) {}
 
   PartsSummary run() {
     survey();
@@ -92,15 +80,9 @@ class Learning {
     const bool refines = options_.solver == Solver::newton || (options_.solver == Solver::automatic && !are_flags_);
     if (options_.solver != Solver::newton) pass(options_.share, refines ? HeldOut::is_left_out : HeldOut::counts);
     if (refines) refine();
-<<<<<<< HEAD
-    summary_.questions = asking_.count;
+    summary_.questions = requests_.count;
     const Index before = options_.share > 0 ? 0 : model_.rows();  // of other rows
     summary_.model = model_.with(std::move(filter_), before + summary_.rows);
-=======
-    summary_.questions = requests_.count;
-    const Index before = options_.share > 0 ? 0 : learned_.rows();  // of other rows
-    summary_.model = learned_.with(std::move(filter_), before + summary_.rows);
->>>>>>> eb5e86a (Move the distributed normal equations to their own file; test the row operator, row hash and folds)
     return std::move(summary_);
   }
 
@@ -134,13 +116,8 @@ class Learning {
     if (has_identity_link && !target.range_is_given &&
         ((target.has_low() && found.least < target.low - rounding) ||
          (target.has_high() && found.most > target.high + rounding))) {
-<<<<<<< HEAD
-      asking_.has_range = false;
-      model_.remove_target_range();
-=======
       requests_.has_range = false;
-      learned_.give_up_range();
->>>>>>> eb5e86a (Move the distributed normal equations to their own file; test the row operator, row hash and folds)
+      model_.remove_target_range();
       filter_.set_likelihood(target.likelihood());
     }
     if (has_identity_link) {
@@ -265,13 +242,8 @@ class Learning {
   }
 
   const PartsOptions& options_;
-<<<<<<< HEAD
-  Asking asking_;
-  DriverModel model_;
-=======
   WorkerRequests requests_;
-  Learned learned_;
->>>>>>> eb5e86a (Move the distributed normal equations to their own file; test the row operator, row hash and folds)
+  DriverModel model_;
   KalmanFilter<double> filter_;
   bool are_flags_ = false;  ///< all values are 0 or 1, or -1
   PartsSummary summary_;
