@@ -146,8 +146,9 @@ struct Learner<Scalar>::Implementation {
       const auto row = static_cast<Index>(i);
       const std::vector<Index> missing(unseen.empty() ? 0 : static_cast<std::size_t>(unseen[i]));  // all of group 0
       bool has_unknown = !missing.empty();
-      of.for_each_entry(
-          row, [&](Index j, Scalar x) { has_unknown = has_unknown || (x != 0 && !(filter.feature_posterior(j).scale > 0)); });
+      of.for_each_entry(row, [&](Index j, Scalar x) {
+        has_unknown = has_unknown || (x != 0 && !(filter.feature_posterior(j).scale > 0));
+      });
       if (!has_unknown) continue;
       if (!unknown) unknown.emplace(filter);
       variances[i] += static_cast<Scalar>(unknown->variance(filter, of, row, missing));
