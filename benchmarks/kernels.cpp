@@ -3,7 +3,7 @@
 #include <cblas.h>
 
 #include "base/linear_algebra.h"
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "kalman/filter.h"
 #include "moment/sums.h"
 #include "newton/objective.h"
@@ -25,9 +25,9 @@ dyad::DenseBlock<Scalar> block_of_rows(Index dim) {
   dyad::PlantedOptions options;
   options.dim = dim;
   options.rank = 1;
-  dyad::Workers workers(all_threads);
+  dyad::ThreadPool pool(all_threads);
   dyad::DenseBlock<Scalar> block;
-  dyad::PlantedProblem(options).read(0, dyad::block_rows(dim, sizeof(Scalar)), workers, block);
+  dyad::PlantedProblem(options).read(0, dyad::block_rows(dim, sizeof(Scalar)), pool, block);
   return block;
 }
 
@@ -44,11 +44,11 @@ void moment_sums(benchmark::State& state) {
   const Index dim = state.range(0);
   const Index rank = state.range(1);
   const auto block = block_of_rows<Scalar>(dim);
-  dyad::Workers workers(threads_of(state, 2));
+  dyad::ThreadPool pool(threads_of(state, 2));
   dyad::Random random(1, 0);
   dyad::Model<Scalar> model(dim, rank);
   dyad::as_tall(model.factors, dim, rank) = dyad::random_orthonormal<Scalar>(random, dim, rank);
-  dyad::MomentAccumulator<Scalar> sums(workers, model, dyad::as_tall(model.factors, dim, rank));
+  dyad::MomentAccumulator<Scalar> sums(pool, model, dyad::as_tall(model.factors, dim, rank));
   const auto rows = block.view();
   for (auto _ : state) sums.add(rows);
   report(state, rows.count(), dim, rank + 1);
@@ -71,7 +71,7 @@ void two_bare_products(benchmark::State& state) {
   const auto block = block_of_rows<Scalar>(dim);
   const auto rows = block.view();
   const int threads = threads_of(state, 2);
-  dyad::Workers workers(threads);
+  dyad::ThreadPool pool(threads);
   dyad::Random random(1, 0);
   const auto B = dyad::random_normal<Scalar>(random, dim, width);
   const auto parts = static_cast<std::size_t>(threads);
@@ -79,7 +79,7 @@ void two_bare_products(benchmark::State& state) {
   std::vector<dyad::Tall<Scalar>> summed(parts, dyad::Tall<Scalar>::Zero(dim, width));
   openblas_set_num_threads(1);
   for (auto _ : state) {
-    workers.split(rows.count(), [&](int worker, dyad::Share share) {
+    pool.split(rows.count(), [&](int worker, dyad::Share share) {
       const auto w = static_cast<std::size_t>(worker);
       const auto n = static_cast<int>(share.count);
       const auto d = static_cast<int>(dim);
@@ -97,10 +97,10 @@ void planted_rows(benchmark::State& state) {
   options.dim = state.range(0);
   options.rank = 3;
   const dyad::PlantedProblem problem(options);
-  dyad::Workers workers(threads_of(state, 1));
+  dyad::ThreadPool pool(threads_of(state, 1));
   dyad::DenseBlock<double> block;
   const Index rows = dyad::block_rows(options.dim, sizeof(double));
-  for (auto _ : state) problem.read(0, rows, workers, block);
+  for (auto _ : state) problem.read(0, rows, pool, block);
   state.SetItemsProcessed(state.iterations() * rows);
 }
 
@@ -184,8 +184,8 @@ void variational_sweep(benchmark::State& state) {
   for (Scalar& y : targets) y = static_cast<Scalar>(random.normal());
   const auto rows = dyad::Rows<Scalar>::sparse(ratings.offsets, ratings.columns, ones, dim, targets);
   const auto start = filter_for<Scalar>(dim, rank, dyad::Diagonal::zero).posterior();
-  dyad::Workers workers(threads_of(state, 1));
-  dyad::VariationalSweeps<Scalar> sweeps(rows, dyad::make_likelihood(dyad::Task::regression), start, workers);
+  dyad::ThreadPool pool(threads_of(state, 1));
+  dyad::VariationalSweeps<Scalar> sweeps(rows, dyad::make_likelihood(dyad::Task::regression), start, pool);
   for (auto _ : state) sweeps.sweep();
   state.SetItemsProcessed(state.iterations() * Ratings::rows);
 }
@@ -201,10 +201,10 @@ void prediction(benchmark::State& state) {
   dyad::Model<double> model(dim, rank);
   for (double& number : model.factors) number = random.normal();
   for (double& number : model.weights) number = random.normal();
-  dyad::Workers workers(threads_of(state, 1));
+  dyad::ThreadPool pool(threads_of(state, 1));
   std::vector<double> values(Ratings::rows);
   for (auto _ : state)
-    workers.split(Ratings::rows, [&](int, dyad::Share share) {
+    pool.split(Ratings::rows, [&](int, dyad::Share share) {
       model.predict(
           rows.slice(share.first, share.count),
           std::span(values).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count)));
@@ -216,9 +216,9 @@ void prediction(benchmark::State& state) {
 void read_numbers(benchmark::State& state, Index numbers) {
   const Ratings ratings;
   const std::vector<double> all(static_cast<std::size_t>(2 * Ratings::sides * numbers), 1);
-  dyad::Workers workers(threads_of(state, 1));
+  dyad::ThreadPool pool(threads_of(state, 1));
   for (auto _ : state)
-    workers.split(Ratings::rows, [&](int, dyad::Share share) {
+    pool.split(Ratings::rows, [&](int, dyad::Share share) {
       double sum = 0;
       for (Index e = 2 * share.first; e < 2 * (share.first + share.count); ++e) {
         const double* own = all.data() + ratings.columns[static_cast<std::size_t>(e)] * numbers;
@@ -241,7 +241,7 @@ void newton_product(benchmark::State& state) {
   const Index dim = state.range(0);
   const Index rank = state.range(1);
   const auto block = block_of_rows<Scalar>(dim);
-  dyad::Workers workers(threads_of(state, 2));
+  dyad::ThreadPool pool(threads_of(state, 2));
   dyad::Random random(1, 0);
   dyad::NewtonOptions options;
   options.shape.rank = rank;
@@ -249,7 +249,7 @@ void newton_product(benchmark::State& state) {
   parameters.weights = dyad::random_normal<double>(random, dim, 1);
   parameters.A = dyad::random_normal<double>(random, dim, rank);
   parameters.signs = dyad::alternating_signs<double>(rank);
-  dyad::Objective objective(block.view(), options, workers);
+  dyad::Objective objective(block.view(), options, pool);
   objective.move_to(parameters);
   const dyad::ParameterVector t = objective.negative_gradient();
   for (auto _ : state) benchmark::DoNotOptimize(objective.curvature_times(t).intercept);

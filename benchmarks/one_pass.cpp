@@ -49,7 +49,8 @@ Losses run(const FeatureMap& map, const std::vector<RowBlock<double>>& train, co
     options.keep.memory = 0;
   }
   options.kalman.shape.dim = train.front().dim;
-  StreamLearner<double> learner(options);
+  ThreadPool pool(0);
+  StreamLearner<double> learner(options, pool);
   Loss progressive(map.target);
   std::vector<double> predictions;
   for (const RowBlock<double>& block : train) {

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/linear_algebra.h"
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "kalman/filter.h"
 #include "moment/sums.h"
 #include "newton/objective.h"
@@ -83,9 +83,8 @@ double one_pass(const Size& size) {
 
 double sweep(const Size& size) {
   const SparseRows rows(size);
-  Workers workers(size.threads);
-  VariationalSweeps<double> sweeps(rows.view(), make_likelihood(Task::regression), filter_of(size).posterior(),
-                                   workers);
+  ThreadPool pool(size.threads);
+  VariationalSweeps<double> sweeps(rows.view(), make_likelihood(Task::regression), filter_of(size).posterior(), pool);
   return seconds_of([&] { sweeps.sweep(); });
 }
 
@@ -94,10 +93,10 @@ double prediction(const Size& size) {
   Model<double> model(size.dim, size.rank);
   Random random(1, 0);
   for (double& number : model.factors) number = random.normal();
-  Workers workers(size.threads);
+  ThreadPool pool(size.threads);
   std::vector<double> values(rows.targets.size());
   return seconds_of([&] {
-    workers.split(size.rows, [&](int, Share share) {
+    pool.split(size.rows, [&](int, Share share) {
       model.predict(
           rows.view().slice(share.first, share.count),
           std::span(values).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count)));
@@ -109,25 +108,25 @@ DenseBlock<double> dense_rows(const Size& size) {
   PlantedOptions options;
   options.dim = size.dim;
   options.rank = 1;
-  Workers workers(2);
+  ThreadPool pool(2);
   DenseBlock<double> block;
-  PlantedProblem(options).read(0, size.rows, workers, block);
+  PlantedProblem(options).read(0, size.rows, pool, block);
   return block;
 }
 
 double moments(const Size& size) {
   const auto block = dense_rows(size);
-  Workers workers(size.threads);
+  ThreadPool pool(size.threads);
   Random random(1, 0);
   Model<double> model(size.dim, size.rank);
   as_tall(model.factors, size.dim, size.rank) = random_orthonormal<double>(random, size.dim, size.rank);
-  MomentAccumulator<double> sums(workers, model, as_tall(model.factors, size.dim, size.rank));
+  MomentAccumulator<double> sums(pool, model, as_tall(model.factors, size.dim, size.rank));
   return seconds_of([&] { sums.add(block.view()); });
 }
 
 double newton(const Size& size) {
   const auto block = dense_rows(size);
-  Workers workers(size.threads);
+  ThreadPool pool(size.threads);
   Random random(1, 0);
   NewtonOptions options;
   options.shape.rank = size.rank;
@@ -135,7 +134,7 @@ double newton(const Size& size) {
   parameters.weights = random_normal<double>(random, size.dim, 1);
   parameters.A = random_normal<double>(random, size.dim, size.rank);
   parameters.signs = alternating_signs<double>(size.rank);
-  Objective objective(block.view(), options, workers);
+  Objective objective(block.view(), options, pool);
   objective.move_to(parameters);
   const ParameterVector t = objective.negative_gradient();
   return seconds_of([&] { (void)objective.curvature_times(t).intercept; });

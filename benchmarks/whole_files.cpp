@@ -97,12 +97,12 @@ void time_sweeps(const std::string& folder) {
   settings.diagonal = Diagonal::zero;
   StreamOptions options = stream_options(TrainOptions(), settings, map);
   options.kalman.shape.dim = map.dim();
-  StreamLearner<double> learner(options);
+  ThreadPool pool(0);
+  StreamLearner<double> learner(options, pool);
   const Rows<double> rows = kept.view(map.dim());
   std::vector<double> predictions(static_cast<std::size_t>(rows.count()));
   learner.learn(rows, predictions);
-  Workers workers(0);
-  VariationalSweeps<double> sweeps(rows, make_likelihood(Task::regression), learner.filter().posterior(), workers);
+  VariationalSweeps<double> sweeps(rows, make_likelihood(Task::regression), learner.filter().posterior(), pool);
   constexpr int count = 50;
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < count; ++i) sweeps.sweep();
@@ -111,7 +111,7 @@ void time_sweeps(const std::string& folder) {
 }
 
 /// Looks at all rows until a fit is found.
-Index products_of(const Rows<double>& rows, NewtonOptions options, bool preconditioned, Workers& workers) {
+Index products_of(const Rows<double>& rows, NewtonOptions options, bool preconditioned, ThreadPool& pool) {
   options.preconditioned = preconditioned;
   Random random(3, 0);
   SignedFactors<double> start;
@@ -120,7 +120,7 @@ Index products_of(const Rows<double>& rows, NewtonOptions options, bool precondi
   if (options.shape.diagonal == Diagonal::free) start.squares = Vector<double>::Zero(rows.dim());
   start.A = 0.1 * random_normal<double>(random, rows.dim(), options.shape.rank);
   start.signs = alternating_signs<double>(options.shape.rank);
-  LevenbergMarquardt descent(rows, options, workers);
+  LevenbergMarquardt descent(rows, options, pool);
   descent.start(start);
   descent.run();
   return descent.products();
@@ -129,7 +129,7 @@ Index products_of(const Rows<double>& rows, NewtonOptions options, bool precondi
 void count_products() {
   fmt::print("\nGauss-Newton, 4000 rows, d = 30, k = 4, ridge 1e-3: looks at all rows until it has converged\n");
   fmt::print("{:<32} {:>14} {:>14} {:>8}\n", "", "scales alone", "moments", "saved");
-  Workers workers(0);
+  ThreadPool pool(0);
   for (const double correlation : {0.0, 0.5, 0.8})
     for (const Diagonal diagonal : {Diagonal::tied, Diagonal::free}) {
       double plain = 0;
@@ -152,8 +152,8 @@ void count_products() {
         options.shape.diagonal = diagonal;
         options.ridge = {4, 4};
         const auto rows = Rows<double>::dense({X.data(), static_cast<std::size_t>(X.size())}, 30, y);
-        plain += static_cast<double>(products_of(rows, options, false, workers)) / 10;
-        moments += static_cast<double>(products_of(rows, options, true, workers)) / 10;
+        plain += static_cast<double>(products_of(rows, options, false, pool)) / 10;
+        moments += static_cast<double>(products_of(rows, options, true, pool)) / 10;
       }
       fmt::print(
           "{:<32} {:>14.0f} {:>14.0f} {:>7.0f}%\n",

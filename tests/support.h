@@ -11,9 +11,16 @@
 
 #include "base/linear_algebra.h"
 #include "base/random.h"
+#include "base/thread_pool.h"
 #include "model/sides.h"
 
 namespace dyad::test {
+
+/// Two threads for all tests that do not depend on their number.
+inline ThreadPool& pool() {
+  static ThreadPool two(2);
+  return two;
+}
 
 /// Rows that own their numbers, in both layouts; about `density` of the entries are not zero.
 template <typename Scalar>

@@ -10,7 +10,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "model/signed_factors.h"
 #include "newton/levenberg_marquardt.h"
 
@@ -100,8 +100,8 @@ nb::tuple gauss_newton_step(const Problem& problem, const Parameters& start) {
       make_likelihood(problem.is_class ? Task::classification : Task::regression, {problem.low, problem.high});
   options.ridge = {problem.ridge_weights, problem.ridge_factors};
   options.exact_steps = true;
-  Workers workers(1);
-  LevenbergMarquardt descent(rows, options, workers);
+  ThreadPool pool(1);
+  LevenbergMarquardt descent(rows, options, pool);
   descent.start(from);
   (void)descent.step();
   const SignedFactors<double>& to = descent.parameters();

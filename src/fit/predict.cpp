@@ -22,7 +22,7 @@ void PredictOptions::validate() const {
   std::vector<NamedFile> inputs = input_files(data);
   inputs.push_back({model_path, "the model"});
   require_distinct_files({{output_path, "the predictions"}}, inputs);
-  Workers::require_possible(threads);
+  ThreadPool::require_possible(threads);
 }
 
 PredictSummary predict(const PredictOptions& options, const PredictHooks& hooks) {

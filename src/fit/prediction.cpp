@@ -10,7 +10,7 @@ namespace dyad {
 Prediction::Prediction(ModelFile& file, const PredictOptions& options, const PredictHooks& hooks,
                        TableEncoder::Targets targets, const ErrorBars* error_bars)
     : file_(file),
-      workers_(options.threads),
+      pool_(options.threads),
       reader_(file.features, {.data = options.data,
                               .columns = {},
                               .targets = targets,
@@ -52,7 +52,7 @@ void Prediction::for_each_share(const std::function<void(Share)>& task) {
   // Starting a thread takes about 70 us; 128 rows of 30 features take 17 us at rank 8.
   constexpr Index min_rows_of_share = 64;
   if (block_.count() < 2 * min_rows_of_share) return task({0, block_.count()});
-  workers_.split(block_.count(), [&](int, Share share) { task(share); });
+  pool_.split(block_.count(), [&](int, Share share) { task(share); });
 }
 
 void Prediction::finish(PredictSummary& summary) const {

@@ -7,7 +7,7 @@
 
 #include <dyad/predict.h>
 
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "feed/row_reader.h"
 #include "fit/error_bars.h"
 #include "model/model_file.h"
@@ -41,7 +41,7 @@ class Prediction {
   void require_finite(const std::vector<double>& numbers) const;
 
   ModelFile& file_;
-  Workers workers_;
+  ThreadPool pool_;
   RowReader<double> reader_;
   RowBlock<double> block_;
   std::vector<double> values_;

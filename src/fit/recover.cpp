@@ -12,7 +12,7 @@
 
 #include <dyad/moment.h>
 
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "fit/peak_memory.h"
 #include "fit/recovery_error.h"
 #include "fit/theory.h"
@@ -41,19 +41,19 @@ class Interrupted {};
 class PlantedReader {
  public:
   PlantedReader(const RecoverOptions& options, const RecoveryHooks& hooks)
-      : problem_(options.problem), hooks_(hooks), workers_(options.threads) {}
+      : problem_(options.problem), hooks_(hooks), pool_(options.threads) {}
 
   [[nodiscard]] const Model<double>& truth() const { return problem_.truth(); }
   [[nodiscard]] Index rows() const { return rows_; }
   [[nodiscard]] Index row_reads() const { return row_reads_; }
-  [[nodiscard]] Workers& workers() { return workers_; }
+  [[nodiscard]] ThreadPool& pool() { return pool_; }
 
   void visit(Index first, Index total, const std::function<void(const Rows<double>&)>& visitor) {
     const Index most = block_rows(truth().dim(), sizeof(double));
     for (Index done = 0; done < total; done += most) {
       if (hooks_.interrupted && hooks_.interrupted()) throw Interrupted();
       const Index count = std::min(most, total - done);
-      problem_.read(first + done, count, workers_, block_);
+      problem_.read(first + done, count, pool_, block_);
       row_reads_ += count;
       rows_ = std::max(rows_, first + done + count);
       visitor(block_.view());
@@ -71,7 +71,7 @@ class PlantedReader {
  private:
   PlantedProblem problem_;
   const RecoveryHooks& hooks_;
-  Workers workers_;
+  ThreadPool pool_;
   DenseBlock<double> block_;
   Index rows_ = 0;
   Index row_reads_ = 0;
@@ -185,7 +185,7 @@ class Recovery {
       std::optional<TheoryPoint> theory;
       if (options_.theory && !solver.only_starts())
         theory = measure_theory(solver.full_model(), reader_.truth(), measured(solver.full_model(), solver.model()),
-                                batch, reader_.workers());
+                                batch, reader_.pool());
       const BatchReport report = solver.learn(batch);
       // The proof speaks of all of M, everything else of the rank-k part that is exported.
       RecoveryPoint point = measured(options_.theory ? solver.full_model() : solver.model(), solver.model());
@@ -199,7 +199,7 @@ class Recovery {
   }
 
   void run_stream() {
-    StreamLearner<double> learner(stream_options());
+    StreamLearner<double> learner(stream_options(), reader_.pool());
     begin_with_nothing();
     std::vector<double> predictions;
     while (!is_over() && reader_.rows() < options_.row_budget()) {
@@ -231,7 +231,7 @@ class Recovery {
     KeptRows<double> kept;
     for (const Index size : options_.kept_sizes()) {
       reader_.next(size - kept.count())([&](const Rows<double>& rows) { kept.append(rows); });
-      const NewtonFit fit = gauss_newton(kept.view(newton.shape.dim), newton, reader_.workers());
+      const NewtonFit fit = gauss_newton(kept.view(newton.shape.dim), newton, reader_.pool());
       if (hooks_.interrupted && hooks_.interrupted()) throw Interrupted();
       summary_.row_reads += fit.products * kept.count();
       summary_.model = fit.parameters.model();
@@ -257,7 +257,6 @@ class Recovery {
     stream.keep.memory = options_.chosen_solver() == Solver::kalman ? 0 : options_.memory;
     stream.keep.sign_restarts = true;
     stream.keep.most_work = std::numeric_limits<double>::infinity();
-    stream.threads = options_.threads;
     stream.keep.interrupted = hooks_.interrupted;
     return stream;
   }

@@ -105,7 +105,8 @@ std::optional<Solver> SecondLook<Scalar>::chosen_solver(const ModelShape& shape)
 
 template <typename Scalar>
 RefineResult<Scalar> SecondLook<Scalar>::refine(const StreamLearner<Scalar>& learner, FeatureMap& map,
-                                                ValidationRows<Scalar>& validation, const RefineOptions& hooks) {
+                                                ValidationRows<Scalar>& validation, const RefineOptions& hooks,
+                                                ThreadPool& pool) {
   RefineOptions options = hooks;
   options.seed = settings_.seed;
   const std::optional<Solver> solver = chosen_solver(learner.filter().options().shape);
@@ -118,8 +119,7 @@ RefineResult<Scalar> SecondLook<Scalar>::refine(const StreamLearner<Scalar>& lea
   options.loss = [&target](double y, double f) { return target.score(y, f); };
   std::optional<KeptRows<Scalar>> validation_rows;
   if (!options.levels) validation_rows = validation.copy(map);
-  Workers workers(options_.threads);
-  return dyad::refine(learner, *kept_, validation_rows ? &*validation_rows : nullptr, options, workers);
+  return dyad::refine(learner, *kept_, validation_rows ? &*validation_rows : nullptr, options, pool);
 }
 
 template class SecondLook<float>;

@@ -35,7 +35,7 @@ class SecondLook {
 
   /// Trains on the cached rows. Validation rows, if there are any, choose the regularization level.
   RefineResult<Scalar> refine(const StreamLearner<Scalar>& learner, FeatureMap& map, ValidationRows<Scalar>& validation,
-                              const RefineOptions& hooks);
+                              const RefineOptions& hooks, ThreadPool& pool);
 
   /// The solver that refine() has chosen.
   [[nodiscard]] Solver solver() const { return solver_; }

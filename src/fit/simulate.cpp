@@ -10,7 +10,7 @@
 
 #include "base/file_paths.h"
 #include "base/output_file.h"
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "fit/peak_memory.h"
 #include "model/model_file.h"
 #include "rows/block.h"
@@ -51,8 +51,8 @@ ModelFile truth_of(const PlantedProblem& problem, Format format) {
 /// The file of rows, and the file of targets where the format keeps them apart.
 class RowFiles {
  public:
-  RowFiles(const SimulateOptions& options, Workers& workers)
-      : options_(options), workers_(workers), rows_(options.path), texts_(static_cast<std::size_t>(workers.count())) {
+  RowFiles(const SimulateOptions& options, ThreadPool& pool)
+      : options_(options), pool_(pool), rows_(options.path), texts_(static_cast<std::size_t>(pool.count())) {
     write(rows_, header(options.problem, options.format, options.rows));
     if (options.format == Format::npy) {
       targets_.emplace(options.target_path);
@@ -61,7 +61,7 @@ class RowFiles {
   }
 
   void append(const DenseBlock<double>& block) {
-    workers_.split(static_cast<Index>(block.targets.size()), [&](int worker, Share share) {
+    pool_.split(static_cast<Index>(block.targets.size()), [&](int worker, Share share) {
       std::string& text = texts_[static_cast<std::size_t>(worker)];
       text.clear();
       append_rows(options_.format, block, share.first, share.count, text);
@@ -85,7 +85,7 @@ class RowFiles {
   }
 
   const SimulateOptions& options_;
-  Workers& workers_;
+  ThreadPool& pool_;
   OutputFile rows_;
   std::optional<OutputFile> targets_;
   std::vector<std::string> texts_;
@@ -101,7 +101,7 @@ void SimulateOptions::validate() const {
   if ((format == Format::npy) == target_path.empty())
     throw std::invalid_argument("a file for the targets goes with npy, which needs one, and with no other format");
   require_distinct_files({{path, "the rows"}, {target_path, "the targets"}, {truth_path, "the planted model"}});
-  Workers::require_possible(threads);
+  ThreadPool::require_possible(threads);
 }
 
 SimulateSummary simulate(const SimulateOptions& options, const SimulateHooks& hooks) {
@@ -110,8 +110,8 @@ SimulateSummary simulate(const SimulateOptions& options, const SimulateHooks& ho
   const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   const PlantedProblem problem(options.problem);
   SimulateSummary summary;
-  Workers workers(options.threads);
-  RowFiles files(options, workers);
+  ThreadPool pool(options.threads);
+  RowFiles files(options, pool);
   std::optional<OutputFile> truth;  // opened before the rows are made: what cannot be written is known at once
   if (!options.truth_path.empty()) truth.emplace(options.truth_path);
   DenseBlock<double> block;
@@ -122,7 +122,7 @@ SimulateSummary simulate(const SimulateOptions& options, const SimulateHooks& ho
       break;
     }
     const Index count = std::min(most, options.rows - summary.rows);
-    problem.read(summary.rows, count, workers, block);
+    problem.read(summary.rows, count, pool, block);
     files.append(block);
     summary.rows += count;
     summary.bytes = files.bytes();

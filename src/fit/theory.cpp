@@ -11,7 +11,7 @@
 namespace dyad {
 
 TheoryPoint measure_theory(const Model<double>& model, const Model<double>& truth, const RecoveryPoint& before,
-                           const Batch<double>& batch, Workers& workers) {
+                           const Batch<double>& batch, ThreadPool& pool) {
   MomentOptions options;
   options.shape.dim = truth.dim();
   options.shape.rank = truth.rank();
@@ -24,7 +24,7 @@ TheoryPoint measure_theory(const Model<double>& model, const Model<double>& trut
     return sides.interactions_times(truth, Z) - sides.interactions_times(model, Z);
   };
   const auto sums_against = [&](const Model<double>& measured, const Tall<double>& Z) {
-    MomentAccumulator<double> accumulator(workers, measured, Z);
+    MomentAccumulator<double> accumulator(pool, measured, Z);
     batch([&](const Rows<double>& rows) { accumulator.add(rows); });
     return accumulator.total();
   };

@@ -13,7 +13,7 @@
 #include "base/memory_limit.h"
 #include "base/output_file.h"
 #include "base/private_file.h"
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "feed/row_reader.h"
 #include "fit/model_output.h"
 #include "fit/peak_memory.h"
@@ -45,13 +45,13 @@ class Training {
            LockedFile& output)
       : options_(options),
         hooks_(hooks),
+        pool_(options.threads),
         state_{std::move(file), settings},
-        threads_(Workers::count_for(options.threads)),
         output_(options, state_, constant_, output),
         validation_(options, hooks.interrupted) {
     if (!state_.file.warning.empty()) report_.warn(state_.file.warning);
     if (settings.rows == 0) return;
-    state_.restore(options, model_name(options), hooks.interrupted);
+    state_.restore(options, model_name(options), pool_, hooks.interrupted);
     dim_ = map().dim();
     report_.summary.task = target().task;
     target().task_is_open = !options.columns.task;
@@ -91,7 +91,7 @@ class Training {
 
   void learn(RowBlock<Scalar>& block) {
     if (block.dim > dim_) {
-      require_memory(block.dim, state_.settings.rank, threads_, sizeof(Scalar));
+      require_memory(block.dim, state_.settings.rank, pool_.count(), sizeof(Scalar));
       dim_ = block.dim;
     }
     const std::vector<Scalar> targets = block.targets;
@@ -148,9 +148,9 @@ class Training {
       settings.rank = most_rank;
     }
     if (!settings.diagonal) settings.diagonal = usual_diagonal(map(), block);
-    require_memory(block.dim, settings.rank, threads_, sizeof(Scalar));
+    require_memory(block.dim, settings.rank, pool_.count(), sizeof(Scalar));
     settings.watches_moments = moments_carry_signal(block, target().task);
-    state_.solver = make_train_solver<Scalar>(options_, settings, map(), &block, hooks_.interrupted);
+    state_.solver = make_train_solver<Scalar>(options_, settings, map(), pool_, &block, hooks_.interrupted);
     if (options_.resume) return;
     if (!second_look_) second_look_.emplace(options_, settings);
     validation_.read(map());
@@ -189,7 +189,7 @@ class Training {
     summary.features = map().seen();
     if (!options_.validation_path.empty() && lines_ && !was_interrupted()) {
       (void)output_.updated_file();
-      summary.validation = validation_.measure(std::move(state_.file));
+      summary.validation = validation_.measure(std::move(state_.file), pool_);
       if (!summary.validation) summary.outcome = Outcome::interrupted;
     }
     summary.seconds = elapsed();
@@ -205,7 +205,7 @@ class Training {
     if (second_look_->is_keeping() && can_learn &&
         (!state_.solver->stream()->fits_exactly() || second_look_->counts_exactly(map()))) {
       try {
-        take(second_look_->refine(*state_.solver->stream(), map(), validation_, refine_options()));
+        take(second_look_->refine(*state_.solver->stream(), map(), validation_, refine_options(), pool_));
       } catch (const PrivateFileError& error) {
         report_.warn(fmt::format("{}; the model comes from one pass", error.what()));
       }
@@ -237,8 +237,8 @@ class Training {
 
   const TrainOptions& options_;
   const TrainHooks& hooks_;
-  TrainState<Scalar> state_;
-  int threads_;
+  ThreadPool pool_;
+  TrainState<Scalar> state_;  ///< its solver uses the pool
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::optional<SecondLook<Scalar>> second_look_;  ///< of fresh runs
   ConstantProbability<Scalar> constant_{state_, second_look_};

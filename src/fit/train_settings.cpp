@@ -14,7 +14,7 @@
 #include <dyad/data_error.h>
 
 #include "base/file_paths.h"
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "features/table.h"
 #include "feed/row_stream.h"
 #include "source/byte_stream.h"
@@ -267,7 +267,7 @@ void TrainOptions::validate() const {
     throw std::invalid_argument(fmt::format("a batch must have between 1 and 2^50 rows, got {}", *batch));
   if (checkpoint_every < 0)
     throw std::invalid_argument(fmt::format("checkpoints need a number of rows above 0, got {}", checkpoint_every));
-  Workers::require_possible(threads);
+  ThreadPool::require_possible(threads);
 }
 
 }  // namespace dyad

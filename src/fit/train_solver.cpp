@@ -10,7 +10,7 @@
 namespace dyad {
 namespace {
 
-MomentOptions moment_options(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map) {
+MomentOptions moment_options(const TrainSettings& settings, const FeatureMap& map) {
   MomentOptions moment;
   moment.shape = ModelShape::of(map.kind);
   moment.shape.dim = map.dim();
@@ -18,7 +18,6 @@ MomentOptions moment_options(const TrainOptions& options, const TrainSettings& s
   moment.shape.rank = settings.rank;
   moment.shape.diagonal = settings.diagonal.value_or(Diagonal::tied);
   moment.standardise = map.is_measurement() ? Standardise::scale : Standardise::centre;
-  moment.threads = options.threads;
   moment.seed = settings.seed;
   return moment;
 }
@@ -43,8 +42,9 @@ Model<double> in_double(const Model<Scalar>& model, double stretch) {
 template <typename Scalar>
 class MomentTraining : public TrainSolver<Scalar> {
  public:
-  MomentTraining(const MomentOptions& moment, std::optional<Index> batch, LikelihoodPointer likelihood)
-      : learner_(moment, batch),
+  MomentTraining(const MomentOptions& moment, std::optional<Index> batch, LikelihoodPointer likelihood,
+                 ThreadPool& pool)
+      : learner_(moment, batch, pool),
         likelihood_(std::move(likelihood)),
         first_step_(batch.value_or(usual_batch(moment.shape.rank, moment.shape.dim))) {}
 
@@ -132,7 +132,7 @@ class MomentTraining : public TrainSolver<Scalar> {
 template <typename Scalar>
 class KalmanTraining : public TrainSolver<Scalar> {
  public:
-  explicit KalmanTraining(StreamOptions options) : learner_(std::move(options)) {}
+  KalmanTraining(StreamOptions options, ThreadPool& pool) : learner_(std::move(options), pool) {}
 
   void start(const Rows<Scalar>& rows) { learner_.start(rows); }
 
@@ -192,7 +192,7 @@ bool moments_carry_signal(const RowBlock<Scalar>& first, Task task) {
 }
 
 KalmanOptions kalman_options(const TrainSettings& settings, const FeatureMap& map) {
-  KalmanOptions kalman = kalman_options(moment_options(TrainOptions(), settings, map));
+  KalmanOptions kalman = kalman_options(moment_options(settings, map));
   kalman.likelihood = map.target.likelihood(settings.precision == Precision::single_precision);
   kalman.half_life = static_cast<double>(settings.half_life);
   return kalman;
@@ -201,36 +201,36 @@ KalmanOptions kalman_options(const TrainSettings& settings, const FeatureMap& ma
 StreamOptions stream_options(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map) {
   StreamOptions stream;
   stream.kalman = kalman_options(settings, map);
-  if (settings.watches_moments) stream.moment = moment_options(options, settings, map);
+  if (settings.watches_moments) stream.moment = moment_options(settings, map);
   stream.batch = settings.batch;
   stream.standardised = map.layout != Layout::sparse && !map.is_measurement();
   // Every row has every feature, and their squares have mean 1.
   if (stream.standardised && map.is_dense()) stream.kalman.square_centre = 1;
   stream.keep.memory = settings.solver == Solver::kalman ? 0 : options.memory / 4;
   stream.keep.sign_restarts = map.kind == Kind::sensing;
-  stream.threads = options.threads;
   return stream;
 }
 
 template <typename Scalar>
 std::unique_ptr<TrainSolver<Scalar>> make_train_solver(const TrainOptions& options, const TrainSettings& settings,
-                                                       const FeatureMap& map, const RowBlock<Scalar>* first,
+                                                       const FeatureMap& map, ThreadPool& pool,
+                                                       const RowBlock<Scalar>* first,
                                                        const std::function<bool()>& interrupted) {
   if (settings.solver == Solver::moment)
-    return std::make_unique<MomentTraining<Scalar>>(moment_options(options, settings, map), settings.batch,
-                                                    map.target.likelihood());
+    return std::make_unique<MomentTraining<Scalar>>(moment_options(settings, map), settings.batch,
+                                                    map.target.likelihood(), pool);
   StreamOptions stream = stream_options(options, settings, map);
   stream.keep.interrupted = interrupted;
-  auto training = std::make_unique<KalmanTraining<Scalar>>(std::move(stream));
+  auto training = std::make_unique<KalmanTraining<Scalar>>(std::move(stream), pool);
   if (first != nullptr) training->start(first->view());
   return training;
 }
 
 template std::unique_ptr<TrainSolver<float>> make_train_solver(const TrainOptions&, const TrainSettings&,
-                                                               const FeatureMap&, const RowBlock<float>*,
+                                                               const FeatureMap&, ThreadPool&, const RowBlock<float>*,
                                                                const std::function<bool()>&);
 template std::unique_ptr<TrainSolver<double>> make_train_solver(const TrainOptions&, const TrainSettings&,
-                                                                const FeatureMap&, const RowBlock<double>*,
+                                                                const FeatureMap&, ThreadPool&, const RowBlock<double>*,
                                                                 const std::function<bool()>&);
 template Diagonal usual_diagonal(const FeatureMap&, const RowBlock<float>&);
 template Diagonal usual_diagonal(const FeatureMap&, const RowBlock<double>&);

@@ -54,7 +54,8 @@ class TrainSolver {
 /// `first`: the first rows, which decide about the start; nothing where a state will be loaded.
 template <typename Scalar>
 std::unique_ptr<TrainSolver<Scalar>> make_train_solver(const TrainOptions& options, const TrainSettings& settings,
-                                                       const FeatureMap& map, const RowBlock<Scalar>* first,
+                                                       const FeatureMap& map, ThreadPool& pool,
+                                                       const RowBlock<Scalar>* first,
                                                        const std::function<bool()>& interrupted);
 
 /// The square of a category is the category itself; that of a number is worth a weight.

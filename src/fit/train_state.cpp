@@ -13,9 +13,9 @@ const char* const usual_length_name = "usual_length";
 }  // namespace
 
 template <typename Scalar>
-void TrainState<Scalar>::restore(const TrainOptions& options, const std::string& name,
+void TrainState<Scalar>::restore(const TrainOptions& options, const std::string& name, ThreadPool& pool,
                                  const std::function<bool()>& interrupted) {
-  solver = make_train_solver<Scalar>(options, settings, file.features, nullptr, interrupted);
+  solver = make_train_solver<Scalar>(options, settings, file.features, pool, nullptr, interrupted);
   Archive saved(std::exchange(file.state, {}));
   try {
     archive(saved);

@@ -25,7 +25,8 @@ struct TrainState {
 
   /// Makes the solver and restores it, the scales and the evidence from `file.state`, which becomes empty. Throws
   /// DataError, naming `name`, if the state is missing or damaged.
-  void restore(const TrainOptions& options, const std::string& name, const std::function<bool()>& interrupted = {});
+  void restore(const TrainOptions& options, const std::string& name, ThreadPool& pool,
+               const std::function<bool()>& interrupted = {});
 
   /// Writes the model, the settings and the state of the solver to `file`.
   void save();

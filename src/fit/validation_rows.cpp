@@ -9,7 +9,7 @@
 
 #include "base/private_file.h"
 #include "base/temporary_value.h"
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "feed/row_reader.h"
 #include "fit/metrics.h"
 #include "fit/prediction.h"
@@ -87,10 +87,10 @@ std::optional<KeptRows<Scalar>> ValidationRows<Scalar>::copy(FeatureMap& map) {
 }
 
 template <typename Scalar>
-std::optional<Metrics> ValidationRows<Scalar>::measure(ModelFile file) {
+std::optional<Metrics> ValidationRows<Scalar>::measure(ModelFile file, ThreadPool& pool) {
   if (interrupted_ && interrupted_()) return std::nullopt;
   if (is_current(file.features))
-    if (std::optional<Metrics> metrics = measure_cached(file)) return metrics;
+    if (std::optional<Metrics> metrics = measure_cached(file, pool)) return metrics;
   PredictOptions options;
   options.data = options_.validation_data();
   options.threads = options_.threads;
@@ -99,11 +99,11 @@ std::optional<Metrics> ValidationRows<Scalar>::measure(ModelFile file) {
 
 /// Null if evaluate() is needed for its message about predictions that are not finite, or rows without weight.
 template <typename Scalar>
-std::optional<Metrics> ValidationRows<Scalar>::measure_cached(const ModelFile& file) {
+std::optional<Metrics> ValidationRows<Scalar>::measure_cached(const ModelFile& file, ThreadPool& pool) {
   const Target& target = file.features.target;
   const Rows<double> rows = rows_->view(file.features.dim(), file.features.left_dim());
   std::vector<double> values(static_cast<std::size_t>(rows.count()));
-  Workers(options_.threads).split(rows.count(), [&](int, Share share) {
+  pool.split(rows.count(), [&](int, Share share) {
     const auto first = static_cast<std::size_t>(share.first);
     file.model.predict(rows.slice(share.first, share.count),
                        std::span(values).subspan(first, static_cast<std::size_t>(share.count)));

@@ -6,6 +6,7 @@
 
 #include <dyad/train.h>
 
+#include "base/thread_pool.h"
 #include "features/feature_map.h"
 #include "model/model_file.h"
 #include "rows/block.h"
@@ -33,12 +34,12 @@ class ValidationRows {
   [[nodiscard]] std::optional<KeptRows<Scalar>> copy(FeatureMap& map);
 
   /// Metrics of a model, equal to those of evaluate(); null if interrupted. Throws as evaluate() does.
-  [[nodiscard]] std::optional<Metrics> measure(ModelFile file);
+  [[nodiscard]] std::optional<Metrics> measure(ModelFile file, ThreadPool& pool);
 
  private:
   [[nodiscard]] bool is_current(const FeatureMap& map) const;
   void keep(const RowBlock<double>& block);
-  [[nodiscard]] std::optional<Metrics> measure_cached(const ModelFile& file);
+  [[nodiscard]] std::optional<Metrics> measure_cached(const ModelFile& file, ThreadPool& pool);
 
   const TrainOptions& options_;
   std::function<bool()> interrupted_;

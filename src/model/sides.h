@@ -4,7 +4,7 @@
 
 #include "base/decompositions.h"
 #include "base/linear_algebra.h"
-#include "base/workers.h"
+#include "base/thread_pool.h"
 
 namespace dyad {
 

@@ -46,12 +46,12 @@ Index usual_batch(Index rank, Index dim) {
 }
 
 template <typename Scalar>
-MomentLearner<Scalar>::MomentLearner(const MomentOptions& options, std::optional<Index> batch,
+MomentLearner<Scalar>::MomentLearner(const MomentOptions& options, std::optional<Index> batch, ThreadPool& pool,
                                      bool features_are_independent)
     : options_(options),
       batch_(batch),
       features_are_independent_(features_are_independent),
-      one_scan_(options, random_start<Scalar>(options, options.shape.rank)) {}
+      one_scan_(options, random_start<Scalar>(options, options.shape.rank), pool) {}
 
 template <typename Scalar>
 Index MomentLearner<Scalar>::batch_rows() const {

@@ -25,7 +25,8 @@ class MomentLearner {
  public:
   /// Targets are expected to have mean 0 and variance 1, roughly. `batch`: rows in the first update, unless the usual.
   /// Where features are known to be independent, every step is taken whole, with no rows to try it on.
-  MomentLearner(const MomentOptions& options, std::optional<Index> batch, bool features_are_independent = false);
+  MomentLearner(const MomentOptions& options, std::optional<Index> batch, ThreadPool& pool,
+                bool features_are_independent = false);
 
   /// Predicts each row before it is learned, and writes y - f(x).
   void learn(const Rows<Scalar>& rows, std::span<Scalar> residuals);

@@ -26,13 +26,12 @@ void require_fitting(const Model<Scalar>& start, const MomentOptions& options) {
 }  // namespace
 
 template <typename Scalar>
-OneScan<Scalar>::OneScan(const MomentOptions& options, Model<Scalar> start)
-    : options_(options), workers_(options.threads), model_(std::move(start)), estimator_(options) {}
+OneScan<Scalar>::OneScan(const MomentOptions& options, Model<Scalar> start, ThreadPool& pool)
+    : options_(options), pool_(pool), model_(std::move(start)), estimator_(options) {}
 
 template <typename Scalar>
 MomentAccumulator<Scalar>& OneScan<Scalar>::current_batch() {
-  if (!batch_)
-    batch_.emplace(workers_, model_, as_tall(model_.factors, model_.dim(), model_.rank()), estimator_.wanted());
+  if (!batch_) batch_.emplace(pool_, model_, as_tall(model_.factors, model_.dim(), model_.rank()), estimator_.wanted());
   return *batch_;
 }
 
@@ -125,7 +124,7 @@ void OneScan<Scalar>::archive(Archive& archive) {
   bool inside = batch_.has_value();
   archive.number("inside_a_batch", inside);
   if (!inside) return;
-  // All workers' sums become those of the first, whether the run ends here or goes on.
+  // All threads' sums become those of the first, whether the run ends here or goes on.
   Sums sums = take_batch();
   sums.archive(archive);
   put_batch(sums);
@@ -156,8 +155,12 @@ void archive_model(Archive& archive, Model<Scalar>& model) {
 }
 
 template <typename Scalar>
-struct OneScanSolver<Scalar>::State : OneScan<Scalar> {
-  using OneScan<Scalar>::OneScan;
+struct OneScanSolver<Scalar>::State {
+  State(const MomentOptions& options, Model<Scalar> start)
+      : pool(options.threads), one_scan(options, std::move(start), pool) {}
+
+  ThreadPool pool;
+  OneScan<Scalar> one_scan;
 };
 
 template <typename Scalar>
@@ -180,25 +183,25 @@ OneScanSolver<Scalar>& OneScanSolver<Scalar>::operator=(OneScanSolver&&) noexcep
 
 template <typename Scalar>
 void OneScanSolver<Scalar>::observe(const Rows<Scalar>& rows) {
-  state_->observe(rows);
+  state_->one_scan.observe(rows);
 }
 
 template <typename Scalar>
 BatchReport OneScanSolver<Scalar>::update() {
-  Model<Scalar> next = state_->model();
-  const BatchReport report = state_->end_batch(next);
-  state_->set_model(std::move(next));
+  Model<Scalar> next = state_->one_scan.model();
+  const BatchReport report = state_->one_scan.end_batch(next);
+  state_->one_scan.set_model(std::move(next));
   return report;
 }
 
 template <typename Scalar>
 const Model<Scalar>& OneScanSolver<Scalar>::model() const {
-  return state_->model();
+  return state_->one_scan.model();
 }
 
 template <typename Scalar>
 Moments OneScanSolver<Scalar>::moments() const {
-  return state_->moments();
+  return state_->one_scan.moments();
 }
 
 template class OneScan<float>;

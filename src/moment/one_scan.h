@@ -6,7 +6,7 @@
 #include <dyad/moment.h>
 
 #include "base/archive.h"
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "moment/change.h"
 #include "moment/sums.h"
 
@@ -16,7 +16,8 @@ namespace dyad {
 template <typename Scalar>
 class OneScan {
  public:
-  OneScan(const MomentOptions& options, Model<Scalar> start);
+  /// Does not own the pool; `options.threads` has no effect.
+  OneScan(const MomentOptions& options, Model<Scalar> start, ThreadPool& pool);
 
   [[nodiscard]] const Model<Scalar>& model() const { return model_; }
   [[nodiscard]] Moments moments() const { return estimator_.moments(); }
@@ -54,7 +55,7 @@ class OneScan {
   [[nodiscard]] Model<Scalar> step_from(const Model<Scalar>& model, const MomentSums<Scalar>& sums) const;
 
   MomentOptions options_;
-  Workers workers_;
+  ThreadPool& pool_;
   Model<Scalar> model_;
   ChangeEstimator estimator_;
   std::optional<MomentAccumulator<Scalar>> batch_;

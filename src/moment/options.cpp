@@ -2,7 +2,7 @@
 
 #include <dyad/moment.h>
 
-#include "base/workers.h"
+#include "base/thread_pool.h"
 
 namespace dyad {
 
@@ -10,7 +10,7 @@ void MomentOptions::validate() const {
   shape.validate();
   if (!shape.linear && standardise == Standardise::centre)
     throw std::invalid_argument("centring features moves part of x'Mx into w, which is not learned; only scale them");
-  Workers::require_possible(threads);
+  ThreadPool::require_possible(threads);
 }
 
 }  // namespace dyad

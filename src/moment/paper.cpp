@@ -3,7 +3,7 @@
 
 #include <dyad/moment.h>
 
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "model/low_rank.h"
 #include "moment/change.h"
 #include "moment/step.h"
@@ -28,7 +28,7 @@ template <typename Scalar>
 struct PaperSolver<Scalar>::State {
   MomentOptions options;
   Sides sides;
-  Workers workers;
+  ThreadPool pool;
   ChangeEstimator estimator;
   PaperIterate<Scalar> iterate;
   bool started = false;
@@ -36,7 +36,7 @@ struct PaperSolver<Scalar>::State {
   explicit State(const MomentOptions& chosen)
       : options(chosen),
         sides(chosen.shape.dim, chosen.shape.left_dim),
-        workers(chosen.threads),
+        pool(chosen.threads),
         estimator(chosen),
         iterate(from_directions(random_start<Scalar>(chosen, chosen.shape.rank))) {}
 
@@ -49,7 +49,7 @@ struct PaperSolver<Scalar>::State {
                              FeatureMoments* features) {
     Collect collect = estimator.wanted();
     collect.features = collect.features && features != nullptr;
-    MomentAccumulator<Scalar> accumulator(workers, model, probe, collect);
+    MomentAccumulator<Scalar> accumulator(pool, model, probe, collect);
     batch([&](const Rows<Scalar>& rows) { accumulator.add(rows); });
     if (collect.features) *features = accumulator.features();
     return accumulator.total();

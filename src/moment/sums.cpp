@@ -69,16 +69,16 @@ void MomentSums<Scalar>::archive(Archive& archive, Index dim, Index probes) {
 }
 
 template <typename Scalar>
-MomentAccumulator<Scalar>::MomentAccumulator(Workers& workers, const Model<Scalar>& model,
+MomentAccumulator<Scalar>::MomentAccumulator(ThreadPool& pool, const Model<Scalar>& model,
                                              const Eigen::Ref<const Tall<Scalar>>& probe, Collect collect)
-    : workers_(workers),
+    : pool_(pool),
       model_(model),
       sides_(model),
       probes_(probe.cols()),
       collect_(collect),
       probe_is_model_(probe.data() == model.factors.data()),
       projector_(model.dim(), model.rank() + 1 + (probe_is_model_ ? 0 : probes_)),
-      by_worker_(static_cast<std::size_t>(workers.count()),
+      by_worker_(static_cast<std::size_t>(pool.count()),
                  OfOneWorker{MomentSums<Scalar>(model.dim(), probes_, collect.squares),
                              FeatureMoments(collect.features ? model.dim() : 0)}) {
   fill_projector(probe);
@@ -111,7 +111,7 @@ void MomentAccumulator<Scalar>::restore(const MomentSums<Scalar>& sums, const Fe
 template <typename Scalar>
 void MomentAccumulator<Scalar>::add(const Rows<Scalar>& rows, std::span<Scalar> residuals) {
   require_usable(rows, model_.dim());
-  workers_.split(rows.count(), [&](int worker, Share share) {
+  pool_.split(rows.count(), [&](int worker, Share share) {
     const std::span<Scalar> own_residuals =
         residuals.empty()
             ? residuals

@@ -8,7 +8,7 @@
 
 #include "base/archive.h"
 #include "base/linear_algebra.h"
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "features/moments.h"
 #include "model/sides.h"
 
@@ -45,12 +45,12 @@ struct Collect {
   bool features = false;  ///< the moments of the features themselves
 };
 
-/// Reads blocks of rows with all workers, each adding to sums of its own.
+/// Reads blocks of rows with all threads, each adding to sums of its own.
 template <typename Scalar>
 class MomentAccumulator {
  public:
   /// Sums of the residual of `model`, which must not have seen the rows, against `probe`.
-  MomentAccumulator(Workers& workers, const Model<Scalar>& model, const Eigen::Ref<const Tall<Scalar>>& probe,
+  MomentAccumulator(ThreadPool& pool, const Model<Scalar>& model, const Eigen::Ref<const Tall<Scalar>>& probe,
                     Collect collect = {});
 
   /// Writes y - f(x) for each row to `residuals`, unless that is empty.
@@ -71,7 +71,7 @@ class MomentAccumulator {
   void fill_projector(const Eigen::Ref<const Tall<Scalar>>& probe);
   void add_part(const Rows<Scalar>& rows, std::span<Scalar> residuals, OfOneWorker& own) const;
 
-  Workers& workers_;
+  ThreadPool& pool_;
   const Model<Scalar>& model_;
   Sides sides_;
   Index probes_;

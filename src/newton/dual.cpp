@@ -108,9 +108,9 @@ Tall<double> InMemoryNormalEquations::dual_products(const SignedFactors<double>&
     if (options_.shape.diagonal == Diagonal::free) block.add(squares, D.squares[j], offset.squares[j]);
   };
 
-  std::vector<Tall<double>> sums(static_cast<std::size_t>(workers_.count()));
+  std::vector<Tall<double>> sums(static_cast<std::size_t>(pool_.count()));
   std::atomic<bool> is_interrupted = false;
-  workers_.split((dim() + DualBlock::max_features - 1) / DualBlock::max_features, [&](int worker, Share share) {
+  pool_.split((dim() + DualBlock::max_features - 1) / DualBlock::max_features, [&](int worker, Share share) {
     Tall<double>& own = sums[static_cast<std::size_t>(worker)];
     own.setZero(n + 1, n + 1);
     DualBlock block(n, k + 2);

@@ -24,9 +24,9 @@ std::vector<Index> sign_counts(const NewtonOptions& options, Index own) {
 
 }  // namespace
 
-NewtonFit gauss_newton(const ObservedRows& rows, const NewtonOptions& options, Workers& workers,
+NewtonFit gauss_newton(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool,
                        const SignedFactors<double>* known) {
-  LevenbergMarquardt solver(rows, options, workers);
+  LevenbergMarquardt solver(rows, options, pool);
   NewtonFit best;
   const auto try_from = [&](SignedFactors<double> start) {
     solver.start(std::move(start));
@@ -50,7 +50,7 @@ NewtonFit gauss_newton(const ObservedRows& rows, const NewtonOptions& options, W
     best.products += start.products;
     return best;
   }
-  const MomentStart moments = moment_start(rows, options, workers);
+  const MomentStart moments = moment_start(rows, options, pool);
   for (const Index positive : sign_counts(options, moments.positive_count(options.shape.rank))) {
     try_from(moments.take(options, positive));
     if (best.exact || (options.interrupted && options.interrupted())) break;

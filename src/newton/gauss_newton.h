@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "model/signed_factors.h"
 #include "newton/newton_options.h"
 #include "rows/observed_rows.h"
@@ -19,7 +19,7 @@ struct NewtonFit {
 
 /// Least squares over (b, w, squares, A) by Levenberg-Marquardt. Starts from `known` if it is given, then from
 /// `phase_start` or `moment_start`, which expect features of about mean 0 and variance 1.
-NewtonFit gauss_newton(const ObservedRows& rows, const NewtonOptions& options, Workers& workers,
+NewtonFit gauss_newton(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool,
                        const SignedFactors<double>* known = nullptr);
 
 }  // namespace dyad

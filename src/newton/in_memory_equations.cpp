@@ -16,8 +16,8 @@ Tall<double> features_of(const SignedFactors<double>& parameters) {
 }  // namespace
 
 InMemoryNormalEquations::InMemoryNormalEquations(const ObservedRows& rows, const NewtonOptions& options,
-                                                 Workers& workers)
-    : rows_(rows), options_(options), workers_(workers), sides_(rows.dim(), options.shape.left_dim) {}
+                                                 ThreadPool& pool)
+    : rows_(rows), options_(options), pool_(pool), sides_(rows.dim(), options.shape.left_dim) {}
 
 TargetSums InMemoryNormalEquations::targets() const {
   TargetSums sums;
@@ -31,8 +31,8 @@ TargetSums InMemoryNormalEquations::targets() const {
 
 Small<double> InMemoryNormalEquations::products(bool squares) const {
   const Index size = 1 + (squares ? 2 : 1) * dim();
-  std::vector<Small<double>> sums(static_cast<std::size_t>(workers_.count()));
-  for_each_share(rows_.X(), workers_, [&](int worker, Share share) {
+  std::vector<Small<double>> sums(static_cast<std::size_t>(pool_.count()));
+  for_each_share(rows_.X(), pool_, [&](int worker, Share share) {
     Small<double>& sum = sums[static_cast<std::size_t>(worker)];
     sum.setZero(size, size);
     rows_.X().add_gram(share, rows_.weights().data() + share.first, sum);
@@ -50,7 +50,7 @@ Vector<double> InMemoryNormalEquations::product_diagonal(bool squares) const {
 
 RowSums InMemoryNormalEquations::sum_over_blocks(const Visit& visit) const {
   RowSums first;
-  sums_of_others_.resize(static_cast<std::size_t>(workers_.count()));
+  sums_of_others_.resize(static_cast<std::size_t>(pool_.count()));
   const auto visit_share = [&](int worker, Share share) {
     RowSums& own = worker == 0 ? first : sums_of_others_[static_cast<std::size_t>(worker)];
     own.set_zero(dim(), width(), has_squares());
@@ -58,12 +58,12 @@ RowSums InMemoryNormalEquations::sum_over_blocks(const Visit& visit) const {
     for (Index done = 0; done < share.count; done += most)
       visit({share.first + done, std::min(most, share.count - done)}, own);
   };
-  constexpr double min_work_of_threads = 1e5;  // multiplications; below, starting the other workers costs more
+  constexpr double min_work_of_threads = 1e5;  // multiplications; below, starting the other threads costs more
   if (!rows_.X().can_split() || rows_.X().entries() * static_cast<double>(width()) < min_work_of_threads) {
     visit_share(0, all_rows());
     return first;
   }
-  workers_.split(rows_.count(), visit_share);
+  pool_.split(rows_.count(), visit_share);
   for (std::size_t worker = 1; worker < sums_of_others_.size(); ++worker) first.add(sums_of_others_[worker]);
   return first;
 }

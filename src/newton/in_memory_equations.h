@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "model/sides.h"
 #include "newton/newton_options.h"
 #include "newton/normal_equations.h"
@@ -12,11 +12,11 @@
 namespace dyad {
 
 /// Normal equations of rows that one process can multiply with. Each data pass applies X and X' to one block of rows
-/// after the other; neither J nor any number per row is stored. Refers to the rows and the workers, which the caller
-/// keeps alive. Used by one thread at a time.
+/// after the other; neither J nor any number per row is stored. Refers to the rows and the thread pool, which the
+/// caller keeps alive. Used by one thread at a time.
 class InMemoryNormalEquations : public NormalEquations {
  public:
-  InMemoryNormalEquations(const ObservedRows& rows, const NewtonOptions& options, Workers& workers);
+  InMemoryNormalEquations(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool);
 
   [[nodiscard]] Index dim() const override { return rows_.dim(); }
   [[nodiscard]] double epsilon() const override { return rows_.X().epsilon(); }
@@ -58,9 +58,9 @@ class InMemoryNormalEquations : public NormalEquations {
 
   ObservedRows rows_;
   NewtonOptions options_;
-  Workers& workers_;
+  ThreadPool& pool_;
   Sides sides_;
-  mutable std::vector<RowSums> sums_of_others_;  ///< reused allocations of the workers other than the first
+  mutable std::vector<RowSums> sums_of_others_;  ///< reused allocations of all threads but the first
 };
 
 }  // namespace dyad

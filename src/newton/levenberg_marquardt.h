@@ -14,9 +14,9 @@ namespace dyad {
 class LevenbergMarquardt {
  public:
   LevenbergMarquardt(const std::shared_ptr<const NormalEquations>& equations, const NewtonOptions& options);
-  /// On rows in memory, which the caller keeps alive, like the workers.
-  LevenbergMarquardt(const ObservedRows& rows, const NewtonOptions& options, Workers& workers)
-      : LevenbergMarquardt(std::make_shared<InMemoryNormalEquations>(rows, options, workers), options) {}
+  /// On rows in memory, which the caller keeps alive, like the thread pool.
+  LevenbergMarquardt(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool)
+      : LevenbergMarquardt(std::make_shared<InMemoryNormalEquations>(rows, options, pool), options) {}
 
   void start(SignedFactors<double> parameters);
 

@@ -43,17 +43,17 @@ Vector<double> clipped_targets(const ObservedRows& rows, double& mean) {
 /// The matrix of second moments, sum_i r_i x_i z_i' / n. Two sides: [[0, H], [H', 0]] of them.
 class MomentOperator {
  public:
-  MomentOperator(const ObservedRows& rows, Vector<double> r, const NewtonOptions& options, Workers& workers)
-      : rows_(rows), r_(std::move(r)), sides_(rows.dim(), options.shape.left_dim), workers_(workers) {
+  MomentOperator(const ObservedRows& rows, Vector<double> r, const NewtonOptions& options, ThreadPool& pool)
+      : rows_(rows), r_(std::move(r)), sides_(rows.dim(), options.shape.left_dim), pool_(pool) {
     if (options.shape.diagonal == Diagonal::tied) return;
     diagonal_.setZero(rows.dim());
     rows_.X().add_transposed_squares({0, rows.count()}, r_.data(), diagonal_.data());
   }
 
   [[nodiscard]] Tall<double> times(const Tall<double>& Z) const {
-    std::vector<Tall<double>> sums(static_cast<std::size_t>(workers_.count()));
+    std::vector<Tall<double>> sums(static_cast<std::size_t>(pool_.count()));
     const Index columns = Z.cols();
-    for_each_share(rows_.X(), workers_, [&](int worker, Share share) {
+    for_each_share(rows_.X(), pool_, [&](int worker, Share share) {
       Tall<double>& sum = sums[static_cast<std::size_t>(worker)];
       sum.setZero(rows_.dim(), columns);
       Tall<double> projected(share.count, columns);
@@ -76,7 +76,7 @@ class MomentOperator {
   ObservedRows rows_;
   Vector<double> r_;
   Sides sides_;
-  Workers& workers_;
+  ThreadPool& pool_;
   Vector<double> diagonal_;
 };
 
@@ -109,7 +109,7 @@ SignedFactors<double> MomentStart::take(const NewtonOptions& options, Index posi
   return start;
 }
 
-MomentStart moment_start(const ObservedRows& rows, const NewtonOptions& options, Workers& workers) {
+MomentStart moment_start(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool) {
   MomentStart start;
   const Sides sides(rows.dim(), options.shape.left_dim);
   const Vector<double> r = clipped_targets(rows, start.mean);
@@ -118,7 +118,7 @@ MomentStart moment_start(const ObservedRows& rows, const NewtonOptions& options,
     rows.X().add_transposed_product({0, rows.count()}, {0, rows.dim()}, r.data(), 1, start.weights.data());
     start.weights /= static_cast<double>(rows.count());
   }
-  const MomentOperator H(rows, r, options, workers);
+  const MomentOperator H(rows, r, options, pool);
   const Index smallest_side = sides.two() ? std::min(sides.left_count(), sides.right_count()) : rows.dim();
   const Index columns = std::min(2 * options.shape.rank, smallest_side);
   Random random(options.seed, start_stream);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "model/signed_factors.h"
 #include "newton/newton_options.h"
 #include "rows/observed_rows.h"
@@ -22,6 +22,6 @@ struct MomentStart {
 };
 
 /// Clips the targets at their 2% and 98% quantiles, because the moments contain fourth powers of the features.
-MomentStart moment_start(const ObservedRows& rows, const NewtonOptions& options, Workers& workers);
+MomentStart moment_start(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool);
 
 }  // namespace dyad

@@ -14,9 +14,9 @@ SignedFactors<double> moved(SignedFactors<double> parameters, const ParameterVec
 class Objective {
  public:
   Objective(std::shared_ptr<const NormalEquations> equations, const NewtonOptions& options);
-  /// Of rows in memory, which the caller keeps alive, like the workers.
-  Objective(const ObservedRows& rows, const NewtonOptions& options, Workers& workers)
-      : Objective(std::make_shared<InMemoryNormalEquations>(rows, options, workers), options) {}
+  /// Of rows in memory, which the caller keeps alive, like the thread pool.
+  Objective(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool)
+      : Objective(std::make_shared<InMemoryNormalEquations>(rows, options, pool), options) {}
 
   /// Evaluates at these parameters. Returns the weighted mean loss.
   double move_to(const SignedFactors<double>& parameters);

@@ -36,9 +36,7 @@ class DriverModel {
           "rows in parts are for models of one side, in double precision, without a half-life, that a Kalman filter "
           "has begun");
     state_.evidence.reset();
-    TrainOptions options;
-    options.threads = 1;
-    state_.restore(options, name_of_model);
+    state_.restore(TrainOptions(), name_of_model, pool_);
   }
 
   [[nodiscard]] const StreamLearner<double>& stream() const { return *state_.solver->stream(); }
@@ -66,7 +64,8 @@ class DriverModel {
  private:
   [[nodiscard]] FeatureMap& map() { return state_.file.features; }
 
-  TrainState<double> state_;
+  ThreadPool pool_{1};
+  TrainState<double> state_;  ///< its solver uses the pool
 };
 
 class Learning {
@@ -190,7 +189,7 @@ class Learning {
                                                                         asked_scales, HeldOut::is_left_out);
     RefinerOptions options;
     options.kalman = filter_.options();
-    options.most_looks = options_.most_looks;
+    options.max_passes = options_.most_looks;
     const bool are_sparse = !model_.is_dense();
     options.patience = 1;  // a look takes a job
     options.stride = are_sparse ? 1 : 3;
@@ -219,7 +218,7 @@ class Learning {
     const auto all =
         std::make_shared<DistributedNormalEquations>(requests_, filter_.options().shape, asked_scales, HeldOut::counts);
     options.first_level += choice.best() - 1;
-    options.most_looks = std::max<Index>(options_.most_looks / 2, 10);
+    options.max_passes = std::max<Index>(options_.most_looks / 2, 10);
     const auto last = make_newton_refiner(all, are_sparse, options, best);
     if (!last->advance({})) return without_refining();
     settle(in_scale(last->parameters(), true), scales, last->result().noise_variance, off);

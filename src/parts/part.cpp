@@ -26,7 +26,7 @@ class Part::State {
   State(const std::string& model, int threads)
       : file_(ModelFile::from_bytes(model, worker_model_name)),
         posterior_(SavedPosterior::load(file_, worker_model_name)),
-        threads_(threads),
+        pool_(threads),
         request_(make_worker_request(context(), question_)) {}
 
   void ask(const std::string& bytes) {
@@ -91,7 +91,7 @@ class Part::State {
   }
 
  private:
-  [[nodiscard]] WorkerContext context() { return {file_.features.target, posterior_.filter, threads_}; }
+  [[nodiscard]] WorkerContext context() { return {file_.features.target, posterior_.filter, pool_}; }
 
   [[nodiscard]] std::uint8_t use_of(std::uint64_t hash) const {
     if (question_.counts(hash)) return WorkerRequest::used;
@@ -100,7 +100,7 @@ class Part::State {
 
   ModelFile file_;
   SavedPosterior posterior_;
-  Workers threads_;
+  ThreadPool pool_;
   Question question_;
   std::string fingerprint_;  ///< of the request
   double rows_ = 0;          ///< that the request uses, without held-out rows

@@ -22,12 +22,11 @@ const char* const targets_seen = "targets_seen";
 template <typename Scalar>
 class MomentRounds {
  public:
-  MomentRounds(ModelFile file, const TrainSettings& settings, int threads) : state_{std::move(file), settings} {
+  MomentRounds(ModelFile file, const TrainSettings& settings, int threads)
+      : pool_(threads), state_{std::move(file), settings} {
     if (settings.solver != Solver::moment || !likelihood_of(state_.file.features.target.task).has_identity_link())
       throw std::invalid_argument("only models of the moment solver that predict numbers have statistics that add");
-    TrainOptions options;
-    options.threads = threads;
-    state_.restore(options, file_name);
+    state_.restore(TrainOptions(), file_name, pool_);
     learner().start_part();
   }
 
@@ -79,7 +78,8 @@ class MomentRounds {
  private:
   MomentLearner<Scalar>& learner() { return *state_.solver->moments(); }
 
-  TrainState<Scalar> state_;
+  ThreadPool pool_;
+  TrainState<Scalar> state_;  ///< its solver uses the pool
 };
 
 template <typename Use>

@@ -179,7 +179,7 @@ class NormalEquationsRequest : public WorkerRequest {
  private:
   void flush() {
     held_out_.flush([&](const Rows<double>& rows) { add_held_out(rows); });
-    buffer_.flush([&](const Rows<double>& rows) { add_sums(Equations(rows, options_, context_.threads)); });
+    buffer_.flush([&](const Rows<double>& rows) { add_sums(Equations(rows, options_, context_.pool)); });
   }
 
   void scale(RowBlock<double>& block) const {
@@ -323,9 +323,9 @@ void WorkerRequest::add_losses(const Rows<double>& rows, std::span<const double>
 
 std::unique_ptr<WorkerRequest> make_worker_request(const WorkerContext& context, const Question& question) {
   // In the order of Question::About.
-  static constexpr std::array makers{make_request<SurveyRequest>,         make_request<PassRequest>,
-                                     make_request<TargetsRequest>,        make_request<ProductsRequest>,
-                                     make_request<DiagonalRequest>,       make_request<GradientRequest>,
+  static constexpr std::array makers{make_request<SurveyRequest>,           make_request<PassRequest>,
+                                     make_request<TargetsRequest>,          make_request<ProductsRequest>,
+                                     make_request<DiagonalRequest>,         make_request<GradientRequest>,
                                      make_request<CurvatureProductRequest>, make_request<PrecisionsRequest>};
   return makers.at(static_cast<std::size_t>(question.about))(context, question);
 }

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "base/archive.h"
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "features/target.h"
 #include "kalman/filter.h"
 #include "parts/question.h"
@@ -17,7 +17,7 @@ namespace dyad {
 struct WorkerContext {
   const Target& target;                ///< of the model
   const KalmanFilter<double>& filter;  ///< of the model
-  Workers& threads;
+  ThreadPool& pool;
 };
 
 /// A request of the driver, handled by one worker: construct, read_body(), add() for each block of rows, write(). The

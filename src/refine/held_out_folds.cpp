@@ -34,9 +34,9 @@ std::uint64_t rounded_hash(const Rows<Scalar>& rows, Index i) {
 }  // namespace
 
 template <typename Scalar>
-Posterior<double> moment_posterior(const Rows<Scalar>& rows, const KalmanOptions& kalman, Workers& workers) {
+Posterior<double> moment_posterior(const Rows<Scalar>& rows, const KalmanOptions& kalman, ThreadPool& pool) {
   const NewtonOptions options = newton_options(kalman);
-  const MomentStart moments = moment_start(rows, options, workers);
+  const MomentStart moments = moment_start(rows, options, pool);
   const Index rank = options.shape.rank;
   return {moments.take(options, options.shape.positive ? rank : moments.positive_count(rank)), {}};
 }
@@ -57,7 +57,7 @@ HeldOutFolds<Scalar>::HeldOutFolds(const RefineContext<Scalar>& context, const R
     Fold fold{rows.without(fold_of_, own), {}, {}, nullptr, nullptr};
     if (context.rows.is_on_disk()) fold.own_held_out.move_to_disk(context.rows.folder());
     fold.own_held_out.append(rows.only(fold_of_, own), shape.left_dim);
-    fold.start = context.options.exact_weights ? moment_posterior(fold.rows, context.kalman(), context.workers)
+    fold.start = context.options.exact_weights ? moment_posterior(fold.rows, context.kalman(), context.pool)
                                                : posterior_of_pass(fold.rows, scales);
     folds_.push_back(std::move(fold));
   }
@@ -89,7 +89,7 @@ Posterior<double> HeldOutFolds<Scalar>::posterior_of_pass(const Rows<Scalar>& ro
   if (context_.learner.options().moment) {
     StreamOptions options = context_.learner.options();
     options.standardised = true;
-    StreamLearner<Scalar> again(std::move(options));
+    StreamLearner<Scalar> again(std::move(options), context_.pool);
     for_each_block(rows, [&](const Rows<Scalar>& block, std::span<Scalar> f) { again.learn(block, f); });
     if (context_.is_interrupted()) return {};
     again.stop_keeping();
@@ -123,7 +123,7 @@ template <typename Scalar>
 void HeldOutFolds<Scalar>::make_refiners(const RefinerOptions& options) {
   refiner_options_ = options;
   for (Fold& fold : folds_)
-    fold.refiner = make_refiner(fold.rows, refiner_options_, std::move(fold.start), context_.workers);
+    fold.refiner = make_refiner(fold.rows, refiner_options_, std::move(fold.start), context_.pool);
 }
 
 template <typename Scalar>
@@ -152,7 +152,7 @@ HeldOutLoss HeldOutFolds<Scalar>::evaluate() {
     const SignedFactors<Scalar> parameters =
         (fold.refiner ? fold.refiner->parameters() : fold.start.means).template cast<Scalar>();
     std::vector<Scalar> predictions(static_cast<std::size_t>(rows.count()));
-    context_.workers.split(rows.count(), [&](int, Share share) {
+    context_.pool.split(rows.count(), [&](int, Share share) {
       parameters.predict(
           rows.slice(share.first, share.count),
           std::span(predictions).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count)));
@@ -178,12 +178,12 @@ template <typename Scalar>
 Index HeldOutFolds<Scalar>::row_reads() const {
   Index reads = row_reads_of_starts_;
   for (const Fold& fold : folds_)
-    if (fold.refiner) reads += fold.refiner->looks() * fold.rows.count();
+    if (fold.refiner) reads += fold.refiner->passes() * fold.rows.count();
   return reads;
 }
 
-template Posterior<double> moment_posterior(const Rows<float>&, const KalmanOptions&, Workers&);
-template Posterior<double> moment_posterior(const Rows<double>&, const KalmanOptions&, Workers&);
+template Posterior<double> moment_posterior(const Rows<float>&, const KalmanOptions&, ThreadPool&);
+template Posterior<double> moment_posterior(const Rows<double>&, const KalmanOptions&, ThreadPool&);
 template class HeldOutFolds<float>;
 template class HeldOutFolds<double>;
 

@@ -20,7 +20,7 @@ struct HeldOutLoss {
 
 /// Start that does not depend on the order of the rows.
 template <typename Scalar>
-Posterior<double> moment_posterior(const Rows<Scalar>& rows, const KalmanOptions& kalman, Workers& workers);
+Posterior<double> moment_posterior(const Rows<Scalar>& rows, const KalmanOptions& kalman, ThreadPool& pool);
 
 /// Folds of the cached rows: each has rows to train on, a posterior to start from, rows that are held out and, after
 /// `make_refiners`, a solver. Below 5,000 rows there are five folds, and every row is held out once; else one fold of a

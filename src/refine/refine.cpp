@@ -66,7 +66,7 @@ class ScaledFit {
  private:
   [[nodiscard]] Posterior<double> start() const {
     return context_.options.exact_weights
-               ? moment_posterior(rows_, context_.kalman(), context_.workers)
+               ? moment_posterior(rows_, context_.kalman(), context_.pool)
                : context_.one_pass().posterior().template cast<double>().rescaled(scale_.scales());
   }
 
@@ -84,7 +84,7 @@ class ScaledFit {
 
   std::optional<Posterior<double>> select(HeldOutFolds<Scalar>& folds, bool keeps_fit) {
     RefinerOptions options = options_;
-    if (options.most_looks < std::numeric_limits<Index>::max()) options.most_looks /= folds.count();
+    if (options.max_passes < std::numeric_limits<Index>::max()) options.max_passes /= folds.count();
     SelectedLevel selected = select_level(context_, folds, options, keeps_fit, result_);
     held_out_squares_ = selected.squares;
     result_.row_reads += folds.row_reads();
@@ -94,9 +94,9 @@ class ScaledFit {
   /// Measurements without noise, if there are enough of them, need no held-out rows.
   std::optional<Posterior<double>> fit_exactly() {
     if (context_.kalman().shape.linear) return std::nullopt;
-    const auto refiner = make_refiner(rows_, options_, start(), context_.workers);
+    const auto refiner = make_refiner(rows_, options_, start(), context_.pool);
     const bool has_level = refiner->advance([&] { context_.report(*refiner, true); });
-    result_.row_reads += refiner->looks() * rows_.count();
+    result_.row_reads += refiner->passes() * rows_.count();
     if (!has_level || !refiner->is_exact()) return std::nullopt;
     result_.levels = 1;
     result_.level = refiner->level();
@@ -104,12 +104,12 @@ class ScaledFit {
   }
 
   std::optional<Posterior<double>> fit_all(Index levels) {
-    options_.most_looks = std::numeric_limits<Index>::max();
-    const auto refiner = make_refiner(rows_, options_, start(), context_.workers);
+    options_.max_passes = std::numeric_limits<Index>::max();
+    const auto refiner = make_refiner(rows_, options_, start(), context_.pool);
     result_.levels = 0;
     while (result_.levels < levels && refiner->advance([&] { context_.report(*refiner, true); })) ++result_.levels;
     if (context_.options.exact_weights) refiner->polish();
-    result_.row_reads += refiner->looks() * rows_.count();
+    result_.row_reads += refiner->passes() * rows_.count();
     result_.level = refiner->level();
     if (context_.is_interrupted() || result_.levels == 0) return std::nullopt;
     return refiner->result();
@@ -127,8 +127,8 @@ class ScaledFit {
 
 template <typename Scalar>
 RefineResult<Scalar> refine(const StreamLearner<Scalar>& learner, KeptRows<Scalar>& rows, KeptRows<Scalar>* validation,
-                            const RefineOptions& options, Workers& workers) {
-  const RefineContext<Scalar> context{learner, rows, options, workers};
+                            const RefineOptions& options, ThreadPool& pool) {
+  const RefineContext<Scalar> context{learner, rows, options, pool};
   RefineResult<Scalar> result;
   if (rows.count() < min_rows && !options.exact_weights) return result;
   RefinerOptions refiner_options;
@@ -138,10 +138,10 @@ RefineResult<Scalar> refine(const StreamLearner<Scalar>& learner, KeptRows<Scala
   refiner_options.interrupted = options.interrupted;
   if ((options.may_decline || options.exact_weights) && !options.levels) {
     const double pass = std::max(1.0, rows.entries()) * static_cast<double>(context.kalman().shape.rank + 1);
-    refiner_options.most_looks = static_cast<Index>((rows.is_sparse() ? max_work_sparse : max_work_dense) / pass);
+    refiner_options.max_passes = static_cast<Index>((rows.is_sparse() ? max_work_sparse : max_work_dense) / pass);
   }
-  const Index min_looks = options.solver == Solver::variational ? 12 : 60;  // below, no fit converges
-  if (refiner_options.most_looks < min_looks) {
+  const Index min_passes = options.solver == Solver::variational ? 12 : 60;  // below, no fit converges
+  if (refiner_options.max_passes < min_passes) {
     result.takes_too_long = true;
     return result;
   }
@@ -162,8 +162,8 @@ RefineResult<Scalar> refine(const StreamLearner<Scalar>& learner, KeptRows<Scala
 }
 
 template RefineResult<float> refine(const StreamLearner<float>&, KeptRows<float>&, KeptRows<float>*,
-                                    const RefineOptions&, Workers&);
+                                    const RefineOptions&, ThreadPool&);
 template RefineResult<double> refine(const StreamLearner<double>&, KeptRows<double>&, KeptRows<double>*,
-                                     const RefineOptions&, Workers&);
+                                     const RefineOptions&, ThreadPool&);
 
 }  // namespace dyad

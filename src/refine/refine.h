@@ -52,6 +52,6 @@ struct RefineResult {
 /// level is selected on those rows, and the fit to all cached rows at that level is the result.
 template <typename Scalar>
 RefineResult<Scalar> refine(const StreamLearner<Scalar>& learner, KeptRows<Scalar>& rows, KeptRows<Scalar>* validation,
-                            const RefineOptions& options, Workers& workers);
+                            const RefineOptions& options, ThreadPool& pool);
 
 }  // namespace dyad

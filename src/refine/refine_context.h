@@ -12,7 +12,7 @@ struct RefineContext {
   const StreamLearner<Scalar>& learner;  ///< after one pass
   KeptRows<Scalar>& rows;
   const RefineOptions& options;
-  Workers& workers;
+  ThreadPool& pool;
 
   [[nodiscard]] const KalmanFilter<Scalar>& one_pass() const { return learner.filter(); }
   [[nodiscard]] const KalmanOptions& kalman() const { return one_pass().options(); }

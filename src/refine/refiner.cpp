@@ -52,16 +52,16 @@ Posterior<double> restart_collapsed_factors(Posterior<double> start) {
 template <typename Scalar>
 class VariationalRefiner : public Refiner {
  public:
-  VariationalRefiner(const Rows<Scalar>& rows, const RefinerOptions& options, Posterior<double> start, Workers& workers)
+  VariationalRefiner(const Rows<Scalar>& rows, const RefinerOptions& options, Posterior<double> start, ThreadPool& pool)
       : options_(options),
         sweeps_(rows, options.kalman.likelihood,
                 restart_collapsed_factors(options.kalman.shape.left_dim > 0 ? as_symmetric(std::move(start))
                                                                             : std::move(start))
                     .template cast<Scalar>(),
-                workers) {}
+                pool) {}
 
   bool advance(const std::function<void()>& after_step) override {
-    if ((options_.interrupted && options_.interrupted()) || looks() >= options_.most_looks) return false;
+    if ((options_.interrupted && options_.interrupted()) || passes() >= options_.max_passes) return false;
     sweeps_.sweep();
     ++count_;
     if (after_step) after_step();
@@ -76,7 +76,7 @@ class VariationalRefiner : public Refiner {
     Posterior<double> found = sweeps_.posterior().template cast<double>();
     return left_dim > 0 ? as_two_sides(std::move(found), left_dim) : found;
   }
-  [[nodiscard]] Index looks() const override { return 4 * count_; }  // each entry from both ends, twice
+  [[nodiscard]] Index passes() const override { return 4 * count_; }  // each entry from both ends, twice
 
  private:
   const RefinerOptions& options_;
@@ -102,7 +102,7 @@ class NewtonRefiner : public Refiner {
       : are_sparse_(are_sparse), options_(interruptible_options(options)), solver_(equations, options_) {
     options_.exact_steps = options.exact_steps;
     options_.patience = options.patience;
-    options_.most_products = options.most_looks;
+    options_.most_products = options.max_passes;
     unknowns_ = static_cast<double>(options.kalman.shape.unknowns());
     is_measurement_ = !options.kalman.shape.linear;
     weight_ = solver_.total_weight();
@@ -118,17 +118,17 @@ class NewtonRefiner : public Refiner {
 
   /// Rows in memory allow other starts.
   NewtonRefiner(const ObservedRows& rows, const RefinerOptions& options, const SignedFactors<double>& start,
-                Workers& workers)
-      : NewtonRefiner(std::make_shared<InMemoryNormalEquations>(rows, interruptible_options(options), workers),
+                ThreadPool& pool)
+      : NewtonRefiner(std::make_shared<InMemoryNormalEquations>(rows, interruptible_options(options), pool),
                       !rows.X().is_dense(), options, start) {
     rows_.emplace(rows);
-    workers_ = &workers;
+    pool_ = &pool;
   }
 
   bool advance(const std::function<void()>& after_step) override {
     if (is_measurement_) return solve_measurements();
     const Index place = stride_ * level_ + (are_sparse_ ? 0 : first_dense);
-    if (place >= static_cast<Index>(ridges.size()) || looks() >= options_.most_products || is_interrupted())
+    if (place >= static_cast<Index>(ridges.size()) || passes() >= options_.most_products || is_interrupted())
       return false;
     ridge_ = ridges[static_cast<std::size_t>(place)];
     // Without a ridge the loss of separable classes has no minimum.
@@ -152,9 +152,9 @@ class NewtonRefiner : public Refiner {
 
   void polish() override {
     constexpr double most_work = 3e8;  // numbers touched
-    const auto look =
+    const auto work_of_pass =
         rows_ ? static_cast<double>(rows_->count() * rows_->dim() * (options_.shape.rank + 1)) : most_work;
-    if (!exact_) solver_.polish(static_cast<Index>(most_work / std::max(1.0, look)));
+    if (!exact_) solver_.polish(static_cast<Index>(most_work / std::max(1.0, work_of_pass)));
   }
 
   [[nodiscard]] std::string level() const override {
@@ -173,7 +173,7 @@ class NewtonRefiner : public Refiner {
     return {parameters(), {}, std::max(least_noise, squares * weight_ / spare)};
   }
   [[nodiscard]] bool is_exact() const override { return exact_ && exact_->exact && weight_ > unknowns_; }
-  [[nodiscard]] Index looks() const override { return solver_.products() + (exact_ ? exact_->products : 0); }
+  [[nodiscard]] Index passes() const override { return solver_.products() + (exact_ ? exact_->products : 0); }
 
  private:
   [[nodiscard]] bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
@@ -189,7 +189,7 @@ class NewtonRefiner : public Refiner {
     if (options_.shape.left_dim > 0 || options_.shape.positive || is_interrupted()) return;
     const SignedFactors<double> other = solver_.parameters();
     const double objective = solver_.objective();
-    const MomentStart moments = moment_start(*rows_, options_, *workers_);
+    const MomentStart moments = moment_start(*rows_, options_, *pool_);
     solver_.start(moments.take(options_, moments.positive_count(options_.shape.rank)));
     descend(after_step);
     if (!(solver_.objective() < objective)) solver_.start(other);
@@ -203,12 +203,12 @@ class NewtonRefiner : public Refiner {
     // With many rows all starts lead to the same fit.
     constexpr double many = 10;
     options_.restarts = weight_ < many * unknowns_;
-    exact_ = gauss_newton(*rows_, options_, *workers_, &start);
+    exact_ = gauss_newton(*rows_, options_, *pool_, &start);
     return exact_->finite && !is_interrupted();
   }
 
   std::optional<ObservedRows> rows_;
-  Workers* workers_ = nullptr;
+  ThreadPool* pool_ = nullptr;
   bool are_sparse_;
   NewtonOptions options_;
   LevenbergMarquardt solver_;
@@ -239,10 +239,10 @@ bool can_sweep(const Rows<Scalar>& rows, const ModelShape& shape) {
 
 template <typename Scalar>
 std::unique_ptr<Refiner> make_refiner(const Rows<Scalar>& rows, const RefinerOptions& options, Posterior<double> start,
-                                      Workers& workers) {
+                                      ThreadPool& pool) {
   if (options.solver == Solver::variational)
-    return std::make_unique<VariationalRefiner<Scalar>>(rows, options, std::move(start), workers);
-  return std::make_unique<NewtonRefiner>(rows, options, start.means, workers);
+    return std::make_unique<VariationalRefiner<Scalar>>(rows, options, std::move(start), pool);
+  return std::make_unique<NewtonRefiner>(rows, options, start.means, pool);
 }
 
 std::unique_ptr<Refiner> make_newton_refiner(const std::shared_ptr<const NormalEquations>& equations, bool are_sparse,
@@ -252,7 +252,9 @@ std::unique_ptr<Refiner> make_newton_refiner(const std::shared_ptr<const NormalE
 
 template bool can_sweep(const Rows<float>&, const ModelShape&);
 template bool can_sweep(const Rows<double>&, const ModelShape&);
-template std::unique_ptr<Refiner> make_refiner(const Rows<float>&, const RefinerOptions&, Posterior<double>, Workers&);
-template std::unique_ptr<Refiner> make_refiner(const Rows<double>&, const RefinerOptions&, Posterior<double>, Workers&);
+template std::unique_ptr<Refiner> make_refiner(const Rows<float>&, const RefinerOptions&, Posterior<double>,
+                                               ThreadPool&);
+template std::unique_ptr<Refiner> make_refiner(const Rows<double>&, const RefinerOptions&, Posterior<double>,
+                                               ThreadPool&);
 
 }  // namespace dyad

@@ -7,7 +7,7 @@
 
 #include <dyad/recover.h>
 
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "kalman/filter.h"
 #include "newton/normal_equations.h"
 
@@ -29,7 +29,7 @@ class Refiner {
   [[nodiscard]] virtual double objective() const = 0;   ///< per row; decreases
   [[nodiscard]] virtual SignedFactors<double> parameters() const = 0;
   [[nodiscard]] virtual Posterior<double> result() const = 0;
-  [[nodiscard]] virtual Index looks() const = 0;  ///< passes over all rows
+  [[nodiscard]] virtual Index passes() const = 0;  ///< passes over all rows
   [[nodiscard]] virtual bool is_exact() const {
     return false;
   }  ///< more rows than unknowns, and residuals of rounding size
@@ -42,7 +42,7 @@ struct RefinerOptions {
   int patience = 3;                                      ///< newton: as in NewtonOptions
   Index stride = 1;                                      ///< newton: step in the regularization path
   Index first_level = 0;                                 ///< newton: number of levels to skip
-  Index most_looks = std::numeric_limits<Index>::max();  ///< maximum number of passes over all rows
+  Index max_passes = std::numeric_limits<Index>::max();  ///< maximum number of passes over all rows
   std::function<bool()> interrupted;
 };
 
@@ -51,11 +51,11 @@ struct RefinerOptions {
 template <typename Scalar>
 bool can_sweep(const Rows<Scalar>& rows, const ModelShape& shape);
 
-/// A solver that starts from the posterior of one pass, for features of scale 1. Refers to options, rows and workers,
+/// A solver that starts from the posterior of one pass, for features of scale 1. Refers to options, rows and the pool,
 /// which the caller keeps alive.
 template <typename Scalar>
 std::unique_ptr<Refiner> make_refiner(const Rows<Scalar>& rows, const RefinerOptions& options, Posterior<double> start,
-                                      Workers& workers);
+                                      ThreadPool& pool);
 
 /// Gauss-Newton for rows that are stored anywhere.
 std::unique_ptr<Refiner> make_newton_refiner(const std::shared_ptr<const NormalEquations>& equations, bool are_sparse,

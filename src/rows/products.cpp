@@ -31,8 +31,8 @@ class BlasTurn {
 };
 
 /// OpenBLAS runs a product of at most 2^18 multiply-adds on the calling thread (interface/gemm.c: SMP_THRESHOLD_MIN
-/// times GEMM_MULTITHREAD_THRESHOLD). Threads belong to base/workers.h, and the number of OpenBLAS's threads belongs to
-/// the host process, so that larger products are split. With 1,024 features the moment sums and products of
+/// times GEMM_MULTITHREAD_THRESHOLD). Threads belong to base/thread_pool.h, and the number of OpenBLAS's threads
+/// belongs to the host process, so that larger products are split. With 1,024 features the moment sums and products of
 /// Gauss-Newton then take 1.08 to 1.10 times as long at rank 8 as with one call and openblas_set_num_threads(1), and
 /// 0.78 to 1.05 times at rank 16 (`make bench-compare REV=895cd28 FILTER=1024`, minimum of 5 runs).
 constexpr double max_multiply_adds = 1 << 18;

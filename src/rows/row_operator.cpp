@@ -99,9 +99,9 @@ void RowOperator::copy_column(Index, double*) const {
   throw std::logic_error("RowOperator::copy_column: the rows are not stored densely");
 }
 
-void for_each_share(const RowOperator& X, Workers& workers, const std::function<void(int worker, Share rows)>& task) {
+void for_each_share(const RowOperator& X, ThreadPool& pool, const std::function<void(int worker, Share rows)>& task) {
   if (X.can_split())
-    workers.split(X.count(), task);
+    pool.split(X.count(), task);
   else
     task(0, {0, X.count()});
 }

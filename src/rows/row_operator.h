@@ -7,7 +7,7 @@
 #include <dyad/rows.h>
 
 #include "base/linear_algebra.h"
-#include "base/workers.h"
+#include "base/thread_pool.h"
 
 namespace dyad {
 
@@ -54,7 +54,7 @@ class RowOperator {
 };
 
 /// Calls task(worker, rows) with one even share of the rows per worker, or with all rows if X cannot split them.
-void for_each_share(const RowOperator& X, Workers& workers, const std::function<void(int worker, Share rows)>& task);
+void for_each_share(const RowOperator& X, ThreadPool& pool, const std::function<void(int worker, Share rows)>& task);
 
 /// Rows that are stored in memory or mapped from a file, dense or sparse. Does not own them. Rows of floats are
 /// converted on the fly (rows/products.h).

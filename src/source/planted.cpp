@@ -151,10 +151,10 @@ double PlantedProblem::residual(const Eigen::RowVectorXd& x, const Eigen::RowVec
 }
 
 template <typename Scalar>
-void PlantedProblem::read(Index first, Index count, Workers& workers, DenseBlock<Scalar>& block) const {
+void PlantedProblem::read(Index first, Index count, ThreadPool& pool, DenseBlock<Scalar>& block) const {
   const Index d = options_.total_dim();
   block.resize(count, d);
-  workers.split(count, [&](int, Share share) {
+  pool.split(count, [&](int, Share share) {
     Eigen::RowVectorXd x(d);
     for (Index i = share.first; i < share.first + share.count; ++i) {
       Random random(options_.seed, static_cast<std::uint64_t>(first + i));
@@ -166,7 +166,7 @@ void PlantedProblem::read(Index first, Index count, Workers& workers, DenseBlock
   });
 }
 
-template void PlantedProblem::read(Index, Index, Workers&, DenseBlock<float>&) const;
-template void PlantedProblem::read(Index, Index, Workers&, DenseBlock<double>&) const;
+template void PlantedProblem::read(Index, Index, ThreadPool&, DenseBlock<float>&) const;
+template void PlantedProblem::read(Index, Index, ThreadPool&, DenseBlock<double>&) const;
 
 }  // namespace dyad

@@ -5,7 +5,7 @@
 
 #include "base/linear_algebra.h"
 #include "base/random.h"
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "rows/block.h"
 
 namespace dyad {
@@ -22,7 +22,7 @@ class PlantedProblem {
 
   /// Fills the block with the rows [first, first + count).
   template <typename Scalar>
-  void read(Index first, Index count, Workers& workers, DenseBlock<Scalar>& block) const;
+  void read(Index first, Index count, ThreadPool& pool, DenseBlock<Scalar>& block) const;
 
  private:
   void draw_features(Random& random, Eigen::RowVectorXd& x) const;

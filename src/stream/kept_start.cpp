@@ -93,7 +93,7 @@ std::optional<typename KeptStart<Scalar>::Start> KeptStart<Scalar>::solve(const 
   NewtonFit fit;
   {
     const ScaledRows<Scalar> scaled(*kept_, {scales.all().begin(), scales.all().end()});
-    fit = gauss_newton(kept_->view(kalman_.shape.dim), newton, workers_, last_fit_ ? &*last_fit_ : nullptr);
+    fit = gauss_newton(kept_->view(kalman_.shape.dim), newton, pool_, last_fit_ ? &*last_fit_ : nullptr);
   }
   last_fit_ = fit.parameters;
   extra_row_reads_ += fit.products * kept_->count();

@@ -3,7 +3,7 @@
 #include <functional>
 #include <optional>
 
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "kalman/filter.h"
 #include "newton/gauss_newton.h"
 #include "rows/kept_rows.h"
@@ -31,7 +31,7 @@ class KeptStart {
     bool exact = false;
   };
 
-  KeptStart(KeepOptions options, Workers& workers) : options_(std::move(options)), workers_(workers) {}
+  KeptStart(KeepOptions options, ThreadPool& pool) : options_(std::move(options)), pool_(pool) {}
 
   /// Begins to keep rows like these, if memory and work allow it for such a model.
   void begin(const KalmanOptions& kalman, bool sparse);
@@ -56,7 +56,7 @@ class KeptStart {
   std::optional<Start> solve(const Prior& prior, const FeatureScales& scales);
 
   KeepOptions options_;
-  Workers& workers_;
+  ThreadPool& pool_;
   KalmanOptions kalman_;
   bool sparse_ = false;
   std::optional<KeptRows<Scalar>> kept_;

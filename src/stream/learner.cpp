@@ -38,7 +38,6 @@ StreamOptions stream_options(const LearnerOptions& options) {
   stream.standardised = false;
   stream.keep.memory = options.memory;
   stream.keep.sign_restarts = options.shape.is_measurement() && !options.shape.is_phase_retrieval();
-  stream.threads = options.threads;
   return stream;
 }
 
@@ -94,7 +93,7 @@ void archive_options(Archive& archive, LearnerOptions& options) {
 
 void LearnerOptions::validate() const {
   shape.validate();
-  Workers::require_possible(threads);
+  ThreadPool::require_possible(threads);
   if (shape.linear != shape.intercept)
     throw std::invalid_argument("a learner estimates both w and b, or neither (measurements)");
   if (shape.is_measurement() && (shape.diagonal != Diagonal::tied || !likelihood_of(task).has_identity_link() || range))
@@ -106,7 +105,8 @@ void LearnerOptions::validate() const {
 
 template <typename Scalar>
 struct Learner<Scalar>::Implementation {
-  explicit Implementation(const LearnerOptions& given) : options(given), stream(stream_options(given)) {}
+  explicit Implementation(const LearnerOptions& given)
+      : options(given), pool(given.threads), stream(stream_options(given)) {}
 
   /// What follows from the first rows: they are enough, or all there is.
   void start() {
@@ -116,7 +116,7 @@ struct Learner<Scalar>::Implementation {
       first.for_each_entry(i, [&](Index, Scalar x) { entries += x != 0 ? 1 : 0; });
     const bool full = 2 * entries > static_cast<double>(options.shape.dim) * static_cast<double>(first.count());
     if (full && likelihood().has_identity_link()) stream.moment = moment_options(options);
-    learner.emplace(stream);
+    learner.emplace(stream, pool);
     std::vector<Scalar> values(static_cast<std::size_t>(first.count()));
     learner->learn(first, values);
     if (likelihood().is_classification()) apply_evidence(first, values);
@@ -188,7 +188,7 @@ struct Learner<Scalar>::Implementation {
       if (static_cast<double>(options.shape.dim) * static_cast<double>(options.shape.rank) > stored)
         throw std::runtime_error("dim and rank are larger than the stored arrays");
       if (has_moments) stream.moment = moment_options(options);
-      learner.emplace(stream);
+      learner.emplace(stream, pool);
     }
     archive.group("stream", [&] { learner->archive(archive); });
   }
@@ -248,6 +248,7 @@ struct Learner<Scalar>::Implementation {
   }
 
   LearnerOptions options;
+  ThreadPool pool;
   StreamOptions stream;
   std::optional<StreamLearner<Scalar>> learner;  ///< nothing while the first rows are waited for
   KeptRows<Scalar> waiting;

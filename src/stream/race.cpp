@@ -58,8 +58,8 @@ void Race<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predictions
   if (all.size() == 1)
     learn_one(0);
   else
-    workers_.run([&](int worker) {
-      for (auto i = static_cast<std::size_t>(worker); i < all.size(); i += static_cast<std::size_t>(workers_.count()))
+    pool_.run([&](int worker) {
+      for (auto i = static_cast<std::size_t>(worker); i < all.size(); i += static_cast<std::size_t>(pool_.count()))
         learn_one(i);
     });
   rows_ += static_cast<double>(rows.count());

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "kalman/filter.h"
 
 namespace dyad {
@@ -21,7 +21,7 @@ class Race {
   /// Where a contender comes from.
   enum class Origin { nothing, moments, kept_rows, search, turned, all_rows };
 
-  explicit Race(Workers& workers) : workers_(workers) {}
+  explicit Race(ThreadPool& pool) : pool_(pool) {}
 
   void enter(KalmanFilter<Scalar> filter, Origin origin);
   /// The same, as the champion.
@@ -79,7 +79,7 @@ class Race {
   [[nodiscard]] double loss(const Likelihood& likelihood, Scalar target, Scalar prediction) const;
   [[nodiscard]] Index most_contenders() const;
 
-  Workers& workers_;
+  ThreadPool& pool_;
   std::list<Contender> contenders_;  ///< the champion first
   double rows_ = 0;
   double low_ = -std::numeric_limits<double>::infinity();

@@ -17,13 +17,13 @@ KalmanOptions kalman_options(const MomentOptions& moment) {
 }
 
 template <typename Scalar>
-StreamLearner<Scalar>::StreamLearner(StreamOptions options)
+StreamLearner<Scalar>::StreamLearner(StreamOptions options, ThreadPool& pool)
     : options_(std::move(options)),
-      workers_(options_.threads),
-      race_(workers_),
+      pool_(pool),
+      race_(pool_),
       scales_(options_.kalman.shape.dim, options_.standardised),
-      keeping_(options_.keep, workers_) {
-  if (options_.moment) moments_.emplace(*options_.moment, options_.batch, options_.features_are_independent);
+      keeping_(options_.keep, pool_) {
+  if (options_.moment) moments_.emplace(*options_.moment, options_.batch, pool_, options_.features_are_independent);
 }
 
 template <typename Scalar>

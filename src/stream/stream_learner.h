@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "kalman/phase_search.h"
 #include "moment/learner.h"
 #include "stream/feature_scales.h"
@@ -23,7 +23,6 @@ struct StreamOptions {
   std::vector<PriorShares> priors = usual_priors;  ///< starts from nothing, one for each
   bool standardised = true;  ///< features have the scale 1; else it is found from the rows that show them
   KeepOptions keep;          ///< rows at the start, to be solved by Gauss-Newton
-  int threads = 0;           ///< 0: all cores
 };
 
 /// One pass that tunes itself: Kalman filters from several starts race each other. Starts are nothing but small random
@@ -32,7 +31,8 @@ struct StreamOptions {
 template <typename Scalar>
 class StreamLearner {
  public:
-  explicit StreamLearner(StreamOptions options);
+  /// Does not own the pool.
+  StreamLearner(StreamOptions options, ThreadPool& pool);
 
   /// Looks at the first rows and enters the starts for such data. The first learn() does it otherwise.
   void start(const Rows<Scalar>& rows);
@@ -82,7 +82,7 @@ class StreamLearner {
   void enter_copy_with_turned_factors();
 
   StreamOptions options_;
-  Workers workers_;
+  ThreadPool& pool_;
   Race<Scalar> race_;
   FeatureScales scales_;
   KeptStart<Scalar> keeping_;

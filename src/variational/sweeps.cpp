@@ -26,9 +26,9 @@ struct VariationalSweeps<Scalar>::RowTotals {
 
 template <typename Scalar>
 VariationalSweeps<Scalar>::VariationalSweeps(const Rows<Scalar>& rows, LikelihoodPointer likelihood,
-                                             const Posterior<Scalar>& start, Workers& workers)
+                                             const Posterior<Scalar>& start, ThreadPool& pool)
     : likelihood_(std::move(likelihood)),
-      workers_(workers),
+      pool_(pool),
       rows_(rows),
       rank_(start.means.rank()),
       width_(rounded_up(rank_)),
@@ -82,7 +82,7 @@ template <typename Visit>
 double VariationalSweeps<Scalar>::sum_over_rows(Visit&& visit) const {
   constexpr Index in_block = 4096;
   std::vector<double> sums(at((rows_.count + in_block - 1) / in_block));
-  workers_.split(static_cast<Index>(sums.size()), [&](int, Share share) {
+  pool_.split(static_cast<Index>(sums.size()), [&](int, Share share) {
     for (Index block = share.first; block < share.first + share.count; ++block) {
       const Index first = block * in_block;
       sums[at(block)] = visit(first, std::min(in_block, rows_.count - first));
@@ -226,7 +226,7 @@ void VariationalSweeps<Scalar>::move_features(std::size_t group) {
   if (features.size() <= at_once)
     work(0);
   else
-    workers_.run(work);
+    pool_.run(work);
 }
 
 /// What the occurrences that come soon will ask for: their rows first, then the other features of these.

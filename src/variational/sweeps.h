@@ -7,7 +7,7 @@
 #include <dyad/rows.h>
 
 #include "base/lanes.h"
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "likelihood/likelihood.h"
 #include "model/posterior.h"
 #include "variational/equations.h"
@@ -26,7 +26,7 @@ class VariationalSweeps {
  public:
   /// Rows without weight are left out. Their owner keeps them.
   VariationalSweeps(const Rows<Scalar>& rows, LikelihoodPointer likelihood, const Posterior<Scalar>& start,
-                    Workers& workers);
+                    ThreadPool& pool);
 
   /// All of the updates below, each once.
   void sweep();
@@ -82,7 +82,7 @@ class VariationalSweeps {
   [[nodiscard]] double sum_over_rows(Visit&& visit) const;
 
   LikelihoodPointer likelihood_;
-  Workers& workers_;
+  ThreadPool& pool_;
   Incidence<Scalar> rows_;
   double total_weight_ = 0;
   Index active_ = 0;  ///< features that occur

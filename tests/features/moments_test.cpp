@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "source/planted.h"
 #include "support.h"
 
@@ -72,9 +72,9 @@ TEST(FeatureMoments, TellGaussianFeaturesFromOthers) {
     options.rank = 1;
     options.features = features;
     options.seed = seed;
-    Workers workers(2);
+    ThreadPool pool(2);
     DenseBlock<double> block;
-    PlantedProblem(options).read(0, rows, workers, block);
+    PlantedProblem(options).read(0, rows, pool, block);
     FeatureMoments moments(20);
     moments.add(block.view());
     return moments.look_gaussian();

@@ -45,9 +45,9 @@ struct Measured {
     NewtonOptions options;
     options.shape.rank = signal_rank;
     options.shape.linear = options.shape.intercept = options.restarts = false;
-    Workers workers(1);
+    ThreadPool pool(1);
     const auto start = SignedFactors<double>::of(truth, Diagonal::tied, 0);
-    return error_of(gauss_newton(rows.dense(), options, workers, &start).parameters.model());
+    return error_of(gauss_newton(rows.dense(), options, pool, &start).parameters.model());
   }
 
   [[nodiscard]] TrainSummary trained() const {
@@ -107,8 +107,7 @@ TEST(ExactStart, OfAStreamIsWithdrawn) {
   options.moment->shape.linear = options.moment->shape.intercept = false;
   options.keep.memory = 1e9;
   options.keep.sign_restarts = true;
-  options.threads = 1;
-  StreamLearner<double> learner(options);
+  StreamLearner<double> learner(options, test::pool());
   std::vector<double> predictions(measurement_count);
   learner.learn(measured.rows.dense().slice(0, 390), std::span(predictions).first(390));
   EXPECT_TRUE(learner.fits_exactly());

@@ -30,9 +30,9 @@ TEST_P(Theory, ConstantsAreTheBruteForceOnes) {
   before.error_M = largest(D);
   before.error_w = (as_vector(truth.weights) - as_vector(model.weights)).norm();
   before.tan_theta = 1;
-  Workers workers(2);
+  ThreadPool pool(2);
   const Batch<double> batch = [&](const std::function<void(const Rows<double>&)>& visit) { visit(rows.dense()); };
-  const TheoryPoint theory = measure_theory(model, truth, before, batch, workers);
+  const TheoryPoint theory = measure_theory(model, truth, before, batch, pool);
 
   const Eigen::MatrixXd I = Eigen::MatrixXd::Identity(dim, dim);
   const Eigen::VectorXd quadratic = (rows.X * D).cwiseProduct(rows.X).rowwise().sum();

@@ -5,6 +5,7 @@
 #include <dyad/data_error.h>
 
 #include "base/random.h"
+#include "support.h"
 
 namespace dyad {
 namespace {
@@ -36,7 +37,7 @@ TrainState<Scalar> restored(const std::string& bytes) {
   TrainState<Scalar> state;
   state.file = ModelFile::from_bytes(bytes, "the model");
   state.settings = TrainSettings::saved(state.file, "the model");
-  state.restore(TrainOptions(), "the model");
+  state.restore(TrainOptions(), "the model", test::pool());
   return state;
 }
 
@@ -63,7 +64,7 @@ TEST(TrainState, MissingStateIsRefused) {
   EXPECT_EQ(SavedPosterior::load(state.file, "m").usual_length, state.file.state.at("usual_length").front());
   state.file.state.erase("usual_length");
   EXPECT_EQ(SavedPosterior::load(state.file, "m").usual_length, 0);
-  EXPECT_THROW(state.restore(TrainOptions(), "m"), DataError);
+  EXPECT_THROW(state.restore(TrainOptions(), "m", test::pool()), DataError);
 }
 
 TEST(TrainState, EvidenceIsSavedForClassesUnlessRemoved) {

@@ -65,8 +65,8 @@ MeasuredChange measure(const MomentOptions& options, const Tall<double>& X, cons
   Random random(9, 0);
   MeasuredChange measured{{}, random_normal<double>(random, model.dim(), 2)};
   ChangeEstimator estimator(options);
-  Workers workers(2);
-  MomentAccumulator<double> accumulator(workers, model, measured.Z, estimator.wanted());
+  ThreadPool pool(2);
+  MomentAccumulator<double> accumulator(pool, model, measured.Z, estimator.wanted());
   accumulator.add(rows.dense());
   estimator.learn(accumulator.features());
   measured.change = estimator.change(accumulator.total(), measured.Z);
@@ -170,14 +170,14 @@ TEST_P(Unbiased, ByAveraging) {
   planted.rank = 1;
   planted.features = features;
   const PlantedProblem source(planted);
-  Workers workers(2);
+  ThreadPool pool(2);
 
   Tall<double> mean = Tall<double>::Zero(dim, 3);
   Tall<double> mean_square = Tall<double>::Zero(dim, 3);
   Tall<double> expected(dim, 3);
   for (int b = 0; b < batches; ++b) {
     DenseBlock<double> block;
-    source.read(b * batch, batch, workers, block);
+    source.read(b * batch, batch, pool, block);
     const MeasuredChange measured = measure(options, as_tall(block.values, batch, dim), model, truth);
     Tall<double> estimate(dim, 3);
     estimate << measured.change.dM_times_Z, measured.change.dw;
@@ -205,13 +205,13 @@ INSTANTIATE_TEST_SUITE_P(Features, Unbiased,
 TEST(Change, RemembersTheFeaturesOfAllBatches) {
   const auto rows = test::random_rows<double>(600, 5, 1);
   const auto model = test::random_model<double>(5, 2, 1);
-  Workers workers(1);
+  ThreadPool pool(1);
   ChangeEstimator in_parts(estimated(5, Diagonal::tied));
   ChangeEstimator at_once(estimated(5, Diagonal::tied));
   Random random(3, 0);
   const Tall<double> Z = random_normal<double>(random, 5, 3);
   const auto accumulated = [&](Index first, Index count) {
-    MomentAccumulator<double> accumulator(workers, model, Z, at_once.wanted());
+    MomentAccumulator<double> accumulator(pool, model, Z, at_once.wanted());
     accumulator.add(rows.dense().slice(first, count));
     return accumulator;
   };
@@ -240,11 +240,11 @@ TEST(Change, GaussianFormulasAreTheSameWithAndWithoutTheSquares) {
   MomentOptions options = estimated(5, Diagonal::tied);
   options.moments = Moments::gaussian;
   const ChangeEstimator estimator(options);
-  Workers workers(1);
+  ThreadPool pool(1);
   Random random(3, 0);
   const Tall<double> Z = random_normal<double>(random, 5, 3);
-  MomentAccumulator<double> with(workers, model, Z, {.squares = true});
-  MomentAccumulator<double> without(workers, model, Z);
+  MomentAccumulator<double> with(pool, model, Z, {.squares = true});
+  MomentAccumulator<double> without(pool, model, Z);
   with.add(rows.dense());
   without.add(rows.dense());
   const auto one = estimator.change(with.total(), Z);

@@ -56,10 +56,10 @@ TEST_P(CoordinatesTest, FactorsAreOrthonormalOnBothSidesOfTheChange) {
 }
 
 TEST_P(CoordinatesTest, SumsAreThoseOfTheStandardisedRows) {
-  Workers workers(1);
+  ThreadPool pool(1);
   const auto sums_of = [&](const Model<double>& of, const Tall<double>& X) {
     const test::OwnedRows<double> owned(X, rows.targets);
-    MomentAccumulator<double> accumulator(workers, of, as_tall(of.factors, dim, rank), {.squares = left_dim == 0});
+    MomentAccumulator<double> accumulator(pool, of, as_tall(of.factors, dim, rank), {.squares = left_dim == 0});
     accumulator.add(owned.dense());
     return accumulator.total();
   };

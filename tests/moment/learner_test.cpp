@@ -60,7 +60,7 @@ TEST(MomentLearner, RecoversWhatIsPlantedInAnyCoordinates) {
   for (const auto& [shift, scale] : {std::pair{0.0, 1.0}, {2.0, 0.5}, {-1.0, 10.0}}) {
     Model<double> truth = test::random_model<double>(15, 2, 5);
     for (double& lambda : truth.spectrum) lambda /= scale * scale;
-    MomentLearner<double> learner(learner_options(15, 2), std::nullopt);
+    MomentLearner<double> learner(learner_options(15, 2), std::nullopt, test::pool());
     feed(learner, planted_rows(12000, truth, 1, 0, shift, scale).dense());
     EXPECT_LT(rms_error(learner.model(), planted_rows(500, truth, 2, 0, shift, scale)), 1e-3);
     EXPECT_FALSE(learner.is_constant());
@@ -70,7 +70,7 @@ TEST(MomentLearner, RecoversWhatIsPlantedInAnyCoordinates) {
 TEST(MomentLearner, KeepsLearningWhereThereIsNoise) {
   const Model<double> truth = test::random_model<double>(10, 2, 5);
   const auto error_after = [&](Index count) {
-    MomentLearner<double> learner(learner_options(10, 2), std::nullopt);
+    MomentLearner<double> learner(learner_options(10, 2), std::nullopt, test::pool());
     feed(learner, planted_rows(count, truth, 1, 1.0).dense());
     return rms_error(learner.model(), planted_rows(2000, truth, 2, 0));
   };
@@ -81,7 +81,7 @@ TEST(MomentLearner, KeepsLearningWhereThereIsNoise) {
 TEST(MomentLearner, IsTheBestConstantWhereThereIsNoSignal) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     const test::OwnedRows<double> rows = test::random_rows<double>(5000, 6, seed);
-    MomentLearner<double> learner(learner_options(6, 2), std::nullopt);
+    MomentLearner<double> learner(learner_options(6, 2), std::nullopt, test::pool());
     feed(learner, rows.dense());
     const test::OwnedRows<double> fresh = test::random_rows<double>(5000, 6, 100 + seed);
     EXPECT_LT(rms_error(learner.model(), fresh), 1.02) << seed;
@@ -98,7 +98,7 @@ TEST(MomentLearner, IsNeverWorseThanAConstantOnCorrelatedColumns) {
       const Vector<double> y = test::brute_force_predictions(truth, X) / 30;
       return test::OwnedRows<double>(X, std::vector<double>(y.data(), y.data() + y.size()));
     };
-    MomentLearner<double> learner(learner_options(8, 4), std::nullopt);
+    MomentLearner<double> learner(learner_options(8, 4), std::nullopt, test::pool());
     feed(learner, correlated(10000, 1).dense());
     const test::OwnedRows<double> fresh = correlated(3000, 2);
     const double deviation =
@@ -109,8 +109,8 @@ TEST(MomentLearner, IsNeverWorseThanAConstantOnCorrelatedColumns) {
 
 TEST(MomentLearner, DoesNotCareWhereBlocksEnd) {
   const test::OwnedRows<double> rows = planted_rows(3000, test::random_model<double>(6, 2, 5), 1, 0.1);
-  MomentLearner<double> one(learner_options(6, 2), std::nullopt);
-  MomentLearner<double> other(learner_options(6, 2), std::nullopt);
+  MomentLearner<double> one(learner_options(6, 2), std::nullopt, test::pool());
+  MomentLearner<double> other(learner_options(6, 2), std::nullopt, test::pool());
   feed(one, rows.dense(), 3000);
   feed(other, rows.sparse(), 77);
   EXPECT_EQ(one.steps_taken(), other.steps_taken());
@@ -134,7 +134,7 @@ TEST(MomentLearner, FeaturesThatComeLateMightHaveBeenThereFromTheStart) {
       early = X.topRows(500).leftCols(4);
     const test::OwnedRows<double> first(early, std::vector<double>(rows.targets.begin(), rows.targets.begin() + 500));
 
-    MomentLearner<double> grown(learner_options(4, 1, left_dim > 0 ? 2 : 0), 120);
+    MomentLearner<double> grown(learner_options(4, 1, left_dim > 0 ? 2 : 0), 120, test::pool());
     std::vector<double> residuals(4000);
     grown.learn(first.dense(), std::span(residuals).first(500));
     grown.grow(6, left_dim);
@@ -161,8 +161,8 @@ TEST(MomentLearner, AWeightIsSoManyRows) {
     }
   }
   const test::OwnedRows<double> repeated(X, y);
-  MomentLearner<double> weighted(learner_options(5, 1), 300);
-  MomentLearner<double> plain(learner_options(5, 1), 400);
+  MomentLearner<double> weighted(learner_options(5, 1), 300, test::pool());
+  MomentLearner<double> plain(learner_options(5, 1), 400, test::pool());
   std::vector<double> residuals(400);
   weighted.learn(rows.dense().weighted(weights).slice(0, 300), std::span(residuals).first(300));
   plain.learn(repeated.dense().slice(0, 400), residuals);
@@ -181,11 +181,11 @@ TEST(MomentLearner, GoesOnFromAnArchiveToTheBit) {
   }();
   // In the middle of a batch, at its end, and in the middle of a trial.
   for (const Index stop : {Index(1), Index(50), Index(72), Index(100), Index(1000), Index(2999)}) {
-    MomentLearner<float> whole(learner_options(6, 2), std::nullopt);
+    MomentLearner<float> whole(learner_options(6, 2), std::nullopt, test::pool());
     feed(whole, rows.dense().slice(0, stop));
     Archive saved;
     whole.archive(saved);
-    MomentLearner<float> resumed(learner_options(6, 2), std::nullopt);
+    MomentLearner<float> resumed(learner_options(6, 2), std::nullopt, test::pool());
     Archive loaded(saved.arrays());
     resumed.archive(loaded);
     feed(whole, rows.dense().slice(stop, 3000 - stop));
@@ -199,7 +199,7 @@ TEST(MomentLearner, GoesOnFromAnArchiveToTheBit) {
 }
 
 TEST(MomentLearner, RefusesADamagedArchive) {
-  MomentLearner<double> learner(learner_options(4, 1), std::nullopt);
+  MomentLearner<double> learner(learner_options(4, 1), std::nullopt, test::pool());
   feed(learner, test::random_rows<double>(10, 4, 1).dense());
   Archive saved;
   learner.archive(saved);
@@ -207,11 +207,11 @@ TEST(MomentLearner, RefusesADamagedArchive) {
     auto arrays = saved.arrays();
     arrays.erase(name);
     Archive lacking(arrays);
-    MomentLearner<double> other(learner_options(4, 1), std::nullopt);
+    MomentLearner<double> other(learner_options(4, 1), std::nullopt, test::pool());
     EXPECT_THROW(other.archive(lacking), std::runtime_error) << name;
     arrays[name] = std::vector<double>(numbers.size() + 1);
     Archive longer(arrays);
-    MomentLearner<double> third(learner_options(4, 1), std::nullopt);
+    MomentLearner<double> third(learner_options(4, 1), std::nullopt, test::pool());
     EXPECT_THROW(third.archive(longer), std::runtime_error) << name;
   }
 }

@@ -43,10 +43,10 @@ TYPED_TEST(Sums, AreTheBruteForceSums) {
   const Vector<TypeParam> r = y - test::brute_force_predictions(model, rows.X);
   const Small<TypeParam> H = rows.X.transpose() * r.asDiagonal() * rows.X;  // sum r xx', d x d
 
-  Workers workers(2);
+  ThreadPool pool(2);
   for (const auto& view : {rows.dense(), rows.sparse()}) {
-    MomentAccumulator<TypeParam> with_factors(workers, model, factors(model), {.squares = true});
-    MomentAccumulator<TypeParam> with_probe(workers, model, other_probe);
+    MomentAccumulator<TypeParam> with_factors(pool, model, factors(model), {.squares = true});
+    MomentAccumulator<TypeParam> with_probe(pool, model, other_probe);
     with_factors.add(view);
     with_probe.add(view);
     const double scale = this->tolerance * H.norm();
@@ -74,10 +74,10 @@ TYPED_TEST(Sums, OfBilinearRowsAreTheBruteForceSums) {
     product << E * Z.bottomRows(9 - left), E.transpose() * Z.topRows(left);
     return product;
   };
-  Workers workers(2);
+  ThreadPool pool(2);
   for (const auto& view : {rows.dense(), rows.sparse()}) {
-    MomentAccumulator<TypeParam> with_factors(workers, model, factors(model));
-    MomentAccumulator<TypeParam> with_probe(workers, model, probe);
+    MomentAccumulator<TypeParam> with_factors(pool, model, factors(model));
+    MomentAccumulator<TypeParam> with_probe(pool, model, probe);
     with_factors.add(view);
     with_probe.add(view);
     const double scale = this->tolerance * E.norm();
@@ -90,13 +90,13 @@ TYPED_TEST(Sums, OfBilinearRowsAreTheBruteForceSums) {
 TYPED_TEST(Sums, ChunksThreadsAndOrderChangeNothingButRounding) {
   const auto model = test::random_model<TypeParam>(6, 2, 1);
   const auto rows = test::random_rows<TypeParam>(2000, 6, 2);
-  Workers one(1);
+  ThreadPool one(1);
   MomentAccumulator<TypeParam> whole(one, model, factors(model));
   whole.add(rows.dense());
 
   for (const int threads : {2, 5}) {
-    Workers workers(threads);
-    MomentAccumulator<TypeParam> chunked(workers, model, factors(model));
+    ThreadPool pool(threads);
+    MomentAccumulator<TypeParam> chunked(pool, model, factors(model));
     Index first = 0;
     for (const Index count : {1, 7, 0, 500, 1492}) {
       chunked.add(rows.dense().slice(first, count));
@@ -123,9 +123,9 @@ TYPED_TEST(Sums, ChunksThreadsAndOrderChangeNothingButRounding) {
 TYPED_TEST(Sums, MergeByAddition) {
   const auto model = test::random_model<TypeParam>(6, 2, 1);
   const auto rows = test::random_rows<TypeParam>(300, 6, 2);
-  Workers workers(2);
+  ThreadPool pool(2);
   const auto sums = [&](Index first, Index count) {
-    MomentAccumulator<TypeParam> part(workers, model, factors(model));
+    MomentAccumulator<TypeParam> part(pool, model, factors(model));
     part.add(rows.dense().slice(first, count));
     return part.total();
   };
@@ -136,8 +136,8 @@ TYPED_TEST(Sums, MergeByAddition) {
 
 TEST(Sums, RefuseRowsThatCannotBeLearned) {
   const auto model = test::random_model<double>(4, 2, 1);
-  Workers workers(2);
-  MomentAccumulator<double> accumulator(workers, model, factors(model));
+  ThreadPool pool(2);
+  MomentAccumulator<double> accumulator(pool, model, factors(model));
 
   auto rows = test::random_rows<double>(10, 4, 1);
   rows.X(7, 2) = std::numeric_limits<double>::quiet_NaN();

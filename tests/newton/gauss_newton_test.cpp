@@ -15,14 +15,14 @@ struct Solved {
 };
 
 Solved solve(PlantedOptions problem, double rows_per_unknown, bool sparse = false) {
-  Workers workers(2);
+  ThreadPool pool(2);
   const PlantedProblem planted(problem);
   const Index k = problem.rank;
   const Index d = problem.total_dim();
   const Index unknowns = (problem.is_bilinear() ? k * (d - k) : k * d - k * (k - 1) / 2) +
                          (problem.has_weights() ? d : 0) + (problem.diagonal == Diagonal::free ? d : 0);
   DenseBlock<double> block;
-  planted.read(0, static_cast<Index>(rows_per_unknown * static_cast<double>(unknowns)), workers, block);
+  planted.read(0, static_cast<Index>(rows_per_unknown * static_cast<double>(unknowns)), pool, block);
   NewtonOptions options;
   options.shape.left_dim = problem.left_dim();
   options.shape.rank = k;
@@ -34,9 +34,9 @@ Solved solve(PlantedOptions problem, double rows_per_unknown, bool sparse = fals
   Solved solved;
   if (sparse) {
     const test::OwnedRows<double> rows(as_tall(block.values, block.view().count(), d), block.targets);
-    solved.fit = gauss_newton(rows.sparse(), options, workers);
+    solved.fit = gauss_newton(rows.sparse(), options, pool);
   } else {
-    solved.fit = gauss_newton(block.view(), options, workers);
+    solved.fit = gauss_newton(block.view(), options, pool);
   }
   const Model<double> model = solved.fit.parameters.model();
   solved.error = (as_vector(model.weights) - as_vector(planted.truth().weights)).norm() +
@@ -112,9 +112,9 @@ TEST(GaussNewton, WeightsCountLikeRepeatedRows) {
   std::fill(weights.begin(), weights.begin() + 50, 2);
   NewtonOptions options;
   options.shape.rank = 1;
-  Workers workers(1);
-  const auto by_weight = gauss_newton(rows.dense().weighted(weights), options, workers);
-  const auto by_rows = gauss_newton(test::OwnedRows<double>(repeated, targets).dense(), options, workers);
+  ThreadPool pool(1);
+  const auto by_weight = gauss_newton(rows.dense().weighted(weights), options, pool);
+  const auto by_rows = gauss_newton(test::OwnedRows<double>(repeated, targets).dense(), options, pool);
   EXPECT_NEAR(by_weight.residual_squares, by_rows.residual_squares, 1e-4 * by_rows.residual_squares);
 }
 
@@ -122,8 +122,8 @@ TEST(GaussNewton, StopsWhenInterrupted) {
   NewtonOptions options;
   options.shape.rank = 2;
   options.interrupted = [] { return true; };
-  Workers workers(1);
-  EXPECT_EQ(gauss_newton(test::random_rows<double>(50, 5, 1).dense(), options, workers).steps, 0);
+  ThreadPool pool(1);
+  EXPECT_EQ(gauss_newton(test::random_rows<double>(50, 5, 1).dense(), options, pool).steps, 0);
 }
 
 }  // namespace

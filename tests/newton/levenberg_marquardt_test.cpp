@@ -33,7 +33,7 @@ SignedFactors<double> small_start(Index dim, Index rank, Diagonal diagonal) {
 }
 
 TEST(LevenbergMarquardt, NeverGoesUp) {
-  Workers workers(2);
+  ThreadPool pool(2);
   auto rows = correlated_rows(500, 6, 1);
   for (const Task task : {Task::regression, Task::classification}) {
     NewtonOptions options;
@@ -41,7 +41,7 @@ TEST(LevenbergMarquardt, NeverGoesUp) {
     options.likelihood = make_likelihood(task);
     options.shape.diagonal = Diagonal::free;
     options.ridge = {0.5, 0.5};
-    LevenbergMarquardt descent(rows.dense(), options, workers);
+    LevenbergMarquardt descent(rows.dense(), options, pool);
     descent.start(small_start(6, 2, Diagonal::free));
     double before = descent.objective();
     while (descent.step()) {
@@ -54,7 +54,7 @@ TEST(LevenbergMarquardt, NeverGoesUp) {
 
 /// At the end the slope of loss and ridge is 0, whichever way the steps were solved.
 TEST(LevenbergMarquardt, EndsWhereRidgeAndLossBalance) {
-  Workers workers(2);
+  ThreadPool pool(2);
   const auto rows = correlated_rows(500, 6, 2);
   for (const bool preconditioned : {true, false}) {
     NewtonOptions options;
@@ -62,14 +62,14 @@ TEST(LevenbergMarquardt, EndsWhereRidgeAndLossBalance) {
     options.shape.diagonal = Diagonal::free;
     options.ridge = {5, 3};
     options.preconditioned = preconditioned;
-    LevenbergMarquardt descent(rows.dense(), options, workers);
+    LevenbergMarquardt descent(rows.dense(), options, pool);
     descent.start(small_start(6, 2, Diagonal::free));
     for (int again = 0; again < 5; ++again) {
       descent.run();
       descent.start(descent.parameters());
     }
     const SignedFactors<double>& end = descent.parameters();
-    Objective objective(rows.dense(), options, workers);
+    Objective objective(rows.dense(), options, pool);
     objective.move_to(small_start(6, 2, Diagonal::free));
     const double first = objective.negative_gradient().features.norm();
     objective.move_to(end);
@@ -80,7 +80,7 @@ TEST(LevenbergMarquardt, EndsWhereRidgeAndLossBalance) {
 }
 
 TEST(LevenbergMarquardt, KnowsThatEndsOfTheRangeStandForMore) {
-  Workers workers(1);
+  ThreadPool pool(1);
   auto rows = correlated_rows(2000, 5, 3);
   const auto cut = rows;
   double most = 0;
@@ -93,7 +93,7 @@ TEST(LevenbergMarquardt, KnowsThatEndsOfTheRangeStandForMore) {
     options.shape.diagonal = Diagonal::free;
     options.likelihood = make_likelihood(Task::regression, {.high = known_high});
     options.ridge = {1e-3, 1e-3};
-    LevenbergMarquardt descent(rows.dense(), options, workers);
+    LevenbergMarquardt descent(rows.dense(), options, pool);
     descent.start(small_start(5, 2, Diagonal::free));
     descent.run();
     std::vector<double> f(2000);
@@ -107,7 +107,7 @@ TEST(LevenbergMarquardt, KnowsThatEndsOfTheRangeStandForMore) {
 }
 
 TEST(LevenbergMarquardt, FindsTheLogOddsOfClasses) {
-  Workers workers(2);
+  ThreadPool pool(2);
   auto rows = test::random_rows<double>(20000, 4, 4);
   const Model<double> truth = test::random_model<double>(4, 1, 4);
   const Vector<double> f = test::brute_force_predictions(truth, rows.X);
@@ -117,7 +117,7 @@ TEST(LevenbergMarquardt, FindsTheLogOddsOfClasses) {
   NewtonOptions options;
   options.shape.rank = 2;
   options.likelihood = make_likelihood(Task::classification);
-  LevenbergMarquardt descent(rows.dense(), options, workers);
+  LevenbergMarquardt descent(rows.dense(), options, pool);
   descent.start(small_start(4, 2, Diagonal::tied));
   descent.run();
   const Model<double> model = descent.parameters().model();
@@ -126,14 +126,14 @@ TEST(LevenbergMarquardt, FindsTheLogOddsOfClasses) {
 }
 
 TEST(LevenbergMarquardt, TheMomentsSaveProducts) {
-  Workers workers(1);
+  ThreadPool pool(1);
   const auto rows = correlated_rows(3000, 12, 5, 0);
   const auto products = [&](bool preconditioned) {
     NewtonOptions options;
     options.shape.rank = 4;
     options.ridge = {1, 1};
     options.preconditioned = preconditioned;
-    LevenbergMarquardt descent(rows.dense(), options, workers);
+    LevenbergMarquardt descent(rows.dense(), options, pool);
     descent.start(small_start(12, 4, Diagonal::tied));
     descent.run();
     return descent.products();
@@ -144,14 +144,14 @@ TEST(LevenbergMarquardt, TheMomentsSaveProducts) {
 /// 20 rows of more and more features. A step reads the rows a fixed number of times, and what it computes per reading
 /// is linear in the number of features.
 TEST(LevenbergMarquardt, RowReadsPerStepDoNotGrowWithTheFeatures) {
-  Workers workers(1);
+  ThreadPool pool(1);
   for (const Index dim : {100, 400, 1600}) {
     const auto rows = test::random_rows<double>(20, dim, 6);
     NewtonOptions options;
     options.shape.rank = 4;
     options.shape.diagonal = Diagonal::free;
     options.ridge = {1e-3, 1e-3};
-    LevenbergMarquardt descent(rows.dense(), options, workers);
+    LevenbergMarquardt descent(rows.dense(), options, pool);
     descent.start(small_start(dim, 4, Diagonal::free));
     descent.run();
     EXPECT_LT(descent.loss(), 1e-3 * descent.constant_loss());
@@ -160,7 +160,7 @@ TEST(LevenbergMarquardt, RowReadsPerStepDoNotGrowWithTheFeatures) {
 }
 
 TEST(LevenbergMarquardt, AnInterruptedStepChangesNothing) {
-  Workers workers(2);
+  ThreadPool pool(2);
   constexpr Index dim = 1600;
   const auto rows = test::random_rows<double>(20, dim, 7);
   for (int after = 0; after < 12; ++after) {
@@ -169,7 +169,7 @@ TEST(LevenbergMarquardt, AnInterruptedStepChangesNothing) {
     options.ridge = {1e-3, 1e-3};
     int asked = 0;
     options.interrupted = [&] { return asked++ >= after; };
-    LevenbergMarquardt descent(rows.dense(), options, workers);
+    LevenbergMarquardt descent(rows.dense(), options, pool);
     descent.start(small_start(dim, 4, Diagonal::tied));
     const double objective = descent.objective();
     EXPECT_FALSE(descent.step()) << after;

@@ -61,7 +61,7 @@ void aim(Rows& rows, const SignedFactors<double>& parameters) {
 }
 
 TEST(Objective, IsTheMeanLossOfTheDefinition) {
-  Workers workers(2);
+  ThreadPool pool(2);
   for (const Case& c : cases) {
     auto rows = random_rows<double>(40, 7, 2, 0.6);
     const auto parameters = parameters_for(c);
@@ -79,14 +79,14 @@ TEST(Objective, IsTheMeanLossOfTheDefinition) {
         else if (!says_nothing)
           expected += (y - f[i]) * (y - f[i]) / 80;
       }
-      Objective objective(c.sparse ? rows.sparse() : rows.dense(), options, workers);
+      Objective objective(c.sparse ? rows.sparse() : rows.dense(), options, pool);
       EXPECT_NEAR(objective.move_to(parameters), expected, 1e-10);
     }
   }
 }
 
 TEST(Objective, DescentIsTheDerivativeByFiniteDifferences) {
-  Workers workers(2);
+  ThreadPool pool(2);
   for (const Case& c : cases)
     for (const bool classes : {false, true}) {
       auto rows = random_rows<double>(40, 7, 2, 0.6);
@@ -94,7 +94,7 @@ TEST(Objective, DescentIsTheDerivativeByFiniteDifferences) {
       aim(rows, parameters);
       NewtonOptions options = objective_options(c);
       options.likelihood = make_likelihood(classes ? Task::classification : Task::regression, {.high = 1.5});
-      Objective objective(c.sparse ? rows.sparse() : rows.dense(), options, workers);
+      Objective objective(c.sparse ? rows.sparse() : rows.dense(), options, pool);
       const auto t = random_direction(parameters, 5);
       constexpr double step = 1e-6;
       const double above = objective.move_to(moved(parameters, times(t, step)));
@@ -106,13 +106,13 @@ TEST(Objective, DescentIsTheDerivativeByFiniteDifferences) {
 
 /// For least squares at zero residuals the curvature is exact.
 TEST(Objective, CurvatureIsTheSecondDerivativeWhereNothingIsLeft) {
-  Workers workers(2);
+  ThreadPool pool(2);
   for (const Case& c : cases) {
     auto rows = random_rows<double>(40, 7, 2, 0.6);
     const auto parameters = parameters_for(c);
     const Vector<double> f = test::brute_force_predictions(parameters.model(), rows.X);
     std::copy(f.begin(), f.end(), rows.targets.begin());
-    Objective objective(c.sparse ? rows.sparse() : rows.dense(), objective_options(c), workers);
+    Objective objective(c.sparse ? rows.sparse() : rows.dense(), objective_options(c), pool);
     const auto t = random_direction(parameters, 5);
     constexpr double step = 1e-4;
     const double moved_loss = objective.move_to(moved(parameters, times(t, step)));
@@ -123,14 +123,14 @@ TEST(Objective, CurvatureIsTheSecondDerivativeWhereNothingIsLeft) {
 }
 
 TEST(Objective, CurvatureIsSymmetricForAnyNumberOfThreads) {
-  const auto rows = random_rows<double>(3000, 30, 2, 0.6);  // enough work for several workers
+  const auto rows = random_rows<double>(3000, 30, 2, 0.6);  // enough work for several threads
   for (const int threads : {1, 2, 3})
     for (const Case& c : cases) {
-      Workers workers(threads);
+      ThreadPool pool(threads);
       NewtonOptions options = objective_options(c);
       options.likelihood = make_likelihood(Task::classification);
       const auto parameters = parameters_for(c, 30);
-      Objective objective(c.sparse ? rows.sparse() : rows.dense(), options, workers);
+      Objective objective(c.sparse ? rows.sparse() : rows.dense(), options, pool);
       objective.move_to(parameters);
       const auto s = random_direction(parameters, 5);
       const auto t = random_direction(parameters, 6);
@@ -139,14 +139,14 @@ TEST(Objective, CurvatureIsSymmetricForAnyNumberOfThreads) {
 }
 
 TEST(Objective, RowsWithoutWeightDoNotCount) {
-  Workers workers(1);
+  ThreadPool pool(1);
   const Case c{0, Diagonal::free, false};
   const auto rows = random_rows<double>(60, 7, 2);
   std::vector<double> weights(60, 1);
   std::fill(weights.begin() + 40, weights.end(), 0);
   const NewtonOptions options = objective_options(c);
-  Objective all(rows.dense().weighted(weights), options, workers);
-  Objective some(rows.dense().slice(0, 40), options, workers);
+  Objective all(rows.dense().weighted(weights), options, pool);
+  Objective some(rows.dense().slice(0, 40), options, pool);
   const auto parameters = parameters_for(c);
   EXPECT_NEAR(all.move_to(parameters), some.move_to(parameters), 1e-12);
   const auto t = random_direction(parameters, 5);
@@ -162,7 +162,7 @@ TEST(Objective, TheDualSolvesTheDampedEquations) {
     for (const Case& c : cases)
       for (const Task task : {Task::regression, Task::classification}) {
         if (c.sparse) continue;
-        Workers workers(threads);
+        ThreadPool pool(threads);
         auto rows = random_rows<double>(count, dim, 11);
         const SignedFactors<double> at = parameters_for(c, dim);
         aim(rows, at);
@@ -171,7 +171,7 @@ TEST(Objective, TheDualSolvesTheDampedEquations) {
         weights[5] = 2.5;
         NewtonOptions options = objective_options(c);
         options.likelihood = make_likelihood(task, {.high = 1.5});
-        Objective objective(rows.dense().weighted(weights), options, workers);
+        Objective objective(rows.dense().weighted(weights), options, pool);
         objective.move_to(at);
         ASSERT_TRUE(objective.prefers_dual());
         ParameterVector D = random_direction(at, 12);
@@ -194,10 +194,10 @@ TEST(Objective, TheDualSolvesTheDampedEquations) {
 }
 
 TEST(Objective, TheDualIsForFewerDenseRowsThanUnknowns) {
-  Workers workers(1);
+  ThreadPool pool(1);
   const auto prefers_dual = [&](Index count, Index dim, bool sparse) {
     const auto rows = random_rows<double>(count, dim, 14);
-    const Objective objective(sparse ? rows.sparse() : rows.dense(), objective_options(cases[0]), workers);
+    const Objective objective(sparse ? rows.sparse() : rows.dense(), objective_options(cases[0]), pool);
     return objective.prefers_dual();
   };
   EXPECT_TRUE(prefers_dual(20, 7, false));

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "source/planted.h"
 #include "support.h"
 
@@ -25,9 +25,9 @@ PhaseProblem measured(Index dim, Index count, std::uint64_t seed) {
   problem.rank = 1;
   problem.seed = seed;
   const PlantedProblem planted(problem);
-  Workers workers(1);
+  ThreadPool pool(1);
   PhaseProblem result;
-  planted.read(0, count, workers, result.block);
+  planted.read(0, count, pool, result.block);
   result.truth = as_tall(planted.truth().factors, dim, 1).col(0) * std::sqrt(planted.truth().spectrum[0]);
   return result;
 }

@@ -26,7 +26,6 @@ StreamOptions shape_for(Index dim, bool standardised) {
   options.kalman.shape.rank = 4;  // of each sign as many as the truth can have
   options.kalman.shape.diagonal = Diagonal::free;
   options.standardised = standardised;
-  options.threads = 1;
   return options;
 }
 
@@ -45,7 +44,7 @@ Learned learned(Index count, Index dim, std::uint64_t seed, double feature_scale
     options.moment->shape.rank = options.kalman.shape.rank;
     options.moment->threads = 1;
   }
-  result.one_pass = std::make_unique<StreamLearner<double>>(std::move(options));
+  result.one_pass = std::make_unique<StreamLearner<double>>(std::move(options), test::pool());
   std::vector<double> predictions(static_cast<std::size_t>(count));
   result.one_pass->learn(result.rows.dense(), predictions);
   result.kept.append(result.rows.dense());
@@ -70,12 +69,12 @@ double error_of(const KalmanFilter<double>& filter, const Model<double>& truth, 
 }
 
 TEST(Refine, MakesMoreOfTheRowsThanOnePass) {
-  Workers workers(2);
+  ThreadPool pool(2);
   for (const Solver solver : {Solver::newton, Solver::variational})
     for (const Index count : {400, 6000}) {  // few rows are held out in turn, many once
       Learned data = learned(count, 6, 1);
       const RefineResult<double> result =
-          refine<double>(*data.one_pass, data.kept, nullptr, refine_shape(solver), workers);
+          refine<double>(*data.one_pass, data.kept, nullptr, refine_shape(solver), pool);
       ASSERT_TRUE(result.filter);
       EXPECT_GT(result.levels, 0);
       EXPECT_LE(result.refined, result.one_pass);
@@ -86,12 +85,12 @@ TEST(Refine, MakesMoreOfTheRowsThanOnePass) {
 }
 
 TEST(Refine, TheScaleOfFeaturesDoesNotMatter) {
-  Workers workers(1);
+  ThreadPool pool(1);
   for (const Solver solver : {Solver::newton, Solver::variational}) {
     Learned small = learned(1000, 5, 2);
     Learned large = learned(1000, 5, 2, 1024);
-    const auto of_small = refine<double>(*small.one_pass, small.kept, nullptr, refine_shape(solver), workers);
-    const auto of_large = refine<double>(*large.one_pass, large.kept, nullptr, refine_shape(solver), workers);
+    const auto of_small = refine<double>(*small.one_pass, small.kept, nullptr, refine_shape(solver), pool);
+    const auto of_large = refine<double>(*large.one_pass, large.kept, nullptr, refine_shape(solver), pool);
     ASSERT_TRUE(of_small.filter && of_large.filter);
     EXPECT_NEAR(error_of(*of_small.filter, small.truth), error_of(*of_large.filter, large.truth, 1024), 1e-6);
     EXPECT_NEAR(large.kept.view(5).row(3)[2], large.rows.X(3, 2), 1e-9);  // the rows are as they were
@@ -99,26 +98,26 @@ TEST(Refine, TheScaleOfFeaturesDoesNotMatter) {
 }
 
 TEST(Refine, AnExceptionLeavesTheRowsInTheirUnits) {
-  Workers workers(1);
+  ThreadPool pool(1);
   Learned data = learned(300, 5, 2, 1024);
   RefineOptions options = refine_shape(Solver::newton);
   options.progress = [](const RefineStep&) { throw std::runtime_error("stop"); };
-  EXPECT_THROW((void)refine<double>(*data.one_pass, data.kept, nullptr, options, workers), std::runtime_error);
+  EXPECT_THROW((void)refine<double>(*data.one_pass, data.kept, nullptr, options, pool), std::runtime_error);
   EXPECT_NEAR(data.kept.view(5).row(3)[2], data.rows.X(3, 2), 1e-9);
 }
 
 TEST(Refine, DeclinesWhereOnePassIsBetterUnlessAskedFor) {
-  Workers workers(1);
+  ThreadPool pool(1);
   Learned data = learned(200, 3, 3);
   RefineOptions options = refine_shape(Solver::newton);
   options.loss = [](double, double f) { return std::abs(f) < 1e9 ? 1.0 : 2.0; };  // nothing ever improves
-  EXPECT_FALSE(refine<double>(*data.one_pass, data.kept, nullptr, options, workers).filter);
+  EXPECT_FALSE(refine<double>(*data.one_pass, data.kept, nullptr, options, pool).filter);
   options.may_decline = false;
-  EXPECT_TRUE(refine<double>(*data.one_pass, data.kept, nullptr, options, workers).filter);
+  EXPECT_TRUE(refine<double>(*data.one_pass, data.kept, nullptr, options, pool).filter);
 }
 
 TEST(Refine, ValidationRowsSayHowFarToGo) {
-  Workers workers(1);
+  ThreadPool pool(1);
   Learned data = learned(300, 5, 4);
   Learned other = learned(2000, 5, 4);  // the same truth, other rows
   KeptRows<double> validation;
@@ -129,7 +128,7 @@ TEST(Refine, ValidationRowsSayHowFarToGo) {
     ++steps;
     EXPECT_FALSE(step.is_refit);  // all rows count from the start
   };
-  const auto result = refine<double>(*data.one_pass, data.kept, &validation, options, workers);
+  const auto result = refine<double>(*data.one_pass, data.kept, &validation, options, pool);
   ASSERT_TRUE(result.filter);
   EXPECT_EQ(result.held_out_rows, 1700);
   EXPECT_GT(steps, result.levels);
@@ -141,12 +140,12 @@ TEST(Refine, ValidationRowsSayHowFarToGo) {
 }
 
 TEST(Refine, TakesExactlyTheLevelsThatAreAskedFor) {
-  Workers workers(1);
+  ThreadPool pool(1);
   for (const Solver solver : {Solver::newton, Solver::variational}) {
     Learned data = learned(300, 5, 5);
     RefineOptions options = refine_shape(solver);
     options.levels = 3;
-    const auto result = refine<double>(*data.one_pass, data.kept, nullptr, options, workers);
+    const auto result = refine<double>(*data.one_pass, data.kept, nullptr, options, pool);
     ASSERT_TRUE(result.filter);
     EXPECT_EQ(result.levels, 3);
     EXPECT_EQ(result.held_out_rows, 0);
@@ -154,14 +153,14 @@ TEST(Refine, TakesExactlyTheLevelsThatAreAskedFor) {
 }
 
 TEST(Refine, AnInterruptionLeavesOnePass) {
-  Workers workers(1);
+  ThreadPool pool(1);
   for (const Solver solver : {Solver::newton, Solver::variational})
     for (const auto& [after, with_moments] : {std::pair{0, false}, {0, true}, {3, false}, {3, true}, {20, false}}) {
       Learned data = learned(300, 5, 6, 1, with_moments);
       RefineOptions options = refine_shape(solver);
       int asked = 0;
       options.interrupted = [&, most = after] { return asked++ >= most; };
-      const auto result = refine<double>(*data.one_pass, data.kept, nullptr, options, workers);
+      const auto result = refine<double>(*data.one_pass, data.kept, nullptr, options, pool);
       EXPECT_TRUE(result.interrupted);
       EXPECT_FALSE(result.filter);
     }
@@ -169,13 +168,13 @@ TEST(Refine, AnInterruptionLeavesOnePass) {
 
 /// Steps of few rows with many features are interrupted on the way, too.
 TEST(Refine, AnInterruptionOfWideRowsLeavesOnePass) {
-  Workers workers(1);
+  ThreadPool pool(1);
   for (const int after : {0, 5, 50, 500}) {
     Learned data = learned(20, 300, 8);
     RefineOptions options = refine_shape(Solver::newton);
     int asked = 0;
     options.interrupted = [&] { return asked++ >= after; };
-    const auto result = refine<double>(*data.one_pass, data.kept, nullptr, options, workers);
+    const auto result = refine<double>(*data.one_pass, data.kept, nullptr, options, pool);
     EXPECT_TRUE(result.interrupted);
     EXPECT_FALSE(result.filter);
     EXPECT_LE(asked, after + 40);  // each part of the work asks once more, and begins nothing else
@@ -183,13 +182,13 @@ TEST(Refine, AnInterruptionOfWideRowsLeavesOnePass) {
 }
 
 TEST(HeldOutFolds, HoldEveryRowOutOnceBelow5000Rows) {
-  Workers workers(1);
+  ThreadPool pool(1);
   for (const bool by_hash : {false, true}) {
     Learned data = learned(300, 3, 9);
     data.kept.append(data.rows.dense());  // every row twice
     RefineOptions options = refine_shape(Solver::newton);
     options.exact_weights = by_hash;
-    const RefineContext<double> context{*data.one_pass, data.kept, options, workers};
+    const RefineContext<double> context{*data.one_pass, data.kept, options, pool};
     HeldOutFolds<double> folds(context, context.view(data.kept), std::vector<double>(3, 1.0));
     EXPECT_EQ(folds.count(), 5);
     EXPECT_EQ(folds.evaluate().rows, 600);
@@ -199,20 +198,20 @@ TEST(HeldOutFolds, HoldEveryRowOutOnceBelow5000Rows) {
 
 /// Folds by hash need a row each.
 TEST(HeldOutFolds, AreEmptyIfAllRowsAreEqual) {
-  Workers workers(1);
+  ThreadPool pool(1);
   Learned data = learned(20, 3, 9);
   KeptRows<double> equal;
   for (int i = 0; i < 20; ++i) equal.append(data.rows.dense().slice(0, 1));
   RefineOptions options = refine_shape(Solver::newton);
   options.exact_weights = true;
-  const RefineContext<double> context{*data.one_pass, equal, options, workers};
+  const RefineContext<double> context{*data.one_pass, equal, options, pool};
   EXPECT_TRUE(HeldOutFolds<double>(context, context.view(equal), std::vector<double>(3, 1.0)).empty());
 }
 
 TEST(Refine, TooFewRowsAreLeftAlone) {
-  Workers workers(1);
+  ThreadPool pool(1);
   Learned data = learned(9, 2, 7);
-  EXPECT_FALSE(refine<double>(*data.one_pass, data.kept, nullptr, refine_shape(Solver::newton), workers).filter);
+  EXPECT_FALSE(refine<double>(*data.one_pass, data.kept, nullptr, refine_shape(Solver::newton), pool).filter);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <cblas.h>
 #include <gtest/gtest.h>
 
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "support.h"
 
 namespace dyad {
@@ -54,9 +54,9 @@ TYPED_TEST(Products, AreTheSameOnManyThreadsAtOnce) {
   Tall<TypeParam> expected(40, 5);
   project(rows.dense(), B.data(), 5, expected.data());
 
-  Workers workers(threads);
+  ThreadPool pool(threads);
   std::atomic<int> wrong = 0;
-  workers.run([&](int) {
+  pool.run([&](int) {
     Tall<TypeParam> projected(40, 5);
     for (int repetition = 0; repetition < repetitions; ++repetition) {
       project(rows.dense(), B.data(), 5, projected.data());

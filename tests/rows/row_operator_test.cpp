@@ -168,9 +168,9 @@ TEST(RowOperator, OnlySplitsIfItCan) {
     void add_gram(Share, const double*, Small<double>&) const override {}
     void add_gram_diagonal(Share, const double*, Vector<double>&) const override {}
   };
-  Workers workers(2);
+  ThreadPool pool(2);
   int calls = 0;
-  for_each_share(Whole(), workers, [&](int worker, Share rows) {
+  for_each_share(Whole(), pool, [&](int worker, Share rows) {
     EXPECT_EQ(worker, 0);
     EXPECT_EQ(rows.count, 100);
     ++calls;

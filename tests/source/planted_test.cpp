@@ -20,9 +20,9 @@ PlantedOptions small_problem() {
 }
 
 DenseBlock<double> rows_of(const PlantedProblem& problem, Index first, Index count, int threads = 2) {
-  Workers workers(threads);
+  ThreadPool pool(threads);
   DenseBlock<double> block;
-  problem.read(first, count, workers, block);
+  problem.read(first, count, pool, block);
   return block;
 }
 
@@ -198,9 +198,9 @@ TEST(Planted, BilinearResidualSpectrumLeavesTheRankKPartAlone) {
 
 TEST(Planted, SingleAndDoublePrecisionAreTheSameRows) {
   const PlantedProblem problem(small_problem());
-  Workers workers(1);
+  ThreadPool pool(1);
   DenseBlock<float> block;
-  problem.read(5, 10, workers, block);
+  problem.read(5, 10, pool, block);
   const auto expected = rows_of(problem, 5, 10);
   for (std::size_t i = 0; i < block.values.size(); ++i)
     EXPECT_EQ(block.values[i], static_cast<float>(expected.values[i]));

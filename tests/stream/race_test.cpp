@@ -28,8 +28,8 @@ test::OwnedRows<double> linear_rows(Index count) {
 }
 
 TEST(Race, TheBetterOneTakesOverAndTheOthersLeave) {
-  Workers workers(2);
-  Race<double> race(workers);
+  ThreadPool pool(2);
+  Race<double> race(pool);
   race.enter(filter_with(1e-9), Origin::nothing);
   race.enter(filter_with(1), Origin::search);
   race.enter(filter_with(1e-8), Origin::nothing);
@@ -44,8 +44,8 @@ TEST(Race, TheBetterOneTakesOverAndTheOthersLeave) {
 }
 
 TEST(Race, TheOldChampionIsNotForgottenAtOnce) {
-  Workers workers(1);
-  Race<double> race(workers);
+  ThreadPool pool(1);
+  Race<double> race(pool);
   race.enter(filter_with(1e-9), Origin::nothing);
   race.enter(filter_with(1), Origin::search);
   const auto rows = linear_rows(200);
@@ -59,8 +59,8 @@ TEST(Race, TheOldChampionIsNotForgottenAtOnce) {
 }
 
 TEST(Race, GoesOnFromItsArchive) {
-  Workers workers(2);
-  Race<double> race(workers);
+  ThreadPool pool(2);
+  Race<double> race(pool);
   for (const double weights : {0.1, 1.0, 10.0}) race.enter(filter_with(weights), Origin::nothing);
   const auto rows = linear_rows(400);
   std::vector<double> predictions(200);
@@ -68,7 +68,7 @@ TEST(Race, GoesOnFromItsArchive) {
   Archive saved;
   const auto make = [] { return filter_with(1); };
   race.archive(saved, make);
-  Race<double> other(workers);
+  Race<double> other(pool);
   Archive loaded(saved.arrays());
   other.archive(loaded, make);
   std::vector<double> same(200);

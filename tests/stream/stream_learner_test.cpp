@@ -31,7 +31,6 @@ StreamOptions stream_options_for(Index dim, Index rank, double memory) {
   moment.threads = 1;
   options.moment = moment;
   options.keep.memory = memory;
-  options.threads = 2;
   return options;
 }
 
@@ -57,12 +56,12 @@ TEST(KeptStart, AnExceptionLeavesTheRowsInTheirUnits) {
   rows.X *= 1024;
   FeatureScales scales(6, false);
   (void)scales.meet(rows.dense());
-  Workers workers(1);
+  ThreadPool pool(1);
   bool stops = true;
   KeepOptions options;
   options.memory = 1e9;
   options.interrupted = [&]() -> bool { return stops ? throw std::runtime_error("stop") : false; };
-  KeptStart<double> keeping(options, workers);
+  KeptStart<double> keeping(options, pool);
   const StreamOptions shape = stream_options_for(6, 2, 1e9);
   keeping.begin(shape.kalman, false);
   EXPECT_THROW((void)keeping.keep(rows.dense(), Prior(), scales), std::runtime_error);
@@ -78,7 +77,7 @@ TEST(KeptStart, AnExceptionLeavesTheRowsInTheirUnits) {
 TEST(StreamLearner, KeptRowsGiveTheExactModelAtOnce) {
   const Model<double> truth = random_model<double>(20, 2, 1);
   const auto rows = planted_rows(truth, 400, 0, 2);
-  StreamLearner<double> learner(stream_options_for(20, 2, 1e9));
+  StreamLearner<double> learner(stream_options_for(20, 2, 1e9), test::pool());
   const auto predictions = learn(learner, rows.dense(), 400);
   EXPECT_LT(mean_square(predictions, rows.targets, 250), 1e-20);
   EXPECT_NE(learner.story().find("fits exactly"), std::string::npos) << learner.story();
@@ -87,8 +86,8 @@ TEST(StreamLearner, KeptRowsGiveTheExactModelAtOnce) {
 TEST(StreamLearner, ChunksDoNotMatterAfterTheFirst) {
   const auto rows = planted_rows(random_model<double>(8, 2, 1), 3000, 0.2, 2);
   for (const double memory : {0.0, 1e9}) {
-    StreamLearner<double> whole(stream_options_for(8, 2, memory));
-    StreamLearner<double> chunked(stream_options_for(8, 2, memory));
+    StreamLearner<double> whole(stream_options_for(8, 2, memory), test::pool());
+    StreamLearner<double> chunked(stream_options_for(8, 2, memory), test::pool());
     whole.start(rows.dense().slice(0, 500));
     chunked.start(rows.dense().slice(0, 500));
     const auto expected = learn(whole, rows.dense(), 3000);
@@ -104,8 +103,8 @@ TEST(StreamLearner, ThreadsDoNotMatterWhereNothingIsSummed) {
   for (const int threads : {1, 2, 3}) {
     StreamOptions options = stream_options_for(30, 2, 0);
     options.moment.reset();
-    options.threads = threads;
-    StreamLearner<double> learner(options);
+    ThreadPool pool(threads);
+    StreamLearner<double> learner(options, pool);
     predictions.push_back(learn(learner, rows.sparse(), 1000));
   }
   EXPECT_EQ(predictions[0], predictions[1]);
@@ -115,12 +114,12 @@ TEST(StreamLearner, ThreadsDoNotMatterWhereNothingIsSummed) {
 TEST(StreamLearner, GoesOnFromItsArchiveToTheBit) {
   const auto rows = planted_rows(random_model<double>(10, 2, 1), 6000, 0.2, 2);
   StreamOptions options = stream_options_for(10, 2, 1e9);
-  StreamLearner<double> learner(options);
+  StreamLearner<double> learner(options, test::pool());
   learn(learner, rows.dense().slice(0, 3000), 500);
   learner.stop_keeping();
   Archive saved;
   learner.archive(saved);
-  StreamLearner<double> other(options);
+  StreamLearner<double> other(options, test::pool());
   Archive loaded(saved.arrays());
   other.archive(loaded);
   EXPECT_EQ(learn(learner, rows.dense().slice(3000, 3000), 500), learn(other, rows.dense().slice(3000, 3000), 700));
@@ -134,7 +133,7 @@ TEST(StreamLearner, NoticesWrongSignsWithoutMoments) {
   const auto rows = planted_rows(truth, 60000, 0.1, 2);
   StreamOptions options = stream_options_for(12, 4, 0);
   options.moment.reset();
-  StreamLearner<double> learner(options);
+  StreamLearner<double> learner(options, test::pool());
   const auto predictions = learn(learner, rows.dense(), 5000);
   EXPECT_LT(mean_square(predictions, rows.targets, 50000), 0.02) << learner.story();
 }
@@ -147,7 +146,7 @@ TEST(StreamLearner, MomentsFindWhatTheChampionMissed) {
     StreamOptions options = stream_options_for(30, 3, 0);
     options.features_are_independent = true;
     options.priors = {usual_priors.front()};
-    StreamLearner<double> learner(options);
+    StreamLearner<double> learner(options, test::pool());
     const auto predictions = learn(learner, rows.dense(), 5000);
     EXPECT_LT(mean_square(predictions, rows.targets, 35000), 0.0035) << seed << ": " << learner.story();
   }
@@ -159,14 +158,14 @@ TEST(StreamLearner, FindsTheScaleOfFeaturesWhereItIsNotOne) {
   for (Index j = 0; j < 6; ++j) X.col(j) *= std::pow(10.0, 2 * static_cast<double>(j) - 6);
   StreamOptions options = stream_options_for(6, 2, 1e9);
   options.standardised = false;
-  StreamLearner<double> learner(options);
+  StreamLearner<double> learner(options, test::pool());
   const auto predictions = learn(learner, OwnedRows<double>(X, plain.targets).dense(), 1000);
   EXPECT_LT(mean_square(predictions, plain.targets, 3000), 0.012) << learner.story();
 }
 
 TEST(StreamLearner, NoiseAloneIsHardlyWorseThanItsMean) {
   const auto rows = random_rows<double>(5000, 10, 1);
-  StreamLearner<double> learner(stream_options_for(10, 4, 1e9));
+  StreamLearner<double> learner(stream_options_for(10, 4, 1e9), test::pool());
   const auto predictions = learn(learner, rows.dense(), 1000);
   EXPECT_LT(mean_square(predictions, rows.targets, 2500),
             1.01 * mean_square(std::vector<double>(5000, 0), rows.targets, 2500));
@@ -177,7 +176,7 @@ TEST(StreamLearner, GrowsWithTheStream) {
   const auto rows = planted_rows(truth, 4000, 0.1, 2, 0.5);
   StreamOptions options = stream_options_for(5, 1, 1e9);
   options.kalman.shape.diagonal = Diagonal::tied;
-  StreamLearner<double> learner(options);
+  StreamLearner<double> learner(options, test::pool());
   const OwnedRows<double> narrow(rows.X.topRows(1000).leftCols(5), {rows.targets.begin(), rows.targets.begin() + 1000});
   learn(learner, narrow.sparse(), 500);
   learner.grow(9, 0);

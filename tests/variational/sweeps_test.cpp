@@ -57,12 +57,12 @@ class EveryUpdate : public testing::TestWithParam<std::tuple<Index, Diagonal, Ta
 
 TEST_P(EveryUpdate, RaisesTheBound) {
   const auto [entries, diagonal, task, ones] = GetParam();
-  Workers workers(2);
+  ThreadPool pool(2);
   const MadeFactors data = made(400, entries * 6, entries, diagonal, ones, 1);
   for (const double high : {1.0, std::numeric_limits<double>::infinity()}) {
     auto rows = data.rows;
     for (double& y : rows.targets) y = std::min(y, high);
-    VariationalSweeps<double> sweeps(rows.sparse(), likelihood_for(task, high), data.start, workers);
+    VariationalSweeps<double> sweeps(rows.sparse(), likelihood_for(task, high), data.start, pool);
     sweeps.look_at_rows();
     double before = sweeps.bound();
     const auto expect_higher = [&](const char* what) {
@@ -93,9 +93,9 @@ INSTANTIATE_TEST_SUITE_P(All, EveryUpdate,
 
 /// Monte Carlo over the posterior: E[log p(y | theta)] - KL, where the noise is as learned.
 TEST(VariationalSweeps, TheBoundIsWhatItsDefinitionSays) {
-  Workers workers(1);
+  ThreadPool pool(1);
   const MadeFactors data = made(30, 12, 4, Diagonal::free, false, 2, 2);
-  VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::regression), data.start, workers);
+  VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::regression), data.start, pool);
   sweeps.sweep();
   sweeps.sweep();
   const Posterior<double> posterior = sweeps.posterior();
@@ -142,8 +142,8 @@ TEST(VariationalSweeps, FeaturesThatNeverMeetAreUpdatedTogetherWithTheSameResult
   const MadeFactors data = made(3000, 600, 2, Diagonal::zero, true, 3);
   std::vector<Posterior<double>> results;
   for (const int threads : {1, 2, 3}) {
-    Workers workers(threads);
-    VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::regression), data.start, workers);
+    ThreadPool pool(threads);
+    VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::regression), data.start, pool);
     EXPECT_EQ(sweeps.group_count(), 2);  // all of the first column, all of the second
     for (int sweep = 0; sweep < 3; ++sweep) sweeps.sweep();
     results.push_back(sweeps.posterior());
@@ -157,7 +157,7 @@ TEST(VariationalSweeps, FeaturesThatNeverMeetAreUpdatedTogetherWithTheSameResult
 
 /// With every row twice and with weights of 2.
 TEST(VariationalSweeps, WeightsCountLikeRepeatedRows) {
-  Workers workers(1);
+  ThreadPool pool(1);
   const MadeFactors data = made(200, 12, 3, Diagonal::zero, false, 4);
   const std::vector<double> weights(200, 2);
   Tall<double> twice(400, 12);
@@ -166,9 +166,8 @@ TEST(VariationalSweeps, WeightsCountLikeRepeatedRows) {
   targets.insert(targets.end(), data.rows.targets.begin(), data.rows.targets.end());
   const test::OwnedRows<double> repeated(twice, targets);
   for (const Task task : {Task::regression, Task::classification}) {
-    VariationalSweeps<double> by_weight(data.rows.sparse().weighted(weights), likelihood_for(task), data.start,
-                                        workers);
-    VariationalSweeps<double> by_rows(repeated.sparse(), likelihood_for(task), data.start, workers);
+    VariationalSweeps<double> by_weight(data.rows.sparse().weighted(weights), likelihood_for(task), data.start, pool);
+    VariationalSweeps<double> by_rows(repeated.sparse(), likelihood_for(task), data.start, pool);
     for (int sweep = 0; sweep < 3; ++sweep) {
       by_weight.sweep();
       by_rows.sweep();
@@ -179,12 +178,12 @@ TEST(VariationalSweeps, WeightsCountLikeRepeatedRows) {
 }
 
 TEST(VariationalSweeps, RowsMayHaveOneEntryOrNone) {
-  Workers workers(1);
+  ThreadPool pool(1);
   MadeFactors data = made(300, 20, 2, Diagonal::zero, true, 5);
   data.rows.X.topRows(50).setZero();
   for (Index i = 50; i < 100; ++i) data.rows.X.row(i).head(10).setZero();
   const test::OwnedRows<double> rows(data.rows.X, data.rows.targets);
-  VariationalSweeps<double> sweeps(rows.sparse(), likelihood_for(Task::regression), data.start, workers);
+  VariationalSweeps<double> sweeps(rows.sparse(), likelihood_for(Task::regression), data.start, pool);
   sweeps.look_at_rows();
   double before = sweeps.bound();
   for (int sweep = 0; sweep < 5; ++sweep) {
@@ -195,9 +194,9 @@ TEST(VariationalSweeps, RowsMayHaveOneEntryOrNone) {
 }
 
 TEST(VariationalSweeps, FactorsThatTheDataHasNoUseForShrinkAway) {
-  Workers workers(2);
+  ThreadPool pool(2);
   const MadeFactors data = made(20000, 60, 2, Diagonal::zero, true, 6, 8);  // two factors are there
-  VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::regression), data.start, workers);
+  VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::regression), data.start, pool);
   for (int sweep = 0; sweep < 60; ++sweep) sweeps.sweep();
   EXPECT_NEAR(sweeps.noise_variance(), 0.25, 0.01);
   const Model<double> model = sweeps.posterior().means.model();
@@ -206,7 +205,7 @@ TEST(VariationalSweeps, FactorsThatTheDataHasNoUseForShrinkAway) {
 }
 
 TEST(VariationalSweeps, FindTheLogOddsOfClasses) {
-  Workers workers(2);
+  ThreadPool pool(2);
   MadeFactors data = made(30000, 20, 2, Diagonal::zero, true, 7, 2);
   Random random(3, 0);
   std::vector<double> log_odds(data.rows.targets.size());
@@ -216,7 +215,7 @@ TEST(VariationalSweeps, FindTheLogOddsOfClasses) {
                       : 0;
     data.rows.targets[i] = random.uniform() < logistic(log_odds[i]) ? 1 : -1;
   }
-  VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::classification), data.start, workers);
+  VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::classification), data.start, pool);
   for (int sweep = 0; sweep < 20; ++sweep) sweeps.sweep();
   std::vector<double> found(log_odds.size());
   sweeps.posterior().means.predict(data.rows.dense(), found);

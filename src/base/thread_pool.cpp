@@ -1,4 +1,4 @@
-#include "base/workers.h"
+#include "base/thread_pool.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -21,19 +21,19 @@ void wait_while(const std::atomic<Value>& value, Value old) {
 
 }  // namespace
 
-void Workers::require_possible(int threads) {
+void ThreadPool::require_possible(int threads) {
   if (threads < 0 || threads > most)
     throw std::invalid_argument("threads must lie in [0, " + std::to_string(most) + "] (0: all cores), got " +
                                 std::to_string(threads));
 }
 
-int Workers::count_for(int threads) {
+int ThreadPool::count_for(int threads) {
   return threads > 0 ? threads : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, most);
 }
 
-Workers::Workers(int threads) : count_(count_for(threads)) {}
+ThreadPool::ThreadPool(int threads) : count_(count_for(threads)) {}
 
-void Workers::start() {
+void ThreadPool::start() {
   stopping_ = false;
   round_ = 0;
   try {
@@ -46,9 +46,9 @@ void Workers::start() {
   }
 }
 
-Workers::~Workers() { stop(); }
+ThreadPool::~ThreadPool() { stop(); }
 
-void Workers::stop() {
+void ThreadPool::stop() {
   stopping_ = true;
   ++round_;
   round_.notify_all();
@@ -56,7 +56,7 @@ void Workers::stop() {
   threads_.clear();
 }
 
-void Workers::run(const std::function<void(int)>& task) {
+void ThreadPool::run(const std::function<void(int)>& task) {
   if (threads_.empty() && count_ > 1) start();
   task_ = &task;
   busy_ = count_;
@@ -68,7 +68,7 @@ void Workers::run(const std::function<void(int)>& task) {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void Workers::split(Index total, const std::function<void(int, Share)>& task) {
+void ThreadPool::split(Index total, const std::function<void(int, Share)>& task) {
   run([&](int worker) {
     const Index first = total * worker / count_;
     const Index last = total * (worker + 1) / count_;
@@ -76,7 +76,7 @@ void Workers::split(Index total, const std::function<void(int, Share)>& task) {
   });
 }
 
-void Workers::sleep_and_work(int worker) {
+void ThreadPool::sleep_and_work(int worker) {
   for (long seen = 0;; ++seen) {
     wait_while(round_, seen);
     if (stopping_) return;
@@ -84,7 +84,7 @@ void Workers::sleep_and_work(int worker) {
   }
 }
 
-void Workers::work(int worker) {
+void ThreadPool::work(int worker) {
   try {
     (*task_)(worker);
   } catch (...) {

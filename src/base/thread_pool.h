@@ -19,7 +19,7 @@ struct Share {
 
 /// Thread pool. The caller is worker 0. The other threads are started by the first run() and spin briefly for the next
 /// one before they block. Used by one thread at a time.
-class Workers {
+class ThreadPool {
  public:
   /// More would be more than OpenBLAS has buffers for.
   static constexpr int most = 128;
@@ -31,10 +31,10 @@ class Workers {
   static int count_for(int threads);
 
   /// 0: one per core.
-  explicit Workers(int threads);
-  ~Workers();
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
   [[nodiscard]] int count() const { return count_; }
 
@@ -42,7 +42,7 @@ class Workers {
   void run(const std::function<void(int worker)>& task);
 
   /// Calls task(worker, share) with [0, total) cut into one even share per worker: always the same share for the same
-  /// number of workers, so that sums are reproducible.
+  /// number of threads, so that sums are reproducible.
   void split(Index total, const std::function<void(int worker, Share share)>& task);
 
  private:
