@@ -40,9 +40,14 @@ class ModelOutput {
   /// The content of the file for the present state of the solver. Throws DataError if the model is not finite.
   ModelFile& updated_file() {
     const FeatureMap& map = state_.file.features;
-    Model<double>& model = state_.file.model;
     state_.solver->grow(map.dim(), map.left_dim());
-    state_.save();
+    state_.save([&](Model<double>& model) { complete(model); });
+    return state_.file;
+  }
+
+ private:
+  void complete(Model<double>& model) const {
+    const FeatureMap& map = state_.file.features;
     if (map.hash_bits > 0 && state_.settings.solver == Solver::moment) {
       std::vector<bool> is_unused(static_cast<std::size_t>(map.dim()));
       for (Index j = 0; j < map.dim(); ++j) is_unused[static_cast<std::size_t>(j)] = !map.is_used(j);
@@ -53,10 +58,8 @@ class ModelOutput {
       throw DataError(options_.data.name(), 0, 0,
                       "these numbers have led to a model that is not finite, which was not saved (" +
                           model_name(options_) + " is as it was before); expected sizes nearer to 1: rescale them");
-    return state_.file;
   }
 
- private:
   const TrainOptions& options_;
   TrainState<Scalar>& state_;
   const ConstantProbability<Scalar>& constant_;

@@ -25,8 +25,9 @@ void TrainState<Scalar>::restore(const TrainOptions& options, const std::string&
 }
 
 template <typename Scalar>
-void TrainState<Scalar>::save() {
+void TrainState<Scalar>::save(const std::function<void(Model<double>&)>& complete) {
   file.model = solver->model();
+  if (complete) complete(file.model);
   file.training = settings.to_text();
   Archive saved;
   archive(saved);

@@ -28,8 +28,9 @@ struct TrainState {
   void restore(const TrainOptions& options, const std::string& name, ThreadPool& pool,
                const std::function<bool()>& interrupted = {});
 
-  /// Writes the model, the settings and the state of the solver to `file`.
-  void save();
+  /// Writes the model, the settings and the state of the solver to `file`. `complete` may change the model, or refuse
+  /// it by an exception, before the state is written.
+  void save(const std::function<void(Model<double>&)>& complete = {});
 
   /// Frees what save() has written, after the file has been stored.
   void release_saved();

@@ -10,11 +10,6 @@
 namespace dyad {
 namespace {
 
-template <typename Scalar>
-void zero(std::vector<Scalar>& numbers) {
-  std::fill(numbers.begin(), numbers.end(), Scalar(0));
-}
-
 /// One row leaves at least this share of a variance. Where a row says far more than was known, 1 - P g^2 / S is the
 /// difference of two numbers that agree in all digits, and may be negative.
 template <typename Scalar>
@@ -22,39 +17,48 @@ constexpr Scalar least_share_left = std::numeric_limits<Scalar>::epsilon();
 
 }  // namespace
 
-/// What one row says, given the parameters.
+/// Sums over the entries of one row, its prediction and the variance of the prediction. Refers to the memory of a
+/// workspace.
 template <typename Scalar>
 struct KalmanFilter<Scalar>::Row {
-  explicit Row(Index width, bool two_sides)
-      : size(static_cast<std::size_t>(two_sides ? 2 * width : width)),
-        projection(size),
-        spread(size),
-        spread_3(size),
-        spread_4(size),
-        own(size),
-        slope(size) {}
+  static constexpr std::size_t array_count = 6;
+
+  Row(Scalar* memory, std::size_t array_size)
+      : size(array_size),
+        projection(memory),
+        spread(projection + size),
+        spread_3(spread + size),
+        spread_4(spread_3 + size),
+        own(spread_4 + size),
+        slope(own + size) {}
 
   void clear() {
-    zero(projection);
-    zero(spread);
-    zero(spread_3);
-    zero(spread_4);
-    zero(own);
+    std::fill(projection, slope, Scalar(0));
     linear = linear_variance = 0;
   }
 
   std::size_t size;
-  std::vector<Scalar> projection;  ///< sum_j A_jc x_j, side by side
-  std::vector<Scalar> spread;      ///< sum_j P_jc x_j^2
-  std::vector<Scalar> spread_3;    ///< sum_j P_jc x_j^2 (A_jc x_j)
-  std::vector<Scalar> spread_4;    ///< sum_j P_jc x_j^2 (A_jc x_j)^2
-  std::vector<Scalar> own;         ///< sum_j (A_jc x_j)^2
-  std::vector<Scalar> slope;
+  Scalar* projection;  ///< sum_j A_jc x_j, side by side
+  Scalar* spread;      ///< sum_j P_jc x_j^2
+  Scalar* spread_3;    ///< sum_j P_jc x_j^2 (A_jc x_j)
+  Scalar* spread_4;    ///< sum_j P_jc x_j^2 (A_jc x_j)^2
+  Scalar* own;         ///< sum_j (A_jc x_j)^2
+  Scalar* slope;
   Scalar linear = 0;
   Scalar linear_variance = 0;
   double prediction = 0;
   double variance = 0;  ///< sum P g^2
 };
+
+template <typename Scalar>
+std::size_t KalmanFilter<Scalar>::row_width() const {
+  return static_cast<std::size_t>(options_.shape.left_dim > 0 ? 2 * width_ : width_);
+}
+
+template <typename Scalar>
+std::size_t KalmanFilter<Scalar>::workspace_size() const {
+  return Row::array_count * row_width();
+}
 
 template <typename Scalar>
 KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, double noise)
@@ -127,7 +131,8 @@ void KalmanFilter<Scalar>::narrow(const Rows<Scalar>& rows) {
 template <typename Scalar>
 template <bool untied>
 void KalmanFilter<Scalar>::narrow_all(const Rows<Scalar>& rows) {
-  Row row(width_, options_.shape.left_dim > 0);
+  std::vector<Scalar> workspace(workspace_size());
+  Row row(workspace.data(), row_width());
   std::vector<double> sums(records_.size());
   double weight_of_all = 0;
   const Likelihood& likelihood = *options_.likelihood;
@@ -141,7 +146,7 @@ void KalmanFilter<Scalar>::narrow_all(const Rows<Scalar>& rows) {
     rows.for_each_entry(i, [&](Index j, Scalar x) {
       const Scalar* A = record(j);
       double* sum = sums.data() + j * stride_;
-      const Scalar* slope = row.slope.data() + side_of(j) * width_;
+      const Scalar* slope = row.slope + side_of(j) * width_;
       for (Index c = 0; c < options_.shape.rank; ++c) {
         const auto g = static_cast<double>(
             (slope[c] - (untied ? 2 * signs_[static_cast<std::size_t>(c)] * A[c] * x : Scalar(0))) * x);
@@ -232,11 +237,11 @@ inline void KalmanFilter<Scalar>::pass(Number* A, Index side, Scalar x, const St
   const Four shrink(step.shrink);
   const Four least_left(least_share_left<Scalar>);
   const Four four_to_x(to_x);
-  Scalar* projection = to.projection.data() + side;
-  Scalar* spread = to.spread.data() + side;
-  Scalar* own = to.own.data();
-  Scalar* spread_3 = to.spread_3.data();
-  Scalar* spread_4 = to.spread_4.data();
+  Scalar* projection = to.projection + side;
+  Scalar* spread = to.spread + side;
+  Scalar* own = to.own;
+  Scalar* spread_3 = to.spread_3;
+  Scalar* spread_4 = to.spread_4;
   const Index width = width_;
   for (Index c = 0; c < width; c += Four::count) {
     Four a(A + c);
@@ -361,7 +366,7 @@ std::optional<typename KalmanFilter<Scalar>::Step> KalmanFilter<Scalar>::step_fo
       options_.likelihood->update(static_cast<double>(target), row.prediction, row.variance, weight, dispersion());
   if (update.gain == 0 && update.shrink == 0) return std::nullopt;
   if (options_.likelihood->has_noise_variance()) noise_.observe(update.gradient * update.gradient, row.variance);
-  return Step{row.slope.data(), static_cast<Scalar>(update.gain), static_cast<Scalar>(update.shrink)};
+  return Step{row.slope, static_cast<Scalar>(update.gain), static_cast<Scalar>(update.shrink)};
 }
 
 /// The numbers of a row that comes soon, if there is one.
@@ -374,8 +379,9 @@ inline void KalmanFilter<Scalar>::fetch_row(const Rows<Scalar>& rows, Index i) c
 template <typename Scalar>
 template <bool untied>
 DYAD_WIDE_VECTORS void KalmanFilter<Scalar>::learn_all(const Rows<Scalar>& rows, std::span<Scalar> predictions) {
-  Row row(width_, options_.shape.left_dim > 0);
-  Row next(width_, options_.shape.left_dim > 0);
+  workspace_.resize(2 * workspace_size());
+  Row row(workspace_.data(), row_width());
+  Row next(workspace_.data() + workspace_size(), row_width());
   bool has_looked = false;
   for (Index i = 0; i < rows.count(); ++i) {
     rows_ += 1;
@@ -446,7 +452,8 @@ void KalmanFilter<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> pre
 template <typename Scalar>
 void KalmanFilter<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predictions,
                                    std::span<Scalar> variances) const {
-  Row row(width_, options_.shape.left_dim > 0);
+  std::vector<Scalar> workspace(workspace_size());
+  Row row(workspace.data(), row_width());
   for (Index i = 0; i < rows.count(); ++i) {
     fetch_row(rows, i + 2);
     if (options_.shape.diagonal == Diagonal::tied)

@@ -83,6 +83,8 @@ class KalmanFilter : private FilterParameters<Scalar> {
   [[nodiscard]] double dispersion() const { return options_.likelihood->has_noise_variance() ? noise_.value() : 1; }
 
   struct Row;
+  [[nodiscard]] std::size_t row_width() const;       ///< numbers in each array of a Row
+  [[nodiscard]] std::size_t workspace_size() const;  ///< numbers in a Row
   /// theta += P g gain, P -= (P g)^2 shrink, where the slope along factor c of feature j is
   /// (slope[c] - 2 signs[c] A_jc x_j) x_j, without the second part for a tied diagonal and for two sides.
   struct Step {
@@ -120,6 +122,7 @@ class KalmanFilter : private FilterParameters<Scalar> {
   double surprise_ = 1;        ///< recent mean of r^2 / S, which should be 1
   double recent_squares_ = 0;  ///< recent mean of r^2
   NoiseTracker noise_;
+  std::vector<Scalar> workspace_;  ///< of learn(): two rows
 };
 
 }  // namespace dyad

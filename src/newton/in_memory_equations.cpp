@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/forward_pass.h"
+
 namespace dyad {
 namespace {
 
@@ -94,14 +96,13 @@ InMemoryNormalEquations::Projections InMemoryNormalEquations::project_sides(Shar
 Vector<double> InMemoryNormalEquations::predictions(Share block, const SignedFactors<double>& at,
                                                     const Vector<double>& squares,
                                                     const Projections& projections) const {
-  const Index k = options_.shape.rank;
-  Vector<double> f = projections.left.col(0).array() + at.intercept;
-  if (sides_.two()) f += projections.right.col(0);
-  f += projections.left.middleCols(1, k).cwiseProduct(projections.other().middleCols(1, k)) * at.signs;
-  if (has_squares()) {
-    Vector<double> square(block.count);
-    rows_.X().multiply_squares(block, squares.data(), square.data());
-    f += square;
+  Vector<double> f = Vector<double>::Zero(block.count);
+  if (has_squares()) rows_.X().multiply_squares(block, squares.data(), f.data());
+  const ForwardPass<double> forward(at, squares);
+  for (Index i = 0; i < block.count; ++i) {
+    const double* left = projections.left.data() + i * projections.left.cols();
+    const double* right = projections.other().data() + i * projections.left.cols();
+    f[i] = forward.combine(left + 1, right + 1, sides_.two() ? left[0] + right[0] : left[0], f[i]);
   }
   return f;
 }

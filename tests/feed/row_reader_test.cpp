@@ -82,7 +82,7 @@ TEST_F(RowReaderTest, StartsNoThreadUnlessItReadsAhead) {
   const auto before = threads();
   for (const bool reads_ahead : {true, false}) {
     FeatureMap map;
-    map.format = Format::npy;
+    map.layout = Layout::matrix;
     RowReader<double> reader(map, {.data = {.memory = &memory}, .reads_ahead = reads_ahead});
     EXPECT_EQ(threads(), before + (reads_ahead ? 1 : 0));
     RowBlock<double> block;
