@@ -38,6 +38,18 @@ struct Model {
   void predict(const Rows<Scalar>& rows, std::span<Scalar> predictions) const;
 };
 
+/// The same model in another precision.
+template <typename To, typename From>
+Model<To> model_cast(const Model<From>& model) {
+  Model<To> result(0, 0, model.left_dim);
+  result.intercept = static_cast<To>(model.intercept);
+  result.weights.assign(model.weights.begin(), model.weights.end());
+  result.factors.assign(model.factors.begin(), model.factors.end());
+  result.spectrum.assign(model.spectrum.begin(), model.spectrum.end());
+  result.squares.assign(model.squares.begin(), model.squares.end());
+  return result;
+}
+
 extern template struct Model<float>;
 extern template struct Model<double>;
 

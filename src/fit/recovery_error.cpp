@@ -4,8 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include <Eigen/LU>
-
 #include "base/decompositions.h"
 #include "base/random.h"
 #include "model/low_rank.h"
@@ -22,9 +20,10 @@ Eigen::VectorXd amplitude(const Model<double>& model) {
 double tan_between(const Tall<double>& U, const Tall<double>& U_star) {
   const Small<double> inside = U_star.transpose() * U;
   const Tall<double> outside = U - U_star * inside;
-  const Eigen::FullPivLU<Small<double>> lu(inside);
-  if (!lu.isInvertible()) return std::numeric_limits<double>::infinity();
-  const Small<double> tangent = outside * lu.inverse();
+  const SingularValues<double> svd = singular_values(inside);
+  const double rounding = std::numeric_limits<double>::epsilon() * static_cast<double>(inside.rows());
+  if (!(svd.values.minCoeff() > rounding * svd.values.maxCoeff())) return std::numeric_limits<double>::infinity();
+  const Tall<double> tangent = outside * svd.right * svd.values.cwiseInverse().asDiagonal();
   return std::sqrt(symmetric_eigen<double>(tangent.transpose() * tangent).values.maxCoeff());
 }
 

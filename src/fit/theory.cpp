@@ -33,7 +33,7 @@ TheoryPoint measure_theory(const Model<double>& model, const Model<double>& trut
   // E = (H1 - h2 I/2) - (M* - M)
   double error_w = 0;
   const double error_M = operator_norm(truth.dim(), [&](const Tall<double>& Z) -> Tall<double> {
-    const Change<double> change = estimator.change(sums_against(model, Z), Z);
+    const Change change = estimator.change(sums_against(model, Z), Z);
     error_w = (change.dw - (as_vector(truth.weights) - as_vector(model.weights))).norm();
     return change.dM_times_Z - dM_times(Z);
   });

@@ -24,17 +24,9 @@ MomentOptions moment_options(const TrainSettings& settings, const FeatureMap& ma
 
 template <typename Scalar>
 Model<double> in_double(const Model<Scalar>& model, double stretch) {
-  Model<double> result(model.dim(), model.rank(), model.left_dim);
-  const auto scaled = [&](const std::vector<Scalar>& numbers) {
-    std::vector<double> values(numbers.begin(), numbers.end());
-    for (double& value : values) value *= stretch;
-    return values;
-  };
-  result.intercept = static_cast<double>(model.intercept);
-  result.weights = scaled(model.weights);
-  result.spectrum = scaled(model.spectrum);
-  result.squares = scaled(model.squares);
-  result.factors.assign(model.factors.begin(), model.factors.end());
+  Model<double> result = model_cast<double>(model);
+  for (auto* numbers : {&result.weights, &result.spectrum, &result.squares})
+    for (double& number : *numbers) number *= stretch;
   return result;
 }
 

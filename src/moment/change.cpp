@@ -43,10 +43,9 @@ void ChangeEstimator::archive(Archive& archive) {
   if (collects_features()) archive.group("features", [&] { features_.archive(archive, options_.shape.dim); });
 }
 
-template <typename Scalar>
-Change<Scalar> ChangeEstimator::change(const MomentSums<Scalar>& sums, const Tall<Scalar>& Z) const {
-  const auto n = static_cast<Scalar>(sums.weight);
-  const auto p0 = static_cast<Scalar>(sums.p0);
+Change ChangeEstimator::change(const MomentSums<double>& sums, const Tall<double>& Z) const {
+  const double n = sums.weight;
+  const double p0 = sums.p0;
   if (sides_.two()) return {sums.G() / n, sums.p1() / n, {}};
   if (sums.p2.size() == 0) return {(sums.G() - p0 * Z) / (2 * n), sums.p1() / n, {}};
 
@@ -55,44 +54,35 @@ Change<Scalar> ChangeEstimator::change(const MomentSums<Scalar>& sums, const Tal
   const Index d = options_.shape.dim;
   const Eigen::ArrayXd kappa = gaussian ? Eigen::ArrayXd::Zero(d) : features_.skewness();
   const Eigen::ArrayXd phi = gaussian ? Eigen::ArrayXd::Constant(d, 3) : features_.kurtosis();
-  const Eigen::ArrayXd first = sums.p1().template cast<double>().array() / sums.weight;
-  const Eigen::ArrayXd second = (sums.p2.template cast<double>().array() - sums.p0) / sums.weight;
+  const Eigen::ArrayXd first = sums.p1().array() / sums.weight;
+  const Eigen::ArrayXd second = (sums.p2.array() - sums.p0) / sums.weight;
   const Eigen::ArrayXd det = phi - 1 - kappa.square();
   const bool has_diagonal = options_.shape.diagonal != Diagonal::zero;
   const Eigen::ArrayXd diagonal =
       (det > two_valued && Eigen::ArrayX<bool>::Constant(d, has_diagonal)).select((second - kappa * first) / det, 0);
 
-  Change<Scalar> change;
-  change.dw = (first - kappa * diagonal).matrix().template cast<Scalar>();
-  const Vector<Scalar> dM_diagonal = diagonal.matrix().template cast<Scalar>();
+  Change change;
+  change.dw = (first - kappa * diagonal).matrix();
+  const Vector<double> dM_diagonal = diagonal.matrix();
   change.dM_times_Z = (sums.G() - sums.p2.asDiagonal() * Z) / (2 * n);
   if (options_.shape.diagonal == Diagonal::tied) change.dM_times_Z += dM_diagonal.asDiagonal() * Z;
   if (options_.shape.diagonal == Diagonal::free) change.dM_diagonal = dM_diagonal;
   return change;
 }
 
-template <typename Scalar>
-void ChangeEstimator::finish(Model<Scalar>& next, const Model<Scalar>& before, const MomentSums<Scalar>& sums,
-                             const Change<Scalar>& change) const {
+void ChangeEstimator::finish(Model<double>& next, const Model<double>& before, const MomentSums<double>& sums,
+                             const Change& change) const {
   if (options_.shape.linear) as_vector(next.weights) = as_vector(before.weights) + change.dw;
   if (options_.shape.diagonal != Diagonal::tied) {
     // The coefficient of x_j^2 is M_jj + squares_j: 0, or what it was and dM_jj.
-    Vector<Scalar> squares = -diagonal_of_interactions(next);
+    Vector<double> squares = -diagonal_of_interactions(next);
     if (options_.shape.diagonal == Diagonal::free)
       squares += diagonal_of_interactions(before) + as_vector(before.squares) + change.dM_diagonal;
     next.squares.assign(squares.data(), squares.data() + squares.size());
   }
   next.intercept = before.intercept;
   if (options_.shape.intercept)
-    next.intercept +=
-        static_cast<Scalar>(sums.p0 / sums.weight) - (next.mean_of_interactions() - before.mean_of_interactions());
+    next.intercept += sums.p0 / sums.weight - (next.mean_of_interactions() - before.mean_of_interactions());
 }
-
-template Change<float> ChangeEstimator::change(const MomentSums<float>&, const Tall<float>&) const;
-template Change<double> ChangeEstimator::change(const MomentSums<double>&, const Tall<double>&) const;
-template void ChangeEstimator::finish(Model<float>&, const Model<float>&, const MomentSums<float>&,
-                                      const Change<float>&) const;
-template void ChangeEstimator::finish(Model<double>&, const Model<double>&, const MomentSums<double>&,
-                                      const Change<double>&) const;
 
 }  // namespace dyad

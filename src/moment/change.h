@@ -8,11 +8,10 @@
 namespace dyad {
 
 /// What a batch says about the way from the model to the truth.
-template <typename Scalar>
 struct Change {
-  Tall<Scalar> dM_times_Z;  ///< bilinear: [dM Z_right, dM' Z_left], one above the other
-  Vector<Scalar> dw;
-  Vector<Scalar> dM_diagonal;  ///< for weights of their own; empty unless the diagonal is free
+  Tall<double> dM_times_Z;  ///< bilinear: [dM Z_right, dM' Z_left], one above the other
+  Vector<double> dw;
+  Vector<double> dM_diagonal;  ///< for weights of their own; empty unless the diagonal is free
 };
 
 /// Turns sums into changes, for the moments that the features have (docs/method.md), and changes into the rest of a
@@ -34,13 +33,11 @@ class ChangeEstimator {
   /// Of all rows so far.
   [[nodiscard]] const FeatureMoments& features() const { return features_; }
 
-  template <typename Scalar>
-  [[nodiscard]] Change<Scalar> change(const MomentSums<Scalar>& sums, const Tall<Scalar>& Z) const;
+  [[nodiscard]] Change change(const MomentSums<double>& sums, const Tall<double>& Z) const;
 
   /// Sets b, w and the squares of `next`, whose M is already the new one.
-  template <typename Scalar>
-  void finish(Model<Scalar>& next, const Model<Scalar>& before, const MomentSums<Scalar>& sums,
-              const Change<Scalar>& change) const;
+  void finish(Model<double>& next, const Model<double>& before, const MomentSums<double>& sums,
+              const Change& change) const;
 
  private:
   [[nodiscard]] bool collects_features() const;

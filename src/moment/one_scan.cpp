@@ -82,28 +82,30 @@ void OneScan<Scalar>::Sums::archive(Archive& archive) {
 }
 
 template <typename Scalar>
-Model<Scalar> OneScan<Scalar>::next_model(const MomentSums<Scalar>& sums) const {
-  if (options_.standardise == Standardise::no) return step_from(model_, sums);
-  const Coordinates<Scalar> coordinates(estimator_.features(), options_.standardise == Standardise::centre);
-  const auto standard = coordinates.standard(model_);
-  return coordinates.raw(step_from(standard.model, coordinates.standard(sums, model_, standard)));
+Model<Scalar> OneScan<Scalar>::next_model(const MomentSums<Scalar>& batch) const {
+  const Model<double> model = model_cast<double>(model_);
+  const MomentSums<double> sums = batch.template cast<double>();
+  if (options_.standardise == Standardise::no) return model_cast<Scalar>(step_from(model, sums));
+  const Coordinates coordinates(estimator_.features(), options_.standardise == Standardise::centre);
+  const auto standard = coordinates.standard(model);
+  return model_cast<Scalar>(coordinates.raw(step_from(standard.model, coordinates.standard(sums, model, standard))));
 }
 
 /// Symmetric: M+ = the best rank-k part of U Y' + Y U' - U (U'Y) U' with Y = (M + dM) U. Bilinear: of
 /// U Y_right' + Y_left V' - U (U'Y_left) V' with Y_left = (M + dM) V, Y_right = (M + dM)'U. One formula, by sides.
 template <typename Scalar>
-Model<Scalar> OneScan<Scalar>::step_from(const Model<Scalar>& model, const MomentSums<Scalar>& sums) const {
+Model<double> OneScan<Scalar>::step_from(const Model<double>& model, const MomentSums<double>& sums) const {
   const Index k = model.rank();
   const Sides sides(model);
-  const Tall<Scalar> factors = as_tall(model.factors, model.dim(), k);
-  const Change<Scalar> change = estimator_.change(sums, factors);
-  const Tall<Scalar> Y = sides.interactions_times(model, factors) + change.dM_times_Z;
-  Small<Scalar> core(2 * k, 2 * k);
-  core << -sides.left(factors).transpose() * sides.left(Y), Small<Scalar>::Identity(k, k),
-      Small<Scalar>::Identity(k, k), Small<Scalar>::Zero(k, k);
+  const Tall<double> factors = as_tall(model.factors, model.dim(), k);
+  const Change change = estimator_.change(sums, factors);
+  const Tall<double> Y = sides.interactions_times(model, factors) + change.dM_times_Z;
+  Small<double> core(2 * k, 2 * k);
+  core << -sides.left(factors).transpose() * sides.left(Y), Small<double>::Identity(k, k),
+      Small<double>::Identity(k, k), Small<double>::Zero(k, k);
 
-  Model<Scalar> next = model;
-  set_interactions(next, best_rank_k<Scalar>(sides, side_by_side<Scalar>(factors, Y), core, k,
+  Model<double> next = model;
+  set_interactions(next, best_rank_k<double>(sides, side_by_side<double>(factors, Y), core, k,
                                              options_.shape.positive ? Keep::positive : Keep::largest));
   estimator_.finish(next, model, sums, change);
   return next;

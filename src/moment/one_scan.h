@@ -51,8 +51,8 @@ class OneScan {
 
  private:
   MomentAccumulator<Scalar>& current_batch();
-  [[nodiscard]] Model<Scalar> next_model(const MomentSums<Scalar>& sums) const;
-  [[nodiscard]] Model<Scalar> step_from(const Model<Scalar>& model, const MomentSums<Scalar>& sums) const;
+  [[nodiscard]] Model<Scalar> next_model(const MomentSums<Scalar>& batch) const;
+  [[nodiscard]] Model<double> step_from(const Model<double>& model, const MomentSums<double>& sums) const;
 
   MomentOptions options_;
   ThreadPool& pool_;

@@ -34,6 +34,18 @@ struct MomentSums {
   [[nodiscard]] auto p1() const { return moments.col(moments.cols() - 1); }
   [[nodiscard]] bool is_finite() const;
 
+  template <typename To>
+  [[nodiscard]] MomentSums<To> cast() const {
+    MomentSums<To> result(0, 0, false);
+    result.rows = rows;
+    result.weight = weight;
+    result.p0 = p0;
+    result.residual_squares = residual_squares;
+    result.moments = moments.template cast<To>();
+    result.p2 = p2.template cast<To>();
+    return result;
+  }
+
   MomentSums& operator+=(const MomentSums& other);
   void grow(const Growth& growth);
   void archive(Archive& archive, Index dim, Index probes);

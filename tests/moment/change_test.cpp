@@ -53,7 +53,7 @@ Tall<double> all_combinations(const std::vector<Discrete>& features) {
 }
 
 struct MeasuredChange {
-  Change<double> change;
+  Change change;
   Tall<double> Z;
 };
 

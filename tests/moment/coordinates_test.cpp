@@ -32,7 +32,7 @@ class CoordinatesTest : public testing::TestWithParam<std::tuple<Index, bool, bo
 
   Model<double> model;
   test::OwnedRows<double> rows;
-  std::optional<Coordinates<double>> coordinates;
+  std::optional<Coordinates> coordinates;
   Tall<double> Z;
 };
 
@@ -84,7 +84,7 @@ TEST(Coordinates, LeaveFeaturesOutThatHaveNotVaried) {
   rows = test::OwnedRows<double>(X, rows.targets);
   FeatureMoments moments(5);
   moments.add(rows.dense());
-  const Coordinates<double> coordinates(moments, true);
+  const Coordinates coordinates(moments, true);
   const auto standard = coordinates.standard(test::random_model<double>(5, 4, 1));
   EXPECT_TRUE(standard.model.is_finite());
   EXPECT_TRUE(standard.left_rotation.allFinite());
