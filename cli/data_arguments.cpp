@@ -48,21 +48,24 @@ void add_size(CLI::App& verb, const std::string& name, double& bytes, const std:
 
 nlohmann::ordered_json json_of(const Metrics& metrics) {
   nlohmann::ordered_json fields;
-  if (metrics.task == Task::regression)
-    fields = {{"rmse", metrics.rmse}, {"mae", metrics.mae}, {"r2", metrics.r2}};
-  else
+  if (metrics.task == Task::classification)
     fields = {{"logloss", metrics.logloss}, {"auc", metrics.auc}, {"accuracy", metrics.accuracy}};
+  else
+    fields = {{"rmse", metrics.rmse}, {"mae", metrics.mae}, {"r2", metrics.r2}};
+  fields[loss_name(metrics.task)] = metrics.loss;
   fields["best_constant"] = metrics.of_best_constant;
   fields["weight"] = metrics.weight;
   return fields;
 }
 
 std::string sentence_of(const Metrics& metrics) {
-  if (metrics.task == Task::regression)
-    return fmt::format("rmse {:.6g}, mae {:.6g}, r2 {:.4f} (the best constant: rmse {:.6g})", metrics.rmse, metrics.mae,
-                       metrics.r2, metrics.of_best_constant);
-  return fmt::format("logloss {:.5f}, auc {:.4f}, accuracy {:.4f} (the best constant: logloss {:.5f})", metrics.logloss,
-                     metrics.auc, metrics.accuracy, metrics.of_best_constant);
+  if (metrics.task == Task::classification)
+    return fmt::format("logloss {:.5f}, auc {:.4f}, accuracy {:.4f} (the best constant: logloss {:.5f})",
+                       metrics.logloss, metrics.auc, metrics.accuracy, metrics.of_best_constant);
+  const std::string name = loss_name(metrics.task);
+  return fmt::format("{}rmse {:.6g}, mae {:.6g}, r2 {:.4f} (the best constant: {} {:.6g})",
+                     name == "rmse" ? "" : fmt::format("{} {:.6g}, ", name, metrics.loss), metrics.rmse, metrics.mae,
+                     metrics.r2, name, metrics.of_best_constant);
 }
 
 std::string short_count(double count) {

@@ -71,7 +71,7 @@ struct Inspect {
     };
     const std::string target = inspection.target.empty() ? "the target" : escape_unprintable(inspection.target);
     add("{} of {}, {} features, rank {}, trained on {} rows", word_for(kinds, inspection.kind),
-        inspection.task == Task::regression
+        inspection.task != Task::classification
             ? target
             : fmt::format("the log-odds that {} is '{}'", target, escape_unprintable(inspection.positive)),
         inspection.features, inspection.rank,
@@ -96,7 +96,7 @@ struct Inspect {
     table("the signal a, up to its sign", inspection.signal);
     add("\nThe coefficient is what stands before x, or x z, in the units of the data; the effect is what one standard\n"
         "deviation of each column, or being in a category, changes in {}.",
-        inspection.task == Task::regression ? "the prediction" : "the log-odds");
+        inspection.task != Task::classification ? "the prediction" : "the log-odds");
     lines.pop_back();
     return lines;
   }

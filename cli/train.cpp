@@ -121,7 +121,7 @@ void Train::print_start(const TrainStart& start) {
   const std::string target = start.target.empty() ? "the target" : escape_unprintable(start.target);
   const std::string negative = escape_unprintable(start.negative);
   const std::string positive = escape_unprintable(start.positive);
-  if (start.task == Task::regression)
+  if (start.task != Task::classification)
     print_message("predict   {}, a number\n", target);
   else if (start.negative.empty() || start.positive.empty())
     print_message("predict   {}, a class; only '{}' so far\n", target, negative + positive);
@@ -142,7 +142,7 @@ void Train::print_start(const TrainStart& start) {
                 start.kind == Kind::gfm ? ", diagonal " + word_for(diagonals, start.diagonal) : "", start.features);
   print_message("solver    {}\n", start.plan);
   if (start.rows_before > 0) print_message("resuming  after {} rows\n", start.rows_before);
-  loss_ = start.task == Task::regression ? "rmse" : "logloss";
+  loss_ = loss_name(start.task);
   print_heading("\n{:>12} {:>12} {:>12} {:>12} {:>9} {:>9}\n{:>12} {:>12} {:>12} {:>12} {:>9} {:>9}\n", "", loss_,
                 loss_, "best", "", "peak", "rows", "so far", "since last", "constant", "rows/s", "memory");
 }

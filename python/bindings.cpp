@@ -38,7 +38,7 @@ std::string word_for(Solver solver) {
 nb::dict described(const Metrics& metrics, Task task) {
   nb::dict fields;
   fields["loss"] = metrics.loss;
-  fields["kind"] = task == Task::regression ? "rmse" : "logloss";
+  fields["kind"] = loss_name(task);
   return fields;
 }
 

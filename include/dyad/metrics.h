@@ -21,4 +21,7 @@ struct Metrics {
   double loss = 0;              ///< rmse or logloss, whichever belongs to the task
 };
 
+/// The name of Metrics::loss, such as "rmse".
+const char* loss_name(Task task);
+
 }  // namespace dyad

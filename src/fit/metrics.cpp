@@ -59,6 +59,8 @@ double MetricSums::constant_score() const {
   return weight() > 0 ? likelihood_->constant_score(target_mean_, target_squares_.value() / weight()) : 0;
 }
 
+const char* loss_name(Task task) { return likelihood_of(task).figure_name(); }
+
 Metrics MetricSums::metrics() const {
   Metrics result;
   result.task = task_;

@@ -20,6 +20,7 @@ class BernoulliLikelihood : public Likelihood {
   [[nodiscard]] double observed(double y) const override { return y > 0 ? 1 : 0; }
   [[nodiscard]] double score(double observed, double mean) const override { return log_loss(observed, mean); }
   [[nodiscard]] double figure(double mean_score) const override { return mean_score; }
+  [[nodiscard]] const char* figure_name() const override { return "logloss"; }
   [[nodiscard]] double constant_score(double mean, double variance) const override;
   [[nodiscard]] double constant_loss(double mean, double variance) const override;
   [[nodiscard]] double constant_mean(double sum, double weight) const override;

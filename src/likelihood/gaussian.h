@@ -22,6 +22,7 @@ class GaussianLikelihood final : public Likelihood {
   [[nodiscard]] double observed(double y) const override { return y; }
   [[nodiscard]] double score(double observed, double mean) const override;
   [[nodiscard]] double figure(double mean_score) const override;
+  [[nodiscard]] const char* figure_name() const override { return "rmse"; }
   [[nodiscard]] double constant_score(double, double variance) const override { return variance; }
   [[nodiscard]] double constant_loss(double, double variance) const override { return variance / 2; }
   [[nodiscard]] double constant_mean(double sum, double weight) const override { return weight > 0 ? sum / weight : 0; }

@@ -67,6 +67,8 @@ class Likelihood {
   [[nodiscard]] virtual double score(double observed, double mean) const = 0;
   /// The figure that is shown for a mean score: its square root, or the score itself.
   [[nodiscard]] virtual double figure(double mean_score) const = 0;
+  /// Its name in tables and JSON.
+  [[nodiscard]] virtual const char* figure_name() const = 0;
   /// Mean score of the best constant, from mean and variance of the observed targets.
   [[nodiscard]] virtual double constant_score(double mean, double variance) const = 0;
   /// The same for loss().
