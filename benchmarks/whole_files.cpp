@@ -19,7 +19,7 @@
 #include "fit/train_solver.h"
 #include "newton/levenberg_marquardt.h"
 #include "real_data.h"
-#include "rows/kept_rows.h"
+#include "rows/row_cache.h"
 #include "stream/stream_learner.h"
 #include "variational/sweeps.h"
 
@@ -91,7 +91,7 @@ void compare_real(const std::string& folder) {
 void time_sweeps(const std::string& folder) {
   FeatureMap map;
   const auto blocks = read(map, folder + "/ratings/movietweetings.train.csv", ratings(), true);
-  KeptRows<double> kept;
+  RowCache<double> kept;
   for (const RowBlock<double>& block : blocks) kept.append(block.view());
   TrainSettings settings;
   settings.diagonal = Diagonal::zero;

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "fit/second_look.h"
+#include "fit/multi_pass_training.h"
 #include "fit/train_state.h"
 
 namespace dyad {
@@ -15,8 +15,8 @@ namespace dyad {
 template <typename Scalar>
 class ConstantProbability {
  public:
-  ConstantProbability(TrainState<Scalar>& state, const std::optional<SecondLook<Scalar>>& second_look)
-      : state_(state), second_look_(second_look) {}
+  ConstantProbability(TrainState<Scalar>& state, const std::optional<MultiPassTraining<Scalar>>& multi_pass)
+      : state_(state), multi_pass_(multi_pass) {}
 
   /// Rows that the solver predicted before it learned them. `weights`: empty if all are 1.
   void add(std::span<const Scalar> targets, std::span<const double> predictions, std::span<const Scalar> weights) {
@@ -43,7 +43,7 @@ class ConstantProbability {
   [[nodiscard]] bool applies() const {
     if (!likelihood_of(state_.file.features.target.task).is_classification()) return false;
     // The order of rows that count exactly has no effect, so that only held-out rows are evidence.
-    const bool counts_exactly = second_look_ && second_look_->counts_exactly(state_.file.features);
+    const bool counts_exactly = multi_pass_ && multi_pass_->counts_exactly(state_.file.features);
     if (counts_exactly && !has_held_out_) return false;
     return (counts_exactly ? state_.evidence->held_out() : nats()) < ClassEvidence::least_nats;
   }
@@ -57,7 +57,7 @@ class ConstantProbability {
 
  private:
   TrainState<Scalar>& state_;
-  const std::optional<SecondLook<Scalar>>& second_look_;
+  const std::optional<MultiPassTraining<Scalar>>& multi_pass_;
   bool has_held_out_ = false;
 };
 

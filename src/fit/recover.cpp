@@ -19,7 +19,7 @@
 #include "fit/verdict.h"
 #include "newton/gauss_newton.h"
 #include "rows/block.h"
-#include "rows/kept_rows.h"
+#include "rows/row_cache.h"
 #include "source/planted.h"
 #include "stream/stream_learner.h"
 
@@ -228,7 +228,7 @@ class Recovery {
     begin_with_nothing();
     NewtonOptions newton = newton_options(kalman_options(moment_options(options_)));
     newton.interrupted = hooks_.interrupted;
-    KeptRows<double> kept;
+    RowCache<double> kept;
     for (const Index size : options_.kept_sizes()) {
       reader_.next(size - kept.count())([&](const Rows<double>& rows) { kept.append(rows); });
       const NewtonFit fit = gauss_newton(kept.view(newton.shape.dim), newton, reader_.pool());
@@ -281,7 +281,7 @@ std::vector<Index> RecoverOptions::kept_sizes() const {
   std::vector<Index> sizes;
   for (const double multiple : multiples) {
     const auto size = static_cast<Index>(std::ceil(multiple * static_cast<double>(unknowns())));
-    if (sizes.empty() || KeptRows<double>::bytes_for(static_cast<double>(size),
+    if (sizes.empty() || RowCache<double>::bytes_for(static_cast<double>(size),
                                                      static_cast<double>(problem.total_dim()), false) <= memory)
       sizes.push_back(size);
   }
@@ -310,7 +310,7 @@ void RecoverOptions::validate() const {
   if (of_moments && solver != Solver::automatic && solver != Solver::moment)
     throw std::invalid_argument("batch, update, moments and theory go with the moment solver");
   if (chosen_solver() == Solver::newton) {
-    const double needed = KeptRows<double>::bytes_for(static_cast<double>(kept_sizes().front()),
+    const double needed = RowCache<double>::bytes_for(static_cast<double>(kept_sizes().front()),
                                                       static_cast<double>(problem.total_dim()), false);
     if (needed > memory)
       throw std::invalid_argument(fmt::format("newton keeps {} rows, which take {:.0f} bytes, but memory allows {:.0f}",

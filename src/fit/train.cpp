@@ -15,9 +15,9 @@
 #include "base/private_file.h"
 #include "base/thread_pool.h"
 #include "feed/row_reader.h"
+#include "fit/clip_outliers.h"
 #include "fit/model_output.h"
 #include "fit/peak_memory.h"
-#include "fit/tame.h"
 #include "fit/train_report.h"
 
 namespace dyad {
@@ -98,7 +98,7 @@ class Training {
     const std::vector<Scalar> weights = block.weights;
     if (state_.solver && target().task != report_.summary.task) restart_as_regression();
     if (!state_.solver) state_.usual_length = median_length(block);
-    outliers_ += tame(block, target().task, state_.usual_length, target().reach);
+    outliers_ += clip_outliers(block, target().task, state_.usual_length, target().reach);
     if (!lines_) begin(block);
     state_.solver->grow(block.dim, block.left_dim);
     check_range(targets);
@@ -107,7 +107,7 @@ class Training {
       for (const Scalar y : block.targets) target().see(target().in_units(static_cast<double>(y)));
     predictions_.resize(static_cast<std::size_t>(block.count()));
     state_.solver->learn(block.view(), predictions_);
-    if (second_look_) second_look_->keep(block);
+    if (multi_pass_) multi_pass_->keep(block);
     rows_of_this_run_ += block.count();
     const double rate = rows_per_second();
     for (std::size_t i = 0; i < predictions_.size(); ++i)
@@ -135,8 +135,8 @@ class Training {
     if (rows_of_this_run_ == 0) report_.add_first_block(block);
     if (!state_.solver) make_solver(block);
     if (!hooks_.start) return;
-    const bool is_keeping = second_look_ && second_look_->is_keeping();
-    hooks_.start(report_.start(block.count(), is_keeping ? "; " + second_look_->plan() : std::string()));
+    const bool is_keeping = multi_pass_ && multi_pass_->is_keeping();
+    hooks_.start(report_.start(block.count(), is_keeping ? "; " + multi_pass_->plan() : std::string()));
   }
 
   void make_solver(const RowBlock<Scalar>& block) {
@@ -152,7 +152,7 @@ class Training {
     settings.watches_moments = moments_carry_signal(block, target().task);
     state_.solver = make_train_solver<Scalar>(options_, settings, map(), pool_, &block, hooks_.interrupted);
     if (options_.resume) return;
-    if (!second_look_) second_look_.emplace(options_, settings);
+    if (!multi_pass_) multi_pass_.emplace(options_, settings);
     validation_.read(map());
   }
 
@@ -199,18 +199,18 @@ class Training {
   /// Trains on the cached rows. The model of the first pass has been saved, and is kept if it is the better one.
   void train_again() {
     report_.summary.has_learned_all = true;
-    if (!second_look_) return;
+    if (!multi_pass_) return;
     const bool can_learn = !lines_->all().target_is_constant() && lines_->all().weight() > 0;
     // Rows that are fitted exactly leave nothing to improve, unless they are copies of a few.
-    if (second_look_->is_keeping() && can_learn &&
-        (!state_.solver->stream()->fits_exactly() || second_look_->counts_exactly(map()))) {
+    if (multi_pass_->is_keeping() && can_learn &&
+        (!state_.solver->stream()->fits_exactly() || multi_pass_->counts_exactly(map()))) {
       try {
-        take(second_look_->refine(*state_.solver->stream(), map(), validation_, refine_options(), pool_));
+        take(multi_pass_->refine(*state_.solver->stream(), map(), validation_, refine_options(), pool_));
       } catch (const PrivateFileError& error) {
         report_.warn(fmt::format("{}; the model comes from one pass", error.what()));
       }
     }
-    if (!second_look_->why_not().empty()) report_.warn(second_look_->why_not());
+    if (!multi_pass_->why_not().empty()) report_.warn(multi_pass_->why_not());
   }
 
   [[nodiscard]] RefineOptions refine_options() const {
@@ -230,9 +230,9 @@ class Training {
       return;
     }
     constant_.set_held_out_gain(result.gain_over_constant);
-    if (result.filter) state_.solver->crown(std::move(*result.filter));
+    if (result.filter) state_.solver->promote(std::move(*result.filter));
     if (result.filter || constant_.has_held_out()) output_.save();
-    report_.add_multi_pass(result, *second_look_);
+    report_.add_multi_pass(result, *multi_pass_);
   }
 
   const TrainOptions& options_;
@@ -240,8 +240,8 @@ class Training {
   ThreadPool pool_;
   TrainState<Scalar> state_;  ///< its solver uses the pool
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::optional<SecondLook<Scalar>> second_look_;  ///< of fresh runs
-  ConstantProbability<Scalar> constant_{state_, second_look_};
+  std::optional<MultiPassTraining<Scalar>> multi_pass_;  ///< of fresh runs
+  ConstantProbability<Scalar> constant_{state_, multi_pass_};
   ModelOutput<Scalar> output_;
   ValidationRows<Scalar> validation_;
   TrainReport<Scalar> report_{options_, state_};

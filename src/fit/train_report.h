@@ -74,7 +74,7 @@ class TrainReport {
   }
 
   /// The end of multi-pass training. If its model is used, the solver has taken it over.
-  void add_multi_pass(const RefineResult<Scalar>& result, const SecondLook<Scalar>& second_look) {
+  void add_multi_pass(const RefineResult<Scalar>& result, const MultiPassTraining<Scalar>& multi_pass) {
     if (result.takes_too_long)
       warn(
           "these rows are too many to read them again in reasonable time, so the model comes from one pass; ask for it "
@@ -82,7 +82,7 @@ class TrainReport {
     if (result.held_out_rows > 0)
       summary.improvement = Improvement{in_units(result.one_pass), in_units(result.refined), result.held_out_rows};
     if (!result.filter) {
-      if (options_.asks_to_read_again() && second_look.why_not().empty())
+      if (options_.asks_to_read_again() && multi_pass.why_not().empty())
         warn("the rows are too few, or too odd, to be read again, so the model comes from one pass");
       return;
     }
@@ -91,7 +91,7 @@ class TrainReport {
     if (summary.improvement && !(result.refined < result.one_pass))
       warn("held-out rows say that one pass is better than this solver; leave --solver out to have the better one");
     summary.passes = 1 + result.levels;
-    summary.solver = second_look.solver();
+    summary.solver = multi_pass.solver();
     summary.story = fmt::format("from all rows, read again: {}", result.level);
     summary.noise = noise_in_units();
   }

@@ -147,7 +147,7 @@ class KalmanTraining : public TrainSolver<Scalar> {
   }
 
   [[nodiscard]] const StreamLearner<Scalar>* stream() const override { return &learner_; }
-  void crown(KalmanFilter<Scalar> filter) override { learner_.crown(std::move(filter)); }
+  void promote(KalmanFilter<Scalar> filter) override { learner_.promote(std::move(filter)); }
 
   [[nodiscard]] std::string plan() const override { return "kalman: " + learner_.plan(); }
   [[nodiscard]] std::string story() const override { return learner_.story(); }

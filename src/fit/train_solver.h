@@ -36,7 +36,7 @@ class TrainSolver {
 
   /// What one pass has left, where rows may be read again; and what they have made of it.
   [[nodiscard]] virtual const StreamLearner<Scalar>* stream() const { return nullptr; }
-  virtual void crown(KalmanFilter<Scalar>) {}
+  virtual void promote(KalmanFilter<Scalar>) {}
 
   /// Whose sums add over parts of the rows; nothing: some other solver.
   [[nodiscard]] virtual MomentLearner<Scalar>* moments() { return nullptr; }

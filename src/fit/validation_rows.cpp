@@ -76,11 +76,11 @@ void ValidationRows<Scalar>::keep(const RowBlock<double>& block) {
 }
 
 template <typename Scalar>
-std::optional<KeptRows<Scalar>> ValidationRows<Scalar>::copy(FeatureMap& map) {
+std::optional<RowCache<Scalar>> ValidationRows<Scalar>::copy(FeatureMap& map) {
   if (!failure_ && !is_current(map)) read(map);
   if (failure_) std::rethrow_exception(failure_);
   if (!rows_ || rows_->count() == 0) return std::nullopt;
-  std::optional<KeptRows<Scalar>> result(std::in_place);
+  std::optional<RowCache<Scalar>> result(std::in_place);
   if (rows_->is_on_disk()) result->move_to_disk(rows_->folder());
   result->append(rows_->view(map.dim(), map.left_dim()), map.left_dim());
   return result;

@@ -10,7 +10,7 @@
 #include "features/feature_map.h"
 #include "model/model_file.h"
 #include "rows/block.h"
-#include "rows/kept_rows.h"
+#include "rows/row_cache.h"
 
 namespace dyad {
 
@@ -31,7 +31,7 @@ class ValidationRows {
 
   /// A copy that refine() may scale; null if there are no rows. Throws PrivateFileError if the rows did not fit on
   /// disk.
-  [[nodiscard]] std::optional<KeptRows<Scalar>> copy(FeatureMap& map);
+  [[nodiscard]] std::optional<RowCache<Scalar>> copy(FeatureMap& map);
 
   /// Metrics of a model, equal to those of evaluate(); null if interrupted. Throws as evaluate() does.
   [[nodiscard]] std::optional<Metrics> measure(ModelFile file, ThreadPool& pool);
@@ -43,7 +43,7 @@ class ValidationRows {
 
   const TrainOptions& options_;
   std::function<bool()> interrupted_;
-  std::optional<KeptRows<double>> rows_;  ///< null: not read, or not cached
+  std::optional<RowCache<double>> rows_;  ///< null: not read, or not cached
   Target target_;                         ///< of the map, when the rows were read
   Index features_ = 0;                    ///< likewise
   Index dim_ = 0;                         ///< likewise

@@ -116,7 +116,7 @@ void KalmanFilter<Scalar>::merge(const NaturalParameters& together, double rows,
   Base::take(together);
   rows_ += rows;
   noise_ = NoiseTracker(noise, options_.unknowns_of_row(), rows_);
-  surprise_ = 1;
+  innovation_ratio_ = 1;
   recent_squares_ = noise;
 }
 
@@ -169,7 +169,7 @@ void KalmanFilter<Scalar>::expect_noise(double variance, double repetitions) {
   rows_ *= repetitions;
   std::fill(last_seen_.begin(), last_seen_.end(), rows_);
   noise_ = NoiseTracker(variance, options_.unknowns_of_row(), rows_);
-  surprise_ = 1;
+  innovation_ratio_ = 1;
   recent_squares_ = variance;
   const auto changed = [&]<typename Number>(Number& before, double prior) {
     if (!(before > 0)) return;
@@ -409,8 +409,8 @@ DYAD_WIDE_VECTORS void KalmanFilter<Scalar>::learn_all(const Rows<Scalar>& rows,
           i, [&](Index j, Scalar x) { pass<untied, true, false>(record(j), side_of(j) * width_, x, *step, 0, next); });
     }
     if (options_.likelihood->has_noise_variance()) {
-      if (is_lost(std::pow(static_cast<double>(target) - row.prediction, 2), noise + row.variance)) {
-        begin_again();
+      if (has_diverged(std::pow(static_cast<double>(target) - row.prediction, 2), noise + row.variance)) {
+        reset_variances();
         has_looked = false;
       }
     }
@@ -421,19 +421,19 @@ DYAD_WIDE_VECTORS void KalmanFilter<Scalar>::learn_all(const Rows<Scalar>& rows,
 /// Whether row after row has been far from where it was expected: the data is no longer what the variances are so sure
 /// of.
 template <typename Scalar>
-bool KalmanFilter<Scalar>::is_lost(double squared, double expected) {
+bool KalmanFilter<Scalar>::has_diverged(double squared, double expected) {
   constexpr double rate = 0.02;
   constexpr double far = 25;  // what one row can count
   constexpr double lost = 10;
-  surprise_ += rate * (std::min(squared / expected, far) - surprise_);
+  innovation_ratio_ += rate * (std::min(squared / expected, far) - innovation_ratio_);
   recent_squares_ += rate * (squared - recent_squares_);
-  return surprise_ > lost;
+  return innovation_ratio_ > lost;
 }
 
 /// The means go on, the variances are those of the prior again.
 template <typename Scalar>
-void KalmanFilter<Scalar>::begin_again() {
-  surprise_ = 1;
+void KalmanFilter<Scalar>::reset_variances() {
+  innovation_ratio_ = 1;
   noise_.start_again(recent_squares_ / 2);
   for (Index j = 0; j < options_.shape.dim; ++j) set_variances(j, prior_);
   if (options_.shape.intercept) intercept_variance_ = prior_.intercept;
@@ -469,7 +469,7 @@ void KalmanFilter<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> p
 template <typename Scalar>
 void KalmanFilter<Scalar>::archive(Archive& archive) {
   Base::archive(archive);
-  archive.number("surprise", surprise_);
+  archive.number("surprise", innovation_ratio_);
   archive.number("recent_squares", recent_squares_);
   archive.group("noise", [&] { noise_.archive(archive); });
 }

@@ -116,11 +116,11 @@ class KalmanFilter : private FilterParameters<Scalar> {
   template <bool untied>
   void learn_all(const Rows<Scalar>& rows, std::span<Scalar> predictions);
   void forget(const Rows<Scalar>& rows, Index i);
-  [[nodiscard]] bool is_lost(double squared, double expected);
-  void begin_again();
+  [[nodiscard]] bool has_diverged(double squared, double expected);
+  void reset_variances();
 
-  double surprise_ = 1;        ///< recent mean of r^2 / S, which should be 1
-  double recent_squares_ = 0;  ///< recent mean of r^2
+  double innovation_ratio_ = 1;  ///< recent mean of r^2 / S, which should be 1
+  double recent_squares_ = 0;    ///< recent mean of r^2
   NoiseTracker noise_;
   std::vector<Scalar> workspace_;  ///< of learn(): two rows
 };

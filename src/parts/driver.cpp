@@ -13,7 +13,7 @@
 #include "fit/train_state.h"
 #include "parts/distributed_equations.h"
 #include "refine/level_choice.h"
-#include "refine/refiner.h"
+#include "refine/multi_pass_solver.h"
 
 namespace dyad {
 namespace {
@@ -53,7 +53,7 @@ class DriverModel {
     if (!filter.is_finite())
       throw DataError("the rows", 0, 0,
                       "these numbers have led to a model that is not finite; expected sizes nearer to 1: rescale them");
-    state_.solver->crown(std::move(filter));
+    state_.solver->promote(std::move(filter));
     map().forget_values();
     state_.settings.rows = rows;
     state_.save();
@@ -187,7 +187,7 @@ class Learning {
     };
     const auto equations = std::make_shared<DistributedNormalEquations>(requests_, filter_.options().shape,
                                                                         asked_scales, HeldOut::is_left_out);
-    RefinerOptions options;
+    MultiPassSolverOptions options;
     options.kalman = filter_.options();
     options.max_passes = options_.most_looks;
     const bool are_sparse = !model_.is_dense();
@@ -202,14 +202,14 @@ class Learning {
     if (options_.solver == Solver::automatic && one_pass.squares() < exact) return without_refining();
     constexpr std::size_t patience = 2;
     LevelChoice choice(one_pass.loss(), patience, options_.solver == Solver::automatic);
-    const auto refiner = make_newton_refiner(equations, are_sparse, options, start);
+    const auto pass_solver = make_newton_pass_solver(equations, are_sparse, options, start);
     SignedFactors<double> best = start;
     double off = one_pass.squares();
-    while (choice.goes_on() && refiner->advance({})) {
-      const Losses now = equations->losses(refiner->parameters());
-      report({refiner->level(), 1, -1, in_units(now.loss())});
+    while (choice.goes_on() && pass_solver->advance({})) {
+      const Losses now = equations->losses(pass_solver->parameters());
+      report({pass_solver->level(), 1, -1, in_units(now.loss())});
       if (!choice.add(now.loss())) continue;
-      best = refiner->parameters();
+      best = pass_solver->parameters();
       off = now.squares();
     }
     summary_.one_pass = in_units(choice.one_pass());
@@ -219,7 +219,7 @@ class Learning {
         std::make_shared<DistributedNormalEquations>(requests_, filter_.options().shape, asked_scales, HeldOut::counts);
     options.first_level += choice.best() - 1;
     options.max_passes = std::max<Index>(options_.most_looks / 2, 10);
-    const auto last = make_newton_refiner(all, are_sparse, options, best);
+    const auto last = make_newton_pass_solver(all, are_sparse, options, best);
     if (!last->advance({})) return without_refining();
     settle(in_scale(last->parameters(), true), scales, last->result().noise_variance, off);
     summary_.story = fmt::format("from Gauss-Newton on all parts, {}", last->level());

@@ -7,7 +7,7 @@
 #include <dyad/parts.h>
 
 #include "feed/row_reader.h"
-#include "fit/tame.h"
+#include "fit/clip_outliers.h"
 #include "fit/train_state.h"
 #include "parts/message.h"
 #include "parts/worker_request.h"
@@ -70,7 +70,7 @@ class Part::State {
       const auto count = static_cast<std::size_t>(block.count());
       double length = posterior_.usual_length;
       double reach = file_.features.target.reach;
-      (void)tame(block, file_.features.target.task, length, reach);
+      (void)clip_outliers(block, file_.features.target.task, length, reach);
       request_->add(block, left.first(count));
       left = left.subspan(count);
     }

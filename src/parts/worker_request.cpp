@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "newton/in_memory_equations.h"
-#include "rows/kept_rows.h"
-#include "stream/kept_start.h"
+#include "rows/row_cache.h"
+#include "stream/buffered_start.h"
 
 namespace dyad {
 namespace {
@@ -54,14 +54,14 @@ class RowBuffer {
   /// Calls visit(rows) unless the buffer is empty, and empties it.
   template <typename Visit>
   void flush(Visit&& visit) {
-    KeptRows<double> rows = std::exchange(rows_, {});
+    RowCache<double> rows = std::exchange(rows_, {});
     if (rows.count() > 0) visit(rows.view(dim_));
   }
 
  private:
   Index dim_;
   Index width_;
-  KeptRows<double> rows_;
+  RowCache<double> rows_;
 };
 
 /// What rows add to the natural parameters of a filter.

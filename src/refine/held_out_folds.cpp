@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "newton/moment_start.h"
 #include "rows/row_hash.h"
-#include "stream/kept_start.h"
+#include "stream/buffered_start.h"
 
 namespace dyad {
 namespace {
@@ -65,7 +65,7 @@ HeldOutFolds<Scalar>::HeldOutFolds(const RefineContext<Scalar>& context, const R
 
 template <typename Scalar>
 HeldOutFolds<Scalar>::HeldOutFolds(const RefineContext<Scalar>& context, const Rows<Scalar>& rows,
-                                   Posterior<double> start, KeptRows<Scalar>& validation)
+                                   Posterior<double> start, RowCache<Scalar>& validation)
     : context_(context) {
   folds_.push_back({rows, std::move(start), {}, &validation, nullptr});
 }
@@ -120,18 +120,18 @@ void HeldOutFolds<Scalar>::for_each_block(const Rows<Scalar>& rows, Learn&& lear
 }
 
 template <typename Scalar>
-void HeldOutFolds<Scalar>::make_refiners(const RefinerOptions& options) {
-  refiner_options_ = options;
+void HeldOutFolds<Scalar>::make_refiners(const MultiPassSolverOptions& options) {
+  solver_options_ = options;
   for (Fold& fold : folds_)
-    fold.refiner = make_refiner(fold.rows, refiner_options_, std::move(fold.start), context_.pool);
+    fold.pass_solver = make_multi_pass_solver(fold.rows, solver_options_, std::move(fold.start), context_.pool);
 }
 
 template <typename Scalar>
 bool HeldOutFolds<Scalar>::advance() {
   const bool reports_steps = folds_.size() == 1 && context_.options.solver == Solver::newton;
   return std::all_of(folds_.begin(), folds_.end(), [&](Fold& fold) {
-    return fold.refiner->advance([&] {
-      if (reports_steps) context_.report(*fold.refiner, false);
+    return fold.pass_solver->advance([&] {
+      if (reports_steps) context_.report(*fold.pass_solver, false);
     });
   });
 }
@@ -139,7 +139,7 @@ bool HeldOutFolds<Scalar>::advance() {
 template <typename Scalar>
 double HeldOutFolds<Scalar>::objective() const {
   double sum = 0;
-  for (const Fold& fold : folds_) sum += fold.refiner->objective();
+  for (const Fold& fold : folds_) sum += fold.pass_solver->objective();
   return sum / static_cast<double>(folds_.size());
 }
 
@@ -150,7 +150,7 @@ HeldOutLoss HeldOutFolds<Scalar>::evaluate() {
   for (Fold& fold : folds_) {
     const Rows<Scalar> rows = context_.view(fold.held_out != nullptr ? *fold.held_out : fold.own_held_out);
     const SignedFactors<Scalar> parameters =
-        (fold.refiner ? fold.refiner->parameters() : fold.start.means).template cast<Scalar>();
+        (fold.pass_solver ? fold.pass_solver->parameters() : fold.start.means).template cast<Scalar>();
     std::vector<Scalar> predictions(static_cast<std::size_t>(rows.count()));
     context_.pool.split(rows.count(), [&](int, Share share) {
       parameters.predict(
@@ -178,7 +178,7 @@ template <typename Scalar>
 Index HeldOutFolds<Scalar>::row_reads() const {
   Index reads = row_reads_of_starts_;
   for (const Fold& fold : folds_)
-    if (fold.refiner) reads += fold.refiner->passes() * fold.rows.count();
+    if (fold.pass_solver) reads += fold.pass_solver->passes() * fold.rows.count();
   return reads;
 }
 

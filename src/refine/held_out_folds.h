@@ -33,16 +33,16 @@ class HeldOutFolds {
   HeldOutFolds(const RefineContext<Scalar>& context, const Rows<Scalar>& rows, const std::vector<double>& scales);
   /// One fold of all rows, which holds out the validation rows. Does not own these.
   HeldOutFolds(const RefineContext<Scalar>& context, const Rows<Scalar>& rows, Posterior<double> start,
-               KeptRows<Scalar>& validation);
+               RowCache<Scalar>& validation);
 
   [[nodiscard]] bool empty() const { return folds_.empty(); }
   [[nodiscard]] Index count() const { return static_cast<Index>(folds_.size()); }
 
-  void make_refiners(const RefinerOptions& options);
+  void make_refiners(const MultiPassSolverOptions& options);
   /// Advances all solvers by one level. False if one of them has no further level.
   bool advance();
 
-  [[nodiscard]] const Refiner& first() const { return *folds_.front().refiner; }
+  [[nodiscard]] const MultiPassSolver& first() const { return *folds_.front().pass_solver; }
   [[nodiscard]] double objective() const;  ///< mean over the folds
   /// At the parameters of the solvers, or of the starts before `make_refiners`.
   [[nodiscard]] HeldOutLoss evaluate();
@@ -52,9 +52,9 @@ class HeldOutFolds {
   struct Fold {
     Rows<Scalar> rows;
     Posterior<double> start;
-    KeptRows<Scalar> own_held_out;
-    KeptRows<Scalar>* held_out = nullptr;  ///< nullptr: own_held_out
-    std::unique_ptr<Refiner> refiner;
+    RowCache<Scalar> own_held_out;
+    RowCache<Scalar>* held_out = nullptr;  ///< nullptr: own_held_out
+    std::unique_ptr<MultiPassSolver> pass_solver;
   };
 
   bool assign_folds_by_hash(const Rows<Scalar>& rows);
@@ -63,7 +63,7 @@ class HeldOutFolds {
   void for_each_block(const Rows<Scalar>& rows, Learn&& learn) const;
 
   const RefineContext<Scalar>& context_;
-  RefinerOptions refiner_options_;
+  MultiPassSolverOptions solver_options_;
   std::vector<std::uint8_t> fold_of_;  ///< of each row
   std::vector<Fold> folds_;
   Index row_reads_of_starts_ = 0;

@@ -6,7 +6,7 @@ namespace dyad {
 
 template <typename Scalar>
 SelectedLevel select_level(const RefineContext<Scalar>& context, HeldOutFolds<Scalar>& folds,
-                           const RefinerOptions& options, bool keeps_fit, RefineResult<Scalar>& result) {
+                           const MultiPassSolverOptions& options, bool keeps_fit, RefineResult<Scalar>& result) {
   constexpr Index max_levels = 200;
   const std::size_t patience = options.solver == Solver::variational ? 3 : 2;
   HeldOutLoss held_out = folds.evaluate();
@@ -33,9 +33,9 @@ SelectedLevel select_level(const RefineContext<Scalar>& context, HeldOutFolds<Sc
   return selected;
 }
 
-template SelectedLevel select_level(const RefineContext<float>&, HeldOutFolds<float>&, const RefinerOptions&, bool,
-                                    RefineResult<float>&);
-template SelectedLevel select_level(const RefineContext<double>&, HeldOutFolds<double>&, const RefinerOptions&, bool,
-                                    RefineResult<double>&);
+template SelectedLevel select_level(const RefineContext<float>&, HeldOutFolds<float>&, const MultiPassSolverOptions&,
+                                    bool, RefineResult<float>&);
+template SelectedLevel select_level(const RefineContext<double>&, HeldOutFolds<double>&, const MultiPassSolverOptions&,
+                                    bool, RefineResult<double>&);
 
 }  // namespace dyad

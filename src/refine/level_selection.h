@@ -15,6 +15,6 @@ struct SelectedLevel {
 /// its losses and the row reads to `result`.
 template <typename Scalar>
 SelectedLevel select_level(const RefineContext<Scalar>& context, HeldOutFolds<Scalar>& folds,
-                           const RefinerOptions& options, bool keeps_fit, RefineResult<Scalar>& result);
+                           const MultiPassSolverOptions& options, bool keeps_fit, RefineResult<Scalar>& result);
 
 }  // namespace dyad

@@ -37,7 +37,7 @@ std::vector<double> weighted_scales(const Rows<Scalar>& rows) {
 template <typename Scalar>
 class ScaledFit {
  public:
-  ScaledFit(const RefineContext<Scalar>& context, const std::vector<double>& scales, RefinerOptions options,
+  ScaledFit(const RefineContext<Scalar>& context, const std::vector<double>& scales, MultiPassSolverOptions options,
             RefineResult<Scalar>& result)
       : context_(context),
         scale_(context.rows, scales, context.kalman().shape.left_dim),
@@ -46,7 +46,7 @@ class ScaledFit {
         result_(result) {}
 
   /// Nothing if one pass is better, or after an interruption.
-  std::optional<Posterior<double>> run(KeptRows<Scalar>* validation) {
+  std::optional<Posterior<double>> run(RowCache<Scalar>* validation) {
     std::optional<Posterior<double>> best;
     if (context_.options.levels) {
       best = fit_all(*context_.options.levels);
@@ -83,7 +83,7 @@ class ScaledFit {
   }
 
   std::optional<Posterior<double>> select(HeldOutFolds<Scalar>& folds, bool keeps_fit) {
-    RefinerOptions options = options_;
+    MultiPassSolverOptions options = options_;
     if (options.max_passes < std::numeric_limits<Index>::max()) options.max_passes /= folds.count();
     SelectedLevel selected = select_level(context_, folds, options, keeps_fit, result_);
     held_out_squares_ = selected.squares;
@@ -94,31 +94,32 @@ class ScaledFit {
   /// Measurements without noise, if there are enough of them, need no held-out rows.
   std::optional<Posterior<double>> fit_exactly() {
     if (context_.kalman().shape.linear) return std::nullopt;
-    const auto refiner = make_refiner(rows_, options_, start(), context_.pool);
-    const bool has_level = refiner->advance([&] { context_.report(*refiner, true); });
-    result_.row_reads += refiner->passes() * rows_.count();
-    if (!has_level || !refiner->is_exact()) return std::nullopt;
+    const auto pass_solver = make_multi_pass_solver(rows_, options_, start(), context_.pool);
+    const bool has_level = pass_solver->advance([&] { context_.report(*pass_solver, true); });
+    result_.row_reads += pass_solver->passes() * rows_.count();
+    if (!has_level || !pass_solver->is_exact()) return std::nullopt;
     result_.levels = 1;
-    result_.level = refiner->level();
-    return refiner->result();
+    result_.level = pass_solver->level();
+    return pass_solver->result();
   }
 
   std::optional<Posterior<double>> fit_all(Index levels) {
     options_.max_passes = std::numeric_limits<Index>::max();
-    const auto refiner = make_refiner(rows_, options_, start(), context_.pool);
+    const auto pass_solver = make_multi_pass_solver(rows_, options_, start(), context_.pool);
     result_.levels = 0;
-    while (result_.levels < levels && refiner->advance([&] { context_.report(*refiner, true); })) ++result_.levels;
-    if (context_.options.exact_weights) refiner->polish();
-    result_.row_reads += refiner->passes() * rows_.count();
-    result_.level = refiner->level();
+    while (result_.levels < levels && pass_solver->advance([&] { context_.report(*pass_solver, true); }))
+      ++result_.levels;
+    if (context_.options.exact_weights) pass_solver->polish();
+    result_.row_reads += pass_solver->passes() * rows_.count();
+    result_.level = pass_solver->level();
     if (context_.is_interrupted() || result_.levels == 0) return std::nullopt;
-    return refiner->result();
+    return pass_solver->result();
   }
 
   const RefineContext<Scalar>& context_;
   ScaledRows<Scalar> scale_;
   Rows<Scalar> rows_;
-  RefinerOptions options_;
+  MultiPassSolverOptions options_;
   RefineResult<Scalar>& result_;
   std::optional<double> held_out_squares_;
 };
@@ -126,12 +127,12 @@ class ScaledFit {
 }  // namespace
 
 template <typename Scalar>
-RefineResult<Scalar> refine(const StreamLearner<Scalar>& learner, KeptRows<Scalar>& rows, KeptRows<Scalar>* validation,
+RefineResult<Scalar> refine(const StreamLearner<Scalar>& learner, RowCache<Scalar>& rows, RowCache<Scalar>* validation,
                             const RefineOptions& options, ThreadPool& pool) {
   const RefineContext<Scalar> context{learner, rows, options, pool};
   RefineResult<Scalar> result;
   if (rows.count() < min_rows && !options.exact_weights) return result;
-  RefinerOptions refiner_options;
+  MultiPassSolverOptions refiner_options;
   refiner_options.kalman = context.kalman();
   refiner_options.solver = options.solver;
   refiner_options.exact_steps = options.exact_weights;
@@ -161,9 +162,9 @@ RefineResult<Scalar> refine(const StreamLearner<Scalar>& learner, KeptRows<Scala
   return result;
 }
 
-template RefineResult<float> refine(const StreamLearner<float>&, KeptRows<float>&, KeptRows<float>*,
+template RefineResult<float> refine(const StreamLearner<float>&, RowCache<float>&, RowCache<float>*,
                                     const RefineOptions&, ThreadPool&);
-template RefineResult<double> refine(const StreamLearner<double>&, KeptRows<double>&, KeptRows<double>*,
+template RefineResult<double> refine(const StreamLearner<double>&, RowCache<double>&, RowCache<double>*,
                                      const RefineOptions&, ThreadPool&);
 
 }  // namespace dyad

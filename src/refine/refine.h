@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "refine/refiner.h"
-#include "rows/kept_rows.h"
+#include "refine/multi_pass_solver.h"
+#include "rows/row_cache.h"
 #include "stream/stream_learner.h"
 
 namespace dyad {
@@ -51,7 +51,7 @@ struct RefineResult {
 /// rows. Few rows are held out in turn (HeldOutFolds); with fewer than ten rows nothing is done. With `validation` the
 /// level is selected on those rows, and the fit to all cached rows at that level is the result.
 template <typename Scalar>
-RefineResult<Scalar> refine(const StreamLearner<Scalar>& learner, KeptRows<Scalar>& rows, KeptRows<Scalar>* validation,
+RefineResult<Scalar> refine(const StreamLearner<Scalar>& learner, RowCache<Scalar>& rows, RowCache<Scalar>* validation,
                             const RefineOptions& options, ThreadPool& pool);
 
 }  // namespace dyad

@@ -10,13 +10,13 @@ namespace dyad {
 template <typename Scalar>
 struct RefineContext {
   const StreamLearner<Scalar>& learner;  ///< after one pass
-  KeptRows<Scalar>& rows;
+  RowCache<Scalar>& rows;
   const RefineOptions& options;
   ThreadPool& pool;
 
   [[nodiscard]] const KalmanFilter<Scalar>& one_pass() const { return learner.filter(); }
   [[nodiscard]] const KalmanOptions& kalman() const { return one_pass().options(); }
-  [[nodiscard]] Rows<Scalar> view(KeptRows<Scalar>& of) const {
+  [[nodiscard]] Rows<Scalar> view(RowCache<Scalar>& of) const {
     return of.view(kalman().shape.dim, kalman().shape.left_dim);
   }
   [[nodiscard]] bool is_interrupted() const { return options.interrupted && options.interrupted(); }
@@ -24,9 +24,9 @@ struct RefineContext {
     if (options.progress) options.progress(step);
   }
   /// Reports a step on the way to a level.
-  void report(const Refiner& refiner, bool is_refit) const {
+  void report(const MultiPassSolver& pass_solver, bool is_refit) const {
     if (options.progress)
-      report({refiner.level(), refiner.objective(), std::numeric_limits<double>::quiet_NaN(), is_refit});
+      report({pass_solver.level(), pass_solver.objective(), std::numeric_limits<double>::quiet_NaN(), is_refit});
   }
 };
 

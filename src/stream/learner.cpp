@@ -120,7 +120,7 @@ struct Learner<Scalar>::Implementation {
     std::vector<Scalar> values(static_cast<std::size_t>(first.count()));
     learner->learn(first, values);
     if (likelihood().is_classification()) apply_evidence(first, values);
-    waiting = KeptRows<Scalar>();
+    waiting = RowCache<Scalar>();
   }
 
   /// Adds the evidence of rows that were predicted before they were learned. `values`: their log-odds, which become the
@@ -251,7 +251,7 @@ struct Learner<Scalar>::Implementation {
   ThreadPool pool;
   StreamOptions stream;
   std::optional<StreamLearner<Scalar>> learner;  ///< nothing while the first rows are waited for
-  KeptRows<Scalar> waiting;
+  RowCache<Scalar> waiting;
   Index rows = 0;
   double sum = 0;  ///< of the targets, or the number of positive ones, while waiting
   double squares = 0;

@@ -20,7 +20,7 @@ template <typename Scalar>
 StreamLearner<Scalar>::StreamLearner(StreamOptions options, ThreadPool& pool)
     : options_(std::move(options)),
       pool_(pool),
-      race_(pool_),
+      selection_(pool_),
       scales_(options_.kalman.shape.dim, options_.standardised),
       keeping_(options_.keep, pool_) {
   if (options_.moment) moments_.emplace(*options_.moment, options_.batch, pool_, options_.features_are_independent);
@@ -31,7 +31,7 @@ void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
   started_ = true;
   meet(rows);
   KalmanOptions& kalman = options_.kalman;
-  const FirstLook look = FirstLook::at(rows, scales_.all(), kalman);
+  const DataSummary look = DataSummary::at(rows, scales_.all(), kalman);
   kalman.entries = look.entries;
   least_target_ = look.least_target;
   most_target_ = look.most_target;
@@ -42,10 +42,12 @@ void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
   for (const PriorShares& shares : options_.priors) {
     const Prior prior = look.prior(shares, kalman);
     if (!kalman.shape.linear && prior.factors == std::exchange(last_factors, prior.factors)) continue;
-    if (!race_.is_empty() && static_cast<double>(race_.count() + 1) * race_.champion().bytes() > most_bytes) break;
-    race_.enter(KalmanFilter<Scalar>(kalman, prior, look.predictor_variance / 2), Origin::nothing);
+    if (!selection_.is_empty() &&
+        static_cast<double>(selection_.count() + 1) * selection_.best_filter().bytes() > most_bytes)
+      break;
+    selection_.enter(KalmanFilter<Scalar>(kalman, prior, look.predictor_variance / 2), Origin::nothing);
   }
-  race_.for_each([&](KalmanFilter<Scalar>& filter) {
+  selection_.for_each([&](KalmanFilter<Scalar>& filter) {
     for (Index j = 0; j < kalman.shape.dim; ++j)
       if (const double scale = scales_.all()[static_cast<std::size_t>(j)]; scale > 0) filter.begin(j, scale);
   });
@@ -58,7 +60,7 @@ void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
 template <typename Scalar>
 void StreamLearner<Scalar>::meet(const Rows<Scalar>& rows) {
   for (const auto& [j, scale] : scales_.meet(rows))
-    race_.for_each([feature = j, size = scale](KalmanFilter<Scalar>& filter) { filter.begin(feature, size); });
+    selection_.for_each([feature = j, size = scale](KalmanFilter<Scalar>& filter) { filter.begin(feature, size); });
 }
 
 /// Losses are those of predictions within reach of the targets so far, and within their range.
@@ -70,7 +72,7 @@ void StreamLearner<Scalar>::see(const Rows<Scalar>& rows) {
   }
   const double reach = most_target_ - least_target_;
   const Support support = options_.kalman.likelihood->support();
-  race_.set_bounds(std::max(support.low, least_target_ - reach), std::min(support.high, most_target_ + reach));
+  selection_.set_bounds(std::max(support.low, least_target_ - reach), std::min(support.high, most_target_ + reach));
 }
 
 template <typename Scalar>
@@ -85,14 +87,14 @@ void StreamLearner<Scalar>::grow(Index dim, Index left_dim) {
   kalman.shape.left_dim = left_dim;
   if (moments_) moments_->grow(dim, left_dim);
   if (search_) search_->grow(dim);
-  race_.for_each([&](KalmanFilter<Scalar>& filter) { filter.grow(dim, left_dim); });
+  selection_.for_each([&](KalmanFilter<Scalar>& filter) { filter.grow(dim, left_dim); });
   keeping_.stop();  // its rows have another shape
 }
 
 template <typename Scalar>
 void StreamLearner<Scalar>::set_likelihood(const LikelihoodPointer& likelihood) {
   options_.kalman.likelihood = likelihood;
-  race_.for_each([&](KalmanFilter<Scalar>& filter) { filter.set_likelihood(likelihood); });
+  selection_.for_each([&](KalmanFilter<Scalar>& filter) { filter.set_likelihood(likelihood); });
 }
 
 template <typename Scalar>
@@ -114,7 +116,7 @@ void StreamLearner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> pr
     const Rows<Scalar> part = rows.slice(first, count);
     const auto own = predictions.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
     see(part);
-    if (!fits_exactly()) race_.learn(part, own);
+    if (!fits_exactly()) selection_.learn(part, own);
     if (search_) follow_search(part);
     if (moments_) follow_moments(part, own);
     if (keeping_.is_keeping()) enter(keeping_.keep(part, prior_, scales_));
@@ -128,7 +130,7 @@ template <typename Scalar>
 void StreamLearner<Scalar>::follow_search(const Rows<Scalar>& rows) {
   search_->learn(rows);
   if (!search_->is_done()) return;
-  race_.enter(
+  selection_.enter(
       KalmanFilter<Scalar>(options_.kalman, prior_, search_->best(), scales_.all(), search_->residual_variance()),
       Origin::search);
   search_.reset();
@@ -155,27 +157,27 @@ void StreamLearner<Scalar>::follow_moments(const Rows<Scalar>& rows, std::span<c
   constexpr double worth_a_try = 2;
   constexpr Index most = 3;
   if (moment_steps_ > 0 && compared_rows_ > 0 && moment_squares_ < worth_a_try * champion_squares_) {
-    if (race_.count(Origin::moments) >= most) race_.drop_worst(Origin::moments);
-    race_.enter(KalmanFilter<Scalar>(options_.kalman, prior_, moments_->model(), scales_.all(),
-                                     moment_squares_ / compared_rows_ / 2),
-                Origin::moments);
+    if (selection_.count(Origin::moments) >= most) selection_.drop_worst(Origin::moments);
+    selection_.enter(KalmanFilter<Scalar>(options_.kalman, prior_, moments_->model(), scales_.all(),
+                                          moment_squares_ / compared_rows_ / 2),
+                     Origin::moments);
   }
   moment_squares_ = champion_squares_ = compared_rows_ = 0;
 }
 
 template <typename Scalar>
-void StreamLearner<Scalar>::enter(std::optional<typename KeptStart<Scalar>::Start> start) {
+void StreamLearner<Scalar>::enter(std::optional<typename BufferedStart<Scalar>::Start> start) {
   if (!start) return;
   if (start->exact) {
-    race_.crown(std::move(start->filter), Origin::kept_rows);
-    race_.drop_challengers();
+    selection_.promote(std::move(start->filter), Origin::kept_rows);
+    selection_.drop_challengers();
     exact_rows_ = start->rows;
     solved_rows_ = start->rows;
     return;
   }
   solved_rows_ = start->rows;
-  race_.drop_worst(Origin::kept_rows);
-  race_.enter(std::move(start->filter), Origin::kept_rows);
+  selection_.drop_worst(Origin::kept_rows);
+  selection_.enter(std::move(start->filter), Origin::kept_rows);
 }
 
 /// Writes the predictions of the exact model and returns the number of rows before the first one that contradicts it.
@@ -185,7 +187,7 @@ Index StreamLearner<Scalar>::predict_agreeing(const Rows<Scalar>& rows, std::spa
   // be off by 100 times as much.
   constexpr double tolerance = std::is_same_v<Scalar, float> ? 3e-3 : 1e-5;
   std::vector<Scalar> variances(static_cast<std::size_t>(rows.count()));
-  race_.champion().predict(rows, predictions.first(variances.size()), variances);
+  selection_.best_filter().predict(rows, predictions.first(variances.size()), variances);
   const double usual = std::max(std::abs(least_target_), std::abs(most_target_));
   for (std::size_t i = 0; i < variances.size(); ++i) {
     const auto y = static_cast<double>(rows.targets()[i]);
@@ -203,12 +205,12 @@ template <typename Scalar>
 void StreamLearner<Scalar>::withdraw_exact_start(const Rows<Scalar>& contradicting) {
   Scalar prediction = 0;
   Scalar variance = 0;
-  race_.champion().predict(contradicting, {&prediction, 1}, {&variance, 1});
+  selection_.best_filter().predict(contradicting, {&prediction, 1}, {&variance, 1});
   const double residual = static_cast<double>(contradicting.targets().front()) - static_cast<double>(prediction);
   const auto rows = static_cast<double>(rows_);
   const double spare = std::max(1.0, rows + 1 - static_cast<double>(options_.kalman.shape.unknowns()));
   const double repetitions = std::max(1.0, rows / static_cast<double>(exact_rows_));
-  race_.for_champion(
+  selection_.for_champion(
       [&](KalmanFilter<Scalar>& filter) { filter.expect_noise(residual * residual / spare, repetitions); });
   exact_rows_ = 0;
 }
@@ -219,17 +221,17 @@ void StreamLearner<Scalar>::stop_keeping() {
 }
 
 template <typename Scalar>
-void StreamLearner<Scalar>::crown(KalmanFilter<Scalar> filter) {
+void StreamLearner<Scalar>::promote(KalmanFilter<Scalar> filter) {
   scales_.learn_of(filter.scales());
-  race_.crown(std::move(filter), Origin::all_rows);
-  race_.drop_challengers();
+  selection_.promote(std::move(filter), Origin::all_rows);
+  selection_.drop_challengers();
   search_.reset();
 }
 
 template <typename Scalar>
 void StreamLearner<Scalar>::decide() {
   if (!fits_exactly()) {
-    race_.decide();
+    selection_.decide();
     if (rows_ >= next_turn_) {
       enter_copy_with_turned_factors();
       next_turn_ *= 2;
@@ -241,16 +243,16 @@ void StreamLearner<Scalar>::decide() {
 
 template <typename Scalar>
 void StreamLearner<Scalar>::enter_copy_with_turned_factors() {
-  std::optional<KalmanFilter<Scalar>> turned = race_.champion().with_weak_factors_turned();
+  std::optional<KalmanFilter<Scalar>> turned = selection_.best_filter().with_weak_factors_turned();
   if (!turned) return;
-  race_.drop_worst(Origin::turned);
-  race_.enter(std::move(*turned), Origin::turned);
+  selection_.drop_worst(Origin::turned);
+  selection_.enter(std::move(*turned), Origin::turned);
 }
 
 template <typename Scalar>
 std::string StreamLearner<Scalar>::plan() const {
-  std::string text = race_.count() > 1 ? fmt::format("{} priors race on the first rows", race_.count())
-                                       : std::string("from a small random start");
+  std::string text = selection_.count() > 1 ? fmt::format("{} priors race on the first rows", selection_.count())
+                                            : std::string("from a small random start");
   if (keeping_.is_keeping())
     text += fmt::format("; the first {} rows are kept and solved by Gauss-Newton", keeping_.rows_to_first_fit());
   if (search_) text += "; a search for the phases";
@@ -260,7 +262,7 @@ std::string StreamLearner<Scalar>::plan() const {
 
 template <typename Scalar>
 std::string StreamLearner<Scalar>::story() const {
-  switch (race_.champion_origin()) {
+  switch (selection_.champion_origin()) {
     case Origin::nothing:
       return "from a small random start";
     case Origin::moments:
@@ -281,7 +283,7 @@ std::string StreamLearner<Scalar>::story() const {
 template <typename Scalar>
 void StreamLearner<Scalar>::archive(Archive& archive) {
   if (!archive.is_loading()) {
-    race_.drop_runaways();
+    selection_.drop_runaways();
     if (!std::isfinite(moment_squares_) || !std::isfinite(champion_squares_))
       moment_squares_ = champion_squares_ = compared_rows_ = 0;
   }
@@ -309,7 +311,7 @@ void StreamLearner<Scalar>::archive(Archive& archive) {
   }
   if (search_) archive.group("search", [&] { search_->archive(archive); });
   archive.group("race",
-                [&] { race_.archive(archive, [&] { return KalmanFilter<Scalar>(options_.kalman, prior_, 1); }); });
+                [&] { selection_.archive(archive, [&] { return KalmanFilter<Scalar>(options_.kalman, prior_, 1); }); });
 }
 
 template class StreamLearner<float>;

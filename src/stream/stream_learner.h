@@ -8,10 +8,10 @@
 #include "base/thread_pool.h"
 #include "kalman/phase_search.h"
 #include "moment/learner.h"
+#include "stream/buffered_start.h"
+#include "stream/data_summary.h"
 #include "stream/feature_scales.h"
-#include "stream/first_look.h"
-#include "stream/kept_start.h"
-#include "stream/race.h"
+#include "stream/filter_selection.h"
 
 namespace dyad {
 
@@ -27,7 +27,7 @@ struct StreamOptions {
 
 /// One pass that tunes itself: Kalman filters from several starts race each other. Starts are nothing but small random
 /// factors, with several priors; the moments of the rows; the first rows, where they may be kept. The moments go on
-/// beside the champion, and take over where they predict better: a direction that it missed shows there.
+/// beside the best candidate, and take over where they predict better: a direction that it missed shows there.
 template <typename Scalar>
 class StreamLearner {
  public:
@@ -49,12 +49,12 @@ class StreamLearner {
   void stop_keeping();
 
   /// What all rows so far, read again, have made of it.
-  void crown(KalmanFilter<Scalar> filter);
+  void promote(KalmanFilter<Scalar> filter);
 
-  [[nodiscard]] Model<Scalar> model() const { return race_.champion().model(); }
+  [[nodiscard]] Model<Scalar> model() const { return selection_.best_filter().model(); }
   [[nodiscard]] const StreamOptions& options() const { return options_; }
-  [[nodiscard]] const KalmanFilter<Scalar>& filter() const { return race_.champion(); }
-  [[nodiscard]] double noise_variance() const { return race_.champion().noise_variance(); }
+  [[nodiscard]] const KalmanFilter<Scalar>& filter() const { return selection_.best_filter(); }
+  [[nodiscard]] double noise_variance() const { return selection_.best_filter().noise_variance(); }
   /// Rows of the kept block in this run, where it gave a start.
   [[nodiscard]] Index solved_rows() const { return solved_rows_; }
   /// Whether the kept block gave the model exactly, and no later row has contradicted it.
@@ -69,13 +69,13 @@ class StreamLearner {
   void archive(Archive& archive);
 
  private:
-  using Origin = typename Race<Scalar>::Origin;
+  using Origin = typename FilterSelection<Scalar>::Origin;
 
   void meet(const Rows<Scalar>& rows);
   void see(const Rows<Scalar>& rows);
   void follow_search(const Rows<Scalar>& rows);
   void follow_moments(const Rows<Scalar>& rows, std::span<const Scalar> predictions);
-  void enter(std::optional<typename KeptStart<Scalar>::Start> start);
+  void enter(std::optional<typename BufferedStart<Scalar>::Start> start);
   Index predict_agreeing(const Rows<Scalar>& rows, std::span<Scalar> predictions) const;
   void withdraw_exact_start(const Rows<Scalar>& contradicting);
   void decide();
@@ -83,9 +83,9 @@ class StreamLearner {
 
   StreamOptions options_;
   ThreadPool& pool_;
-  Race<Scalar> race_;
+  FilterSelection<Scalar> selection_;
   FeatureScales scales_;
-  KeptStart<Scalar> keeping_;
+  BufferedStart<Scalar> keeping_;
   std::optional<MomentLearner<Scalar>> moments_;
   std::optional<PhaseSearch<Scalar>> search_;
   Prior prior_;  ///< the likeliest one of the race
@@ -99,7 +99,7 @@ class StreamLearner {
   double most_target_ = 0;
   Index moment_steps_ = 0;
   double moment_squares_ = 0;    ///< of the moments' residuals since their last step
-  double champion_squares_ = 0;  ///< of the champion's on the same rows
+  double champion_squares_ = 0;  ///< of the best candidate's on the same rows
   double compared_rows_ = 0;
 };
 

@@ -16,7 +16,7 @@ namespace {
 struct Learned {
   test::OwnedRows<double> rows;
   Model<double> truth;
-  KeptRows<double> kept;
+  RowCache<double> kept;
   std::unique_ptr<StreamLearner<double>> one_pass;
 };
 
@@ -120,7 +120,7 @@ TEST(Refine, ValidationRowsSayHowFarToGo) {
   ThreadPool pool(1);
   Learned data = learned(300, 5, 4);
   Learned other = learned(2000, 5, 4);  // the same truth, other rows
-  KeptRows<double> validation;
+  RowCache<double> validation;
   validation.append(other.rows.dense().slice(300, 1700));
   Index steps = 0;
   RefineOptions options = refine_shape(Solver::newton);
@@ -200,7 +200,7 @@ TEST(HeldOutFolds, HoldEveryRowOutOnceBelow5000Rows) {
 TEST(HeldOutFolds, AreEmptyIfAllRowsAreEqual) {
   ThreadPool pool(1);
   Learned data = learned(20, 3, 9);
-  KeptRows<double> equal;
+  RowCache<double> equal;
   for (int i = 0; i < 20; ++i) equal.append(data.rows.dense().slice(0, 1));
   RefineOptions options = refine_shape(Solver::newton);
   options.exact_weights = true;

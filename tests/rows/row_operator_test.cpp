@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "rows/kept_rows.h"
 #include "rows/observed_rows.h"
+#include "rows/row_cache.h"
 #include "support.h"
 
 namespace dyad::row_operator_test {
@@ -23,8 +23,8 @@ constexpr Share all_columns{0, dim};
 template <typename Scalar>
 struct Layouts {
   test::OwnedRows<Scalar> rows = test::random_rows<Scalar>(count, dim, 1, 0.5);
-  KeptRows<Scalar> dense_on_disk;
-  KeptRows<Scalar> sparse_on_disk;
+  RowCache<Scalar> dense_on_disk;
+  RowCache<Scalar> sparse_on_disk;
 
   Layouts() {
     dense_on_disk.move_to_disk(testing::TempDir());

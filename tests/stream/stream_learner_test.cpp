@@ -50,7 +50,7 @@ double mean_square(const std::vector<double>& predictions, const std::vector<dou
   return sum / static_cast<double>(targets.size() - from);
 }
 
-TEST(KeptStart, AnExceptionLeavesTheRowsInTheirUnits) {
+TEST(BufferedStart, AnExceptionLeavesTheRowsInTheirUnits) {
   const Model<double> truth = random_model<double>(6, 2, 1);
   auto rows = planted_rows(truth, 100, 0, 2);
   rows.X *= 1024;
@@ -61,7 +61,7 @@ TEST(KeptStart, AnExceptionLeavesTheRowsInTheirUnits) {
   KeepOptions options;
   options.memory = 1e9;
   options.interrupted = [&]() -> bool { return stops ? throw std::runtime_error("stop") : false; };
-  KeptStart<double> keeping(options, pool);
+  BufferedStart<double> keeping(options, pool);
   const StreamOptions shape = stream_options_for(6, 2, 1e9);
   keeping.begin(shape.kalman, false);
   EXPECT_THROW((void)keeping.keep(rows.dense(), Prior(), scales), std::runtime_error);

@@ -1,4 +1,4 @@
-#include "refine/refiner.h"
+#include "refine/multi_pass_solver.h"
 
 #include <array>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "newton/gauss_newton.h"
 #include "newton/levenberg_marquardt.h"
 #include "newton/moment_start.h"
-#include "stream/kept_start.h"
+#include "stream/buffered_start.h"
 #include "variational/sweeps.h"
 
 namespace dyad {
@@ -50,9 +50,10 @@ Posterior<double> restart_collapsed_factors(Posterior<double> start) {
 }
 
 template <typename Scalar>
-class VariationalRefiner : public Refiner {
+class VariationalPassSolver : public MultiPassSolver {
  public:
-  VariationalRefiner(const Rows<Scalar>& rows, const RefinerOptions& options, Posterior<double> start, ThreadPool& pool)
+  VariationalPassSolver(const Rows<Scalar>& rows, const MultiPassSolverOptions& options, Posterior<double> start,
+                        ThreadPool& pool)
       : options_(options),
         sweeps_(rows, options.kalman.likelihood,
                 restart_collapsed_factors(options.kalman.shape.left_dim > 0 ? as_symmetric(std::move(start))
@@ -79,7 +80,7 @@ class VariationalRefiner : public Refiner {
   [[nodiscard]] Index passes() const override { return 4 * count_; }  // each entry from both ends, twice
 
  private:
-  const RefinerOptions& options_;
+  const MultiPassSolverOptions& options_;
   VariationalSweeps<Scalar> sweeps_;
   Index count_ = 0;
 };
@@ -89,16 +90,16 @@ class VariationalRefiner : public Refiner {
 constexpr std::array ridges{1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 0.0};
 constexpr Index first_dense = 2;
 
-NewtonOptions interruptible_options(const RefinerOptions& options) {
+NewtonOptions interruptible_options(const MultiPassSolverOptions& options) {
   NewtonOptions newton = newton_options(options.kalman);
   newton.interrupted = options.interrupted;
   return newton;
 }
 
-class NewtonRefiner : public Refiner {
+class NewtonPassSolver : public MultiPassSolver {
  public:
-  NewtonRefiner(const std::shared_ptr<const NormalEquations>& equations, bool are_sparse, const RefinerOptions& options,
-                const SignedFactors<double>& start)
+  NewtonPassSolver(const std::shared_ptr<const NormalEquations>& equations, bool are_sparse,
+                   const MultiPassSolverOptions& options, const SignedFactors<double>& start)
       : are_sparse_(are_sparse), options_(interruptible_options(options)), solver_(equations, options_) {
     options_.exact_steps = options.exact_steps;
     options_.patience = options.patience;
@@ -117,10 +118,10 @@ class NewtonRefiner : public Refiner {
   }
 
   /// Rows in memory allow other starts.
-  NewtonRefiner(const ObservedRows& rows, const RefinerOptions& options, const SignedFactors<double>& start,
-                ThreadPool& pool)
-      : NewtonRefiner(std::make_shared<InMemoryNormalEquations>(rows, interruptible_options(options), pool),
-                      !rows.X().is_dense(), options, start) {
+  NewtonPassSolver(const ObservedRows& rows, const MultiPassSolverOptions& options, const SignedFactors<double>& start,
+                   ThreadPool& pool)
+      : NewtonPassSolver(std::make_shared<InMemoryNormalEquations>(rows, interruptible_options(options), pool),
+                         !rows.X().is_dense(), options, start) {
     rows_.emplace(rows);
     pool_ = &pool;
   }
@@ -238,23 +239,24 @@ bool can_sweep(const Rows<Scalar>& rows, const ModelShape& shape) {
 }
 
 template <typename Scalar>
-std::unique_ptr<Refiner> make_refiner(const Rows<Scalar>& rows, const RefinerOptions& options, Posterior<double> start,
-                                      ThreadPool& pool) {
+std::unique_ptr<MultiPassSolver> make_multi_pass_solver(const Rows<Scalar>& rows, const MultiPassSolverOptions& options,
+                                                        Posterior<double> start, ThreadPool& pool) {
   if (options.solver == Solver::variational)
-    return std::make_unique<VariationalRefiner<Scalar>>(rows, options, std::move(start), pool);
-  return std::make_unique<NewtonRefiner>(rows, options, start.means, pool);
+    return std::make_unique<VariationalPassSolver<Scalar>>(rows, options, std::move(start), pool);
+  return std::make_unique<NewtonPassSolver>(rows, options, start.means, pool);
 }
 
-std::unique_ptr<Refiner> make_newton_refiner(const std::shared_ptr<const NormalEquations>& equations, bool are_sparse,
-                                             const RefinerOptions& options, const SignedFactors<double>& start) {
-  return std::make_unique<NewtonRefiner>(equations, are_sparse, options, start);
+std::unique_ptr<MultiPassSolver> make_newton_pass_solver(const std::shared_ptr<const NormalEquations>& equations,
+                                                         bool are_sparse, const MultiPassSolverOptions& options,
+                                                         const SignedFactors<double>& start) {
+  return std::make_unique<NewtonPassSolver>(equations, are_sparse, options, start);
 }
 
 template bool can_sweep(const Rows<float>&, const ModelShape&);
 template bool can_sweep(const Rows<double>&, const ModelShape&);
-template std::unique_ptr<Refiner> make_refiner(const Rows<float>&, const RefinerOptions&, Posterior<double>,
-                                               ThreadPool&);
-template std::unique_ptr<Refiner> make_refiner(const Rows<double>&, const RefinerOptions&, Posterior<double>,
-                                               ThreadPool&);
+template std::unique_ptr<MultiPassSolver> make_multi_pass_solver(const Rows<float>&, const MultiPassSolverOptions&,
+                                                                 Posterior<double>, ThreadPool&);
+template std::unique_ptr<MultiPassSolver> make_multi_pass_solver(const Rows<double>&, const MultiPassSolverOptions&,
+                                                                 Posterior<double>, ThreadPool&);
 
 }  // namespace dyad

@@ -1,4 +1,4 @@
-#include "rows/kept_rows.h"
+#include "rows/row_cache.h"
 
 #include <stdexcept>
 
@@ -11,11 +11,11 @@ namespace {
 
 using test::random_rows;
 
-TEST(KeptRows, KeepWhatTheyAreGivenInEitherLayout) {
+TEST(RowCache, KeepWhatTheyAreGivenInEitherLayout) {
   const auto rows = random_rows<double>(30, 6, 1, 0.5);
   const Vector<double> expected = test::brute_force_predictions(test::random_model<double>(6, 2, 3), rows.X);
   for (const bool dense_first : {true, false}) {
-    KeptRows<double> kept;
+    RowCache<double> kept;
     kept.append((dense_first ? rows.dense() : rows.sparse()).slice(0, 10));
     kept.append((dense_first ? rows.sparse() : rows.dense()).slice(10, 20));
     ASSERT_EQ(kept.count(), 30);
@@ -26,10 +26,10 @@ TEST(KeptRows, KeepWhatTheyAreGivenInEitherLayout) {
   }
 }
 
-TEST(KeptRows, LeaveOutRowsWithoutWeight) {
+TEST(RowCache, LeaveOutRowsWithoutWeight) {
   const auto rows = random_rows<double>(4, 3, 1);
   const std::vector<double> weights{0, 2, 0, 1};
-  KeptRows<double> kept;
+  RowCache<double> kept;
   kept.append(rows.dense().weighted(weights));
   ASSERT_EQ(kept.count(), 2);
   EXPECT_EQ(kept.view(3).weight(0), 2);
@@ -39,7 +39,7 @@ TEST(KeptRows, LeaveOutRowsWithoutWeight) {
 TEST(ScaledRows, RestoreTheRowsAlsoAfterAnException) {
   const auto rows = random_rows<double>(5, 3, 1);
   for (const bool sparse : {false, true}) {
-    KeptRows<double> kept;
+    RowCache<double> kept;
     kept.append(sparse ? rows.sparse() : rows.dense());
     const auto value = [&] {
       double found = 0;
@@ -64,9 +64,9 @@ TEST(ScaledRows, CopyBorrowedValues) {
   lent.offsets = offsets.data();
   lent.indices = rows.columns.data();
   lent.values = rows.values.data();
-  ASSERT_TRUE(KeptRows<double>::can_borrow(lent));
+  ASSERT_TRUE(RowCache<double>::can_borrow(lent));
   const std::vector<double> before = rows.values;
-  KeptRows<double> kept;
+  RowCache<double> kept;
   kept.borrow(lent, 4);
   kept.append(rows.sparse());
   {

@@ -11,7 +11,7 @@ namespace dyad {
 
 /// Numbers put one behind the other, to be looked at when all are there: in memory or, from a word on, on disk.
 template <typename Number>
-class Shelf {
+class SpillBuffer {
  public:
   void put(Number number) {
     tail_.push_back(number);

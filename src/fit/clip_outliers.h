@@ -35,7 +35,7 @@ double median_length(const RowBlock<Scalar>& block) {
 /// does not count, and a target beyond reach counts as the end of it. Where many are wild, that is what is usual.
 /// Returns the number of such rows.
 template <typename Scalar>
-Index tame(RowBlock<Scalar>& block, Task task, double& usual_length, double& reach) {
+Index clip_outliers(RowBlock<Scalar>& block, Task task, double& usual_length, double& reach) {
   constexpr double wild = 1e6;  // of squared lengths
   const auto are_many = [&](std::ptrdiff_t count) { return count > 3 && 100 * count > block.count(); };
   const std::vector<double> lengths = squared_lengths(block);

@@ -1,4 +1,4 @@
-#include "stream/kept_start.h"
+#include "stream/buffered_start.h"
 
 #include <algorithm>
 #include <array>
@@ -23,7 +23,7 @@ NewtonOptions newton_options(const KalmanOptions& kalman) {
 }
 
 template <typename Scalar>
-void KeptStart<Scalar>::begin(const KalmanOptions& kalman, bool sparse) {
+void BufferedStart<Scalar>::begin(const KalmanOptions& kalman, bool sparse) {
   kalman_ = kalman;
   sparse_ = sparse;
   // What sign restarts would solve with hardly any rows more than unknowns, one start alone often will not.
@@ -32,38 +32,39 @@ void KeptStart<Scalar>::begin(const KalmanOptions& kalman, bool sparse) {
 }
 
 template <typename Scalar>
-void KeptStart<Scalar>::stop() {
+void BufferedStart<Scalar>::stop() {
   kept_.reset();
   last_fit_.reset();
 }
 
 template <typename Scalar>
-Index KeptStart<Scalar>::rows_for(std::size_t attempt) const {
+Index BufferedStart<Scalar>::rows_for(std::size_t attempt) const {
   return static_cast<Index>(std::ceil(attempts[attempt] * static_cast<double>(kalman_.shape.unknowns())));
 }
 
 template <typename Scalar>
-Index KeptStart<Scalar>::rows_missing() const {
+Index BufferedStart<Scalar>::rows_missing() const {
   return std::max<Index>(1, rows_for(attempt_) - kept_->count());
 }
 
 template <typename Scalar>
-double KeptStart<Scalar>::work_of_look(double rows) const {
+double BufferedStart<Scalar>::work_of_look(double rows) const {
   return rows * kalman_.entries * static_cast<double>(kalman_.shape.rank + 1);
 }
 
 template <typename Scalar>
-bool KeptStart<Scalar>::can_afford(std::size_t attempt) const {
+bool BufferedStart<Scalar>::can_afford(std::size_t attempt) const {
   constexpr double looks = 300;  // that a fit takes at least
   if (attempt >= attempts.size()) return false;
   const auto rows = static_cast<double>(rows_for(attempt));
-  return KeptRows<Scalar>::bytes_for(rows, kalman_.entries, sparse_) <= options_.memory &&
+  return RowCache<Scalar>::bytes_for(rows, kalman_.entries, sparse_) <= options_.memory &&
          looks * work_of_look(rows) <= options_.most_work - work_;
 }
 
 template <typename Scalar>
-std::optional<typename KeptStart<Scalar>::Start> KeptStart<Scalar>::keep(const Rows<Scalar>& rows, const Prior& prior,
-                                                                         const FeatureScales& scales) {
+std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::keep(const Rows<Scalar>& rows,
+                                                                                 const Prior& prior,
+                                                                                 const FeatureScales& scales) {
   kept_->append(rows);
   if (kept_->count() < rows_for(attempt_)) return std::nullopt;
   std::optional<Start> start = solve(prior, scales);
@@ -73,8 +74,8 @@ std::optional<typename KeptStart<Scalar>::Start> KeptStart<Scalar>::keep(const R
 }
 
 template <typename Scalar>
-std::optional<typename KeptStart<Scalar>::Start> KeptStart<Scalar>::finish(const Prior& prior,
-                                                                           const FeatureScales& scales) {
+std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::finish(const Prior& prior,
+                                                                                   const FeatureScales& scales) {
   std::optional<Start> start;
   if (kept_ && !last_fit_ && kept_->count() >= rows_for(0)) start = solve(prior, scales);
   stop();
@@ -82,8 +83,8 @@ std::optional<typename KeptStart<Scalar>::Start> KeptStart<Scalar>::finish(const
 }
 
 template <typename Scalar>
-std::optional<typename KeptStart<Scalar>::Start> KeptStart<Scalar>::solve(const Prior& prior,
-                                                                          const FeatureScales& scales) {
+std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::solve(const Prior& prior,
+                                                                                  const FeatureScales& scales) {
   NewtonOptions newton = newton_options(kalman_);
   newton.restarts = options_.sign_restarts;
   newton.interrupted = options_.interrupted;
@@ -109,7 +110,7 @@ std::optional<typename KeptStart<Scalar>::Start> KeptStart<Scalar>::solve(const 
                rows.count(), fit.exact};
 }
 
-template class KeptStart<float>;
-template class KeptStart<double>;
+template class BufferedStart<float>;
+template class BufferedStart<double>;
 
 }  // namespace dyad

@@ -1,4 +1,4 @@
-#include "stream/first_look.h"
+#include "stream/data_summary.h"
 
 #include <algorithm>
 #include <array>
@@ -45,7 +45,7 @@ double usual_length(const std::vector<double>& lengths) {
 }  // namespace
 
 template <typename Scalar>
-FirstLook FirstLook::at(const Rows<Scalar>& rows, std::span<const double> scales, const KalmanOptions& options) {
+DataSummary DataSummary::at(const Rows<Scalar>& rows, std::span<const double> scales, const KalmanOptions& options) {
   std::vector<double> entries;
   std::array<std::vector<double>, 2> lengths;
   std::vector<double> targets;
@@ -64,7 +64,7 @@ FirstLook FirstLook::at(const Rows<Scalar>& rows, std::span<const double> scales
     for (std::size_t side = 0; side < 2; ++side) lengths[side].push_back(length[side]);
     targets.push_back(static_cast<double>(rows.targets()[static_cast<std::size_t>(i)]));
   }
-  FirstLook look;
+  DataSummary look;
   look.entries = std::max(1.0, usual(entries).mean);
   look.left_length = usual_length(lengths[0]);
   look.right_length = usual_length(lengths[1]);
@@ -82,7 +82,7 @@ FirstLook FirstLook::at(const Rows<Scalar>& rows, std::span<const double> scales
   return look;
 }
 
-Prior FirstLook::prior(const PriorShares& shares, const KalmanOptions& options) const {
+Prior DataSummary::prior(const PriorShares& shares, const KalmanOptions& options) const {
   const bool two_sides = options.shape.left_dim > 0;
   const double length = two_sides ? left_length + right_length : left_length;
   const double of_weights = shares.weights * predictor_variance / length;
@@ -94,7 +94,7 @@ Prior FirstLook::prior(const PriorShares& shares, const KalmanOptions& options) 
   return {predictor_variance + target_mean * target_mean, of_weights, of_weights, of_factors, initial_predictor};
 }
 
-template FirstLook FirstLook::at(const Rows<float>&, std::span<const double>, const KalmanOptions&);
-template FirstLook FirstLook::at(const Rows<double>&, std::span<const double>, const KalmanOptions&);
+template DataSummary DataSummary::at(const Rows<float>&, std::span<const double>, const KalmanOptions&);
+template DataSummary DataSummary::at(const Rows<double>&, std::span<const double>, const KalmanOptions&);
 
 }  // namespace dyad

@@ -11,7 +11,7 @@
 #include <dyad/memory.h>
 #include <dyad/rows.h>
 
-#include "base/shelf.h"
+#include "base/spill_buffer.h"
 
 namespace dyad {
 
@@ -21,9 +21,9 @@ class ScaledRows;
 /// Rows that are worth a second look, those without weight left out, copied in the layout of the first of them; or
 /// looked at where they lie, if that is in memory that stays.
 template <typename Scalar>
-class KeptRows {
+class RowCache {
  public:
-  KeptRows() { offsets_.put(0); }
+  RowCache() { offsets_.put(0); }
 
   /// Whether the entries of such rows can be looked at where they lie.
   [[nodiscard]] static bool can_borrow(const MemorySparse& rows) {
@@ -115,7 +115,7 @@ class KeptRows {
 
   void copy_lent_values() {
     if (lent_values_.empty()) return;
-    Shelf<Scalar> copies;
+    SpillBuffer<Scalar> copies;
     if (is_on_disk()) copies.move_to_disk(folder_);
     for (const Scalar value : lent_values_) copies.put(value);
     values_ = std::move(copies);
@@ -180,11 +180,11 @@ class KeptRows {
   std::span<const std::int32_t> lent_columns_;
   std::span<const Scalar> lent_values_;  ///< until they are scaled
   std::string folder_;                   ///< of the private files
-  Shelf<Index> offsets_;
-  Shelf<std::int32_t> columns_;
-  Shelf<Scalar> values_;
-  Shelf<Scalar> targets_;
-  Shelf<Scalar> weights_;  ///< empty: all 1
+  SpillBuffer<Index> offsets_;
+  SpillBuffer<std::int32_t> columns_;
+  SpillBuffer<Scalar> values_;
+  SpillBuffer<Scalar> targets_;
+  SpillBuffer<Scalar> weights_;  ///< empty: all 1
 };
 
 /// Divides the features of cached rows by their scales for the lifetime of this object, and multiplies them again on
@@ -193,7 +193,7 @@ class KeptRows {
 template <typename Scalar>
 class ScaledRows {
  public:
-  ScaledRows(KeptRows<Scalar>& rows, std::vector<double> scales, Index left_dim = 0)
+  ScaledRows(RowCache<Scalar>& rows, std::vector<double> scales, Index left_dim = 0)
       : rows_(rows), scales_(std::move(scales)), inverse_(scales_), left_dim_(left_dim) {
     for (double& scale : inverse_) scale = scale > 0 ? 1 / scale : 0;
     are_one_ = std::all_of(scales_.begin(), scales_.end(), [](double scale) { return scale == 1 || scale == 0; });
@@ -209,7 +209,7 @@ class ScaledRows {
   [[nodiscard]] const std::vector<double>& inverse_scales() const { return inverse_; }
 
  private:
-  KeptRows<Scalar>& rows_;
+  RowCache<Scalar>& rows_;
   std::vector<double> scales_;
   std::vector<double> inverse_;
   Index left_dim_;

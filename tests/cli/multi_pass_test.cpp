@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-class SecondLook : public InFolderOfFiles {
+class MultiPassTraining : public InFolderOfFiles {
  protected:
   [[nodiscard]] json trained(const std::string& rows, const std::string& options) {
     return run_json("train " + rows + " -m " + path("m.dyad") + " " + options);
@@ -25,7 +25,7 @@ class SecondLook : public InFolderOfFiles {
   }
 };
 
-TEST_F(SecondLook, EachSolverBeatsOnePassOnFreshRows) {
+TEST_F(MultiPassTraining, EachSolverBeatsOnePassOnFreshRows) {
   const std::string rows = write("rows.csv", ratings(4000, 1));
   const std::string fresh = write("fresh.csv", ratings(4000, 2));
   const std::string options = "--target rating --categorical user,movie --rank 2 ";
@@ -42,7 +42,7 @@ TEST_F(SecondLook, EachSolverBeatsOnePassOnFreshRows) {
   }
 }
 
-TEST_F(SecondLook, RecoveryFromAFileIsExact) {
+TEST_F(MultiPassTraining, RecoveryFromAFileIsExact) {
   for (const auto& [problem, options] :
        {std::pair<std::string, std::string>{"sensing --dim 12 --rank 2", "--kind sensing --rank 2"},
         {"phase --dim 20", "--kind phase"},
@@ -58,7 +58,7 @@ TEST_F(SecondLook, RecoveryFromAFileIsExact) {
 }
 
 /// The strongest ridge must not put out what weaker ones would leave.
-TEST_F(SecondLook, TwoSidesOfCategoriesAreLearnedByBothSolvers) {
+TEST_F(MultiPassTraining, TwoSidesOfCategoriesAreLearnedByBothSolvers) {
   const std::string rows = write("rows.csv", ratings(6000, 1));
   const std::string fresh = write("fresh.csv", ratings(3000, 2));
   const std::string options =
@@ -71,7 +71,7 @@ TEST_F(SecondLook, TwoSidesOfCategoriesAreLearnedByBothSolvers) {
   EXPECT_LT(rmse_on(fresh), one_pass);
 }
 
-TEST_F(SecondLook, ErrorBarsAreOfUseWithFewRowsForEachUnknown) {
+TEST_F(MultiPassTraining, ErrorBarsAreOfUseWithFewRowsForEachUnknown) {
   const std::string problem = "simulate gfm --dim 20 --rank 2 --noise 0.3 --quiet -o ";
   ASSERT_EQ(run_dyad(problem + path("all.csv") + " --rows 1200").exit_code, 0);
   const std::string text = content(path("all.csv"));
@@ -93,7 +93,7 @@ TEST_F(SecondLook, ErrorBarsAreOfUseWithFewRowsForEachUnknown) {
   }
 }
 
-TEST_F(SecondLook, EndsOfTheRangeAreKnownInEitherPrecision) {
+TEST_F(MultiPassTraining, EndsOfTheRangeAreKnownInEitherPrecision) {
   std::string text = "a,b,y\n";
   for (int i = 0; i < 3000; ++i) {
     const double a = std::sin(0.1 + 12.9898 * i);
@@ -109,7 +109,7 @@ TEST_F(SecondLook, EndsOfTheRangeAreKnownInEitherPrecision) {
     }
 }
 
-TEST_F(SecondLook, ADiskThatFillsUpLeavesOnePass) {
+TEST_F(MultiPassTraining, ADiskThatFillsUpLeavesOnePass) {
   const std::string rows = write("rows.csv", ratings(12000, 1));
   const Result result = run_dyad(
       "train " + rows + " --target rating --categorical user,movie --memory 600K --quiet --json -m " + path("m.dyad"),
@@ -121,7 +121,7 @@ TEST_F(SecondLook, ADiskThatFillsUpLeavesOnePass) {
   EXPECT_NE(summary.at("warnings")[0].get<std::string>().find("cache"), std::string::npos);
 }
 
-TEST_F(SecondLook, ValidationIsLookedAtBeforeAnyWork) {
+TEST_F(MultiPassTraining, ValidationIsLookedAtBeforeAnyWork) {
   const std::string rows = write("rows.csv", houses(300, 1));
   const std::string other = write("other.csv", "a,b\n1,2\n");
   const std::string empty = write("empty.csv", content(rows).substr(0, content(rows).find('\n') + 1));
@@ -136,7 +136,7 @@ TEST_F(SecondLook, ValidationIsLookedAtBeforeAnyWork) {
   EXPECT_EQ(content(empty), before);
 }
 
-TEST_F(SecondLook, SaysSoWhereOnePassIsBetterThanWhatWasAskedFor) {
+TEST_F(MultiPassTraining, SaysSoWhereOnePassIsBetterThanWhatWasAskedFor) {
   std::string noise = "u,v,y\n";
   for (int i = 0; i < 400; ++i)
     noise += "u" + std::to_string(i % 37) + ",v" + std::to_string((i * 7) % 41) + "," +
@@ -153,7 +153,7 @@ TEST_F(SecondLook, SaysSoWhereOnePassIsBetterThanWhatWasAskedFor) {
   EXPECT_EQ(many.at("warnings").size(), 1U);
 }
 
-TEST_F(SecondLook, ClassesAreLearnedByBothSolvers) {
+TEST_F(MultiPassTraining, ClassesAreLearnedByBothSolvers) {
   const std::string rows = write("rows.csv", mails(3000, 1, "ham", "spam"));
   const std::string fresh = write("fresh.csv", mails(3000, 2, "ham", "spam"));
   const auto logloss = [&](const std::string& options) -> double {
@@ -169,7 +169,7 @@ TEST_F(SecondLook, ClassesAreLearnedByBothSolvers) {
 }
 
 /// The same rows through files on disk: less memory than they take, and the same model.
-TEST_F(SecondLook, RowsThatDoNotFitGoThroughAPrivateFile) {
+TEST_F(MultiPassTraining, RowsThatDoNotFitGoThroughAPrivateFile) {
   const std::string rows = write("rows.csv", ratings(9000, 1));
   const std::string options = "--target rating --categorical user,movie --rank 2 --solver newton ";
   const json in_memory = trained(rows, options + "--memory 100M");
@@ -185,7 +185,7 @@ TEST_F(SecondLook, RowsThatDoNotFitGoThroughAPrivateFile) {
   EXPECT_NE(too_many.at("warnings")[0].get<std::string>().find("--memory"), std::string::npos);
 }
 
-TEST_F(SecondLook, WithoutRoomOnDiskOnePassIsLeft) {
+TEST_F(MultiPassTraining, WithoutRoomOnDiskOnePassIsLeft) {
   const std::string rows = write("rows.csv", ratings(9000, 1));
   setenv("TMPDIR", "/nowhere/at/all", 1);
   const json result = trained(rows, "--target rating --categorical user,movie --memory 500K");
@@ -195,7 +195,7 @@ TEST_F(SecondLook, WithoutRoomOnDiskOnePassIsLeft) {
   EXPECT_NE(result.at("warnings")[0].get<std::string>().find("/nowhere/at/all"), std::string::npos);
 }
 
-TEST_F(SecondLook, TheValidationFileSaysHowFarToGo) {
+TEST_F(MultiPassTraining, TheValidationFileSaysHowFarToGo) {
   const std::string rows = write("rows.csv", houses(3000, 1));
   const std::string fresh = write("fresh.csv", houses(1000, 2));
   const json result = trained(rows, "--target price --rank 2 --validation " + fresh);
@@ -203,7 +203,7 @@ TEST_F(SecondLook, TheValidationFileSaysHowFarToGo) {
   EXPECT_NEAR(result.at("held_out").at("refined"), result.at("validation").at("rmse").get<double>(), 1e-9);
 }
 
-TEST_F(SecondLook, PassesAreWhatWasAskedFor) {
+TEST_F(MultiPassTraining, PassesAreWhatWasAskedFor) {
   const std::string rows = write("rows.csv", houses(500, 1));
   for (const int passes : {1, 2, 5}) {
     const json result = trained(rows, "--target price --rank 2 --passes " + std::to_string(passes));
@@ -212,7 +212,7 @@ TEST_F(SecondLook, PassesAreWhatWasAskedFor) {
   }
 }
 
-TEST_F(SecondLook, StepsAreShownWithWhatTheyBring) {
+TEST_F(MultiPassTraining, StepsAreShownWithWhatTheyBring) {
   const std::string rows = write("rows.csv", ratings(3000, 1));
   const std::string shown =
       run_dyad("train " + rows + " --target rating --categorical user,movie -m " + path("m.dyad")).err;
@@ -220,7 +220,7 @@ TEST_F(SecondLook, StepsAreShownWithWhatTheyBring) {
     EXPECT_NE(shown.find(words), std::string::npos) << words;
 }
 
-TEST_F(SecondLook, GoesOnFromTheRefinedModel) {
+TEST_F(MultiPassTraining, GoesOnFromTheRefinedModel) {
   const std::string rows = write("rows.csv", ratings(4000, 1));
   const std::string more = write("more.csv", ratings(4000, 2));
   const std::string fresh = write("fresh.csv", ratings(3000, 3));
@@ -232,7 +232,7 @@ TEST_F(SecondLook, GoesOnFromTheRefinedModel) {
   EXPECT_LT(rmse_on(fresh), before);
 }
 
-TEST_F(SecondLook, RefusesWhatCannotBe) {
+TEST_F(MultiPassTraining, RefusesWhatCannotBe) {
   const std::string rows = write("rows.csv", houses(100, 1));
   for (const char* options :
        {"--passes 0", "--passes 3 --solver kalman", "--passes 1 --solver newton", "--solver newton --memory 0",
@@ -244,7 +244,7 @@ TEST_F(SecondLook, RefusesWhatCannotBe) {
   }
 }
 
-TEST_F(SecondLook, SmallAndOddFilesGiveAModelOrAMessage) {
+TEST_F(MultiPassTraining, SmallAndOddFilesGiveAModelOrAMessage) {
   const std::string five = "a,b,y\n1,2,3\n2,1,4\n3,5,1\n4,4,2\n0,1,7\n";
   std::string one_feature = "a,y\n";
   std::string wide = "y";

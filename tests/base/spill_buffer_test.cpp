@@ -1,4 +1,4 @@
-#include "base/shelf.h"
+#include "base/spill_buffer.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -9,10 +9,10 @@
 namespace dyad {
 namespace {
 
-TEST(Shelf, HoldsTheSameNumbersInMemoryAndOnDisk) {
+TEST(SpillBuffer, HoldsTheSameNumbersInMemoryAndOnDisk) {
   const std::string folder = testing::TempDir();
   for (const int move_at : {0, 5, 300000, 700000}) {
-    Shelf<double> shelf;
+    SpillBuffer<double> shelf;
     for (int i = 0; i < 700000; ++i) {
       if (i == move_at) shelf.move_to_disk(folder);
       shelf.put(i);
@@ -26,8 +26,8 @@ TEST(Shelf, HoldsTheSameNumbersInMemoryAndOnDisk) {
   }
 }
 
-TEST(Shelf, NothingIsNothingOnDiskToo) {
-  Shelf<int> shelf;
+TEST(SpillBuffer, NothingIsNothingOnDiskToo) {
+  SpillBuffer<int> shelf;
   shelf.move_to_disk(testing::TempDir());
   EXPECT_TRUE(shelf.all().empty());
 }

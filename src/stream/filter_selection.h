@@ -14,18 +14,18 @@
 namespace dyad {
 
 /// Filters that learn the same rows from different starts. Each predicts every row before it learns it, so the better
-/// one shows; the best so far is the champion, whose predictions count.
+/// one shows; the best so far is the best candidate, whose predictions count.
 template <typename Scalar>
-class Race {
+class FilterSelection {
  public:
-  /// Where a contender comes from.
+  /// Where a candidate comes from.
   enum class Origin { nothing, moments, kept_rows, search, turned, all_rows };
 
-  explicit Race(ThreadPool& pool) : pool_(pool) {}
+  explicit FilterSelection(ThreadPool& pool) : pool_(pool) {}
 
   void enter(KalmanFilter<Scalar> filter, Origin origin);
-  /// The same, as the champion.
-  void crown(KalmanFilter<Scalar> filter, Origin origin);
+  /// The same, as the best candidate.
+  void promote(KalmanFilter<Scalar> filter, Origin origin);
 
   /// Predictions beyond this count as lying there, which the losses of regression need.
   void set_bounds(double low, double high) {
@@ -33,33 +33,33 @@ class Race {
     high_ = high;
   }
 
-  /// Writes the champion's predictions.
+  /// Writes the best candidate's predictions.
   void learn(const Rows<Scalar>& rows, std::span<Scalar> predictions);
 
   /// Lets the best challenger take over if it is better beyond doubt, drops those who are clearly behind, and more of
   /// them the longer the race has lasted.
   void decide();
 
-  [[nodiscard]] bool is_empty() const { return contenders_.empty(); }
-  [[nodiscard]] Index count() const { return static_cast<Index>(contenders_.size()); }
+  [[nodiscard]] bool is_empty() const { return candidates_.empty(); }
+  [[nodiscard]] Index count() const { return static_cast<Index>(candidates_.size()); }
   [[nodiscard]] Index count(Origin origin) const;
-  [[nodiscard]] const KalmanFilter<Scalar>& champion() const { return contenders_.front().filter; }
-  [[nodiscard]] Origin champion_origin() const { return contenders_.front().origin; }
+  [[nodiscard]] const KalmanFilter<Scalar>& best_filter() const { return candidates_.front().filter; }
+  [[nodiscard]] Origin champion_origin() const { return candidates_.front().origin; }
   /// The worst challenger of this origin leaves.
   void drop_worst(Origin origin);
 
-  void drop_challengers() { contenders_.erase(std::next(contenders_.begin()), contenders_.end()); }
+  void drop_challengers() { candidates_.erase(std::next(candidates_.begin()), candidates_.end()); }
   /// Challengers whose numbers have run away leave: they could not be loaded again.
   void drop_runaways();
 
   void for_each(const std::function<void(KalmanFilter<Scalar>&)>& visit);
-  void for_champion(const std::function<void(KalmanFilter<Scalar>&)>& visit) { visit(contenders_.front().filter); }
+  void for_champion(const std::function<void(KalmanFilter<Scalar>&)>& visit) { visit(candidates_.front().filter); }
 
   /// `make`: a filter of the right shape to load into.
   void archive(Archive& archive, const std::function<KalmanFilter<Scalar>()>& make);
 
  private:
-  /// The champion's loss less the challenger's, row by row; recent rows count more.
+  /// The best candidate's loss less the challenger's, row by row; recent rows count more.
   struct Lead {
     double rows = 0;
     double mean = 0;
@@ -69,7 +69,7 @@ class Race {
     /// In units of its own uncertainty.
     [[nodiscard]] double significance() const;
   };
-  struct Contender {
+  struct Candidate {
     KalmanFilter<Scalar> filter;
     Origin origin;
     Lead lead{};
@@ -77,10 +77,10 @@ class Race {
   };
 
   [[nodiscard]] double loss(const Likelihood& likelihood, Scalar target, Scalar prediction) const;
-  [[nodiscard]] Index most_contenders() const;
+  [[nodiscard]] Index max_candidates() const;
 
   ThreadPool& pool_;
-  std::list<Contender> contenders_;  ///< the champion first
+  std::list<Candidate> candidates_;  ///< the best candidate first
   double rows_ = 0;
   double low_ = -std::numeric_limits<double>::infinity();
   double high_ = std::numeric_limits<double>::infinity();

@@ -1,4 +1,4 @@
-#include "stream/race.h"
+#include "stream/filter_selection.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 namespace dyad {
 namespace {
 
-using Origin = Race<double>::Origin;
+using Origin = FilterSelection<double>::Origin;
 
 KalmanFilter<double> filter_with(double weights) {
   KalmanOptions options;
@@ -27,9 +27,9 @@ test::OwnedRows<double> linear_rows(Index count) {
   return rows;
 }
 
-TEST(Race, TheBetterOneTakesOverAndTheOthersLeave) {
+TEST(FilterSelection, TheBetterOneTakesOverAndTheOthersLeave) {
   ThreadPool pool(2);
-  Race<double> race(pool);
+  FilterSelection<double> race(pool);
   race.enter(filter_with(1e-9), Origin::nothing);
   race.enter(filter_with(1), Origin::search);
   race.enter(filter_with(1e-8), Origin::nothing);
@@ -43,9 +43,9 @@ TEST(Race, TheBetterOneTakesOverAndTheOthersLeave) {
   EXPECT_EQ(race.count(), 1);
 }
 
-TEST(Race, TheOldChampionIsNotForgottenAtOnce) {
+TEST(FilterSelection, TheOldChampionIsNotForgottenAtOnce) {
   ThreadPool pool(1);
-  Race<double> race(pool);
+  FilterSelection<double> race(pool);
   race.enter(filter_with(1e-9), Origin::nothing);
   race.enter(filter_with(1), Origin::search);
   const auto rows = linear_rows(200);
@@ -58,9 +58,9 @@ TEST(Race, TheOldChampionIsNotForgottenAtOnce) {
   EXPECT_EQ(race.champion_origin(), Origin::search) << "one that was beaten is not better at once";
 }
 
-TEST(Race, GoesOnFromItsArchive) {
+TEST(FilterSelection, GoesOnFromItsArchive) {
   ThreadPool pool(2);
-  Race<double> race(pool);
+  FilterSelection<double> race(pool);
   for (const double weights : {0.1, 1.0, 10.0}) race.enter(filter_with(weights), Origin::nothing);
   const auto rows = linear_rows(400);
   std::vector<double> predictions(200);
@@ -68,11 +68,11 @@ TEST(Race, GoesOnFromItsArchive) {
   Archive saved;
   const auto make = [] { return filter_with(1); };
   race.archive(saved, make);
-  Race<double> other(pool);
+  FilterSelection<double> other(pool);
   Archive loaded(saved.arrays());
   other.archive(loaded, make);
   std::vector<double> same(200);
-  for (Race<double>* each : {&race, &other}) each->decide();
+  for (FilterSelection<double>* each : {&race, &other}) each->decide();
   race.learn(rows.dense().slice(200, 200), predictions);
   other.learn(rows.dense().slice(200, 200), same);
   EXPECT_EQ(predictions, same);

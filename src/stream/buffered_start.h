@@ -6,7 +6,7 @@
 #include "base/thread_pool.h"
 #include "kalman/filter.h"
 #include "newton/gauss_newton.h"
-#include "rows/kept_rows.h"
+#include "rows/row_cache.h"
 #include "stream/feature_scales.h"
 
 namespace dyad {
@@ -22,7 +22,7 @@ struct KeepOptions {
 /// The first rows of a stream, kept until there are enough of them to be solved by Gauss-Newton; solved again when
 /// there are more, unless the fit is exact.
 template <typename Scalar>
-class KeptStart {
+class BufferedStart {
  public:
   /// A filter that starts from the fit.
   struct Start {
@@ -31,7 +31,7 @@ class KeptStart {
     bool exact = false;
   };
 
-  KeptStart(KeepOptions options, ThreadPool& pool) : options_(std::move(options)), pool_(pool) {}
+  BufferedStart(KeepOptions options, ThreadPool& pool) : options_(std::move(options)), pool_(pool) {}
 
   /// Begins to keep rows like these, if memory and work allow it for such a model.
   void begin(const KalmanOptions& kalman, bool sparse);
@@ -59,7 +59,7 @@ class KeptStart {
   ThreadPool& pool_;
   KalmanOptions kalman_;
   bool sparse_ = false;
-  std::optional<KeptRows<Scalar>> kept_;
+  std::optional<RowCache<Scalar>> kept_;
   std::size_t attempt_ = 0;
   std::optional<SignedFactors<double>> last_fit_;  ///< for features of scale 1
   double work_ = 0;

@@ -14,9 +14,9 @@
 namespace dyad {
 
 /// Iterative solver over cached rows with a sequence of levels: variational sweeps, or fits with a decreasing ridge.
-class Refiner {
+class MultiPassSolver {
  public:
-  virtual ~Refiner() = default;
+  virtual ~MultiPassSolver() = default;
 
   /// Advances to the next level, and calls `after_step` after each of its steps. Returns false if there is none, or
   /// after an interruption.
@@ -35,7 +35,7 @@ class Refiner {
   }  ///< more rows than unknowns, and residuals of rounding size
 };
 
-struct RefinerOptions {
+struct MultiPassSolverOptions {
   KalmanOptions kalman;
   Solver solver = Solver::newton;                        ///< newton or variational
   bool exact_steps = false;                              ///< newton: as in NewtonOptions
@@ -54,11 +54,12 @@ bool can_sweep(const Rows<Scalar>& rows, const ModelShape& shape);
 /// A solver that starts from the posterior of one pass, for features of scale 1. Refers to options, rows and the pool,
 /// which the caller keeps alive.
 template <typename Scalar>
-std::unique_ptr<Refiner> make_refiner(const Rows<Scalar>& rows, const RefinerOptions& options, Posterior<double> start,
-                                      ThreadPool& pool);
+std::unique_ptr<MultiPassSolver> make_multi_pass_solver(const Rows<Scalar>& rows, const MultiPassSolverOptions& options,
+                                                        Posterior<double> start, ThreadPool& pool);
 
 /// Gauss-Newton for rows that are stored anywhere.
-std::unique_ptr<Refiner> make_newton_refiner(const std::shared_ptr<const NormalEquations>& equations, bool are_sparse,
-                                             const RefinerOptions& options, const SignedFactors<double>& start);
+std::unique_ptr<MultiPassSolver> make_newton_pass_solver(const std::shared_ptr<const NormalEquations>& equations,
+                                                         bool are_sparse, const MultiPassSolverOptions& options,
+                                                         const SignedFactors<double>& start);
 
 }  // namespace dyad

@@ -17,9 +17,9 @@ namespace dyad {
 /// Multi-pass training: caches the rows of the first pass, in memory or on disk, and trains on them afterwards. Does
 /// not own the options and the settings; the caller keeps them alive. Not thread-safe.
 template <typename Scalar>
-class SecondLook {
+class MultiPassTraining {
  public:
-  SecondLook(const TrainOptions& options, const TrainSettings& settings);
+  MultiPassTraining(const TrainOptions& options, const TrainSettings& settings);
 
   /// Why rows are not read again, as a warning; empty if they are, or if the options exclude it.
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
@@ -47,7 +47,7 @@ class SecondLook {
 
   const TrainOptions& options_;
   const TrainSettings& settings_;
-  std::optional<KeptRows<Scalar>> kept_;
+  std::optional<RowCache<Scalar>> kept_;
   Index dense_dim_ = 0;
   bool is_one_block_ = false;
   std::string why_not_;

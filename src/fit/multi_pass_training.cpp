@@ -1,4 +1,4 @@
-#include "fit/second_look.h"
+#include "fit/multi_pass_training.h"
 
 #include <algorithm>
 #include <utility>
@@ -21,7 +21,7 @@ std::string in_bytes(double bytes) {
 }  // namespace
 
 template <typename Scalar>
-SecondLook<Scalar>::SecondLook(const TrainOptions& options, const TrainSettings& settings)
+MultiPassTraining<Scalar>::MultiPassTraining(const TrainOptions& options, const TrainSettings& settings)
     : options_(options), settings_(settings) {
   const auto& paths = options.data.paths;
   const bool is_stream = std::find(paths.begin(), paths.end(), "-") != paths.end();
@@ -31,13 +31,13 @@ SecondLook<Scalar>::SecondLook(const TrainOptions& options, const TrainSettings&
 }
 
 template <typename Scalar>
-void SecondLook<Scalar>::give_up(std::string why) {
+void MultiPassTraining<Scalar>::give_up(std::string why) {
   kept_.reset();
   why_not_ = std::move(why);
 }
 
 template <typename Scalar>
-std::string SecondLook<Scalar>::plan() const {
+std::string MultiPassTraining<Scalar>::plan() const {
   if (!kept_) return {};
   if (options_.passes) return fmt::format("then {} more looks at all rows", *options_.passes - 1);
   return fmt::format("then all rows again, as long as {} get better",
@@ -45,7 +45,7 @@ std::string SecondLook<Scalar>::plan() const {
 }
 
 template <typename Scalar>
-void SecondLook<Scalar>::keep(const RowBlock<Scalar>& block) {
+void MultiPassTraining<Scalar>::keep(const RowBlock<Scalar>& block) {
   if (!kept_) return;
   is_one_block_ = kept_->count() == 0;
   const Rows<Scalar> rows = block.view();
@@ -69,23 +69,23 @@ void SecondLook<Scalar>::keep(const RowBlock<Scalar>& block) {
 
 /// Sparse rows in memory whose indices are features already.
 template <typename Scalar>
-void SecondLook<Scalar>::borrow_rows() {
+void MultiPassTraining<Scalar>::borrow_rows() {
   const MemoryRows* memory = options_.data.memory;
   if (memory == nullptr || !memory->weights.empty() || options_.columns.hash_bits > 0 ||
       options_.columns.index_base > 0)
     return;
   const auto* sparse = std::get_if<MemorySparse>(&memory->features);
-  if (sparse != nullptr && KeptRows<Scalar>::can_borrow(*sparse)) kept_->borrow(*sparse, memory->count);
+  if (sparse != nullptr && RowCache<Scalar>::can_borrow(*sparse)) kept_->borrow(*sparse, memory->count);
 }
 
 template <typename Scalar>
-bool SecondLook<Scalar>::counts_exactly(const FeatureMap& map) const {
+bool MultiPassTraining<Scalar>::counts_exactly(const FeatureMap& map) const {
   return kept_ && options_.data.memory != nullptr && is_one_block_ && !kept_->is_sparse() && !map.is_measurement();
 }
 
 /// Nothing where what was asked for cannot be.
 template <typename Scalar>
-std::optional<Solver> SecondLook<Scalar>::chosen_solver(const ModelShape& shape) {
+std::optional<Solver> MultiPassTraining<Scalar>::chosen_solver(const ModelShape& shape) {
   if (settings_.solver == Solver::newton) return Solver::newton;
   const auto count = static_cast<double>(kept_->count());
   const double needed =
@@ -104,9 +104,9 @@ std::optional<Solver> SecondLook<Scalar>::chosen_solver(const ModelShape& shape)
 }
 
 template <typename Scalar>
-RefineResult<Scalar> SecondLook<Scalar>::refine(const StreamLearner<Scalar>& learner, FeatureMap& map,
-                                                ValidationRows<Scalar>& validation, const RefineOptions& hooks,
-                                                ThreadPool& pool) {
+RefineResult<Scalar> MultiPassTraining<Scalar>::refine(const StreamLearner<Scalar>& learner, FeatureMap& map,
+                                                       ValidationRows<Scalar>& validation, const RefineOptions& hooks,
+                                                       ThreadPool& pool) {
   RefineOptions options = hooks;
   options.seed = settings_.seed;
   const std::optional<Solver> solver = chosen_solver(learner.filter().options().shape);
@@ -117,12 +117,12 @@ RefineResult<Scalar> SecondLook<Scalar>::refine(const StreamLearner<Scalar>& lea
   if (options_.passes) options.levels = *options_.passes - 1;
   const Target& target = map.target;
   options.loss = [&target](double y, double f) { return target.score(y, f); };
-  std::optional<KeptRows<Scalar>> validation_rows;
+  std::optional<RowCache<Scalar>> validation_rows;
   if (!options.levels) validation_rows = validation.copy(map);
   return dyad::refine(learner, *kept_, validation_rows ? &*validation_rows : nullptr, options, pool);
 }
 
-template class SecondLook<float>;
-template class SecondLook<double>;
+template class MultiPassTraining<float>;
+template class MultiPassTraining<double>;
 
 }  // namespace dyad

@@ -20,7 +20,7 @@ inline const std::vector<PriorShares> usual_priors{{0.5, 0.01}, {0.5, 0.5},   {1
                                                    {5, 0.5},    {0.15, 0.01}, {0.15, 0.5}, {0.01, 0.0001}};
 
 /// What the first rows tell about all: wild ones count as ten times as far out as is usual, those without weight not.
-struct FirstLook {
+struct DataSummary {
   double entries = 1;       ///< of a row
   double left_length = 1;   ///< of a row, squared, with features of scale 1; symmetric: of all of it
   double right_length = 1;  ///< bilinear
@@ -31,7 +31,7 @@ struct FirstLook {
   double most_target = 0;
 
   template <typename Scalar>
-  static FirstLook at(const Rows<Scalar>& rows, std::span<const double> scales, const KalmanOptions& options);
+  static DataSummary at(const Rows<Scalar>& rows, std::span<const double> scales, const KalmanOptions& options);
 
   [[nodiscard]] Prior prior(const PriorShares& shares, const KalmanOptions& options) const;
 };
