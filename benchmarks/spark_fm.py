@@ -74,7 +74,7 @@ def compare(spark, data):
     one_pass, loss_of_pass, _ = timed(FactorizationRegressor(solver="kalman"), train, test)
     row("dyad", "solver kalman: one pass, as the default begins", loss_of_pass, one_pass)
     seconds, loss, model = timed(FactorizationRegressor(), train, test)
-    row("dyad", f"default ({model.summary['story']}, {model.summary['questions']} jobs)", loss, seconds)
+    row("dyad", f"default ({model.summary['origin']}, {model.summary['questions']} jobs)", loss, seconds)
     reached = one_pass if loss_of_pass <= best else seconds
     behind = " (**behind**)" if reached > its_seconds else ""
     verdict = f"Spark ML's best loss is reached in {reached:.1f} s, {its_seconds / reached:.1f} times its speed{behind}; "

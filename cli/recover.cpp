@@ -219,7 +219,7 @@ nlohmann::ordered_json Recover::json(const RecoverySummary& summary) const {
     fields["fits_exactly"] = summary.fits_exactly;
   }
   fields["solver"] = word_for(recover_solvers, options.chosen_solver());
-  fields["story"] = summary.story;
+  fields["origin"] = summary.origin;
   fields["noise"] = summary.noise;
   if (options.chosen_solver() == Solver::moment) fields["moments"] = word_for(all_moments, summary.moments);
   fields["trace"] = nlohmann::ordered_json::array();

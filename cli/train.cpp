@@ -187,7 +187,8 @@ void Train::print_summary(const TrainSummary& summary) const {
                                       : fmt::format("{:.6g} after reading again ({:.2g}% {})", rows.refined,
                                                     std::abs(less), less > 0 ? "less" : "more"));
   }
-  print_message("learned {}{}\n", summary.story, summary.noise > 0 ? fmt::format("; noise {:.4g}", summary.noise) : "");
+  print_message("learned {}{}\n", summary.origin,
+                summary.noise > 0 ? fmt::format("; noise {:.4g}", summary.noise) : "");
   if (summary.outcome == Outcome::interrupted && summary.has_learned_all)
     print_message("\ninterrupted while rows were read again; {} holds what one pass has learned from all of them\n",
                   options.model_path);
@@ -204,7 +205,7 @@ nlohmann::ordered_json Train::json(const TrainSummary& summary) const {
   fields["row_reads"] = summary.row_reads;
   fields["all_rows"] = summary.all_rows;
   fields["solver"] = word_for(train_solvers, summary.solver);
-  fields["story"] = summary.story;
+  fields["origin"] = summary.origin;
   if (summary.noise > 0) fields["noise"] = summary.noise;
   fields["passes"] = summary.passes;
   if (summary.improvement)

@@ -130,7 +130,7 @@ nb::tuple fit(const ArrayRows& rows, const Settings& settings, const std::option
   fields["rows"] = summary.rows;
   fields["all_rows"] = summary.all_rows;
   fields["seconds"] = summary.seconds;
-  fields["story"] = summary.story;
+  fields["origin"] = summary.origin;
   fields["noise"] = summary.noise;
   fields["passes"] = summary.passes;
   fields["solver"] = word_for(summary.solver);

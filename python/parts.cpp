@@ -42,7 +42,7 @@ nb::tuple learn_parts(const nb::bytes& model, const std::string& solver, double 
     summary = learn_from_parts(begun, options);
   }
   nb::dict fields;
-  fields["story"] = summary.story;
+  fields["origin"] = summary.origin;
   fields["questions"] = summary.questions;
   fields["rows"] = summary.rows;
   fields["one_pass"] = summary.one_pass;

@@ -54,7 +54,7 @@ class RowLearner {
 
   [[nodiscard]] Index rows() const { return learner_.rows(); }
   [[nodiscard]] double noise() const { return learner_.noise(); }
-  [[nodiscard]] std::string story() const { return learner_.story(); }
+  [[nodiscard]] std::string origin() const { return learner_.origin(); }
 
  private:
   explicit RowLearner(const std::string& bytes) : learner_(Learner<double>::from_bytes(bytes)) {
@@ -107,7 +107,7 @@ void bind_row_learner(nb::module_& module) {
       .def("predict", &RowLearner::predict, "columns"_a, "values"_a, "unseen"_a = 0)
       .def("rows", &RowLearner::rows)
       .def("noise", &RowLearner::noise)
-      .def("story", &RowLearner::story)
+      .def("origin", &RowLearner::origin)
       .def("to_bytes", &RowLearner::to_bytes)
       .def_static("from_bytes", &RowLearner::from_bytes, "learner"_a);
 }

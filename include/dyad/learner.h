@@ -57,7 +57,7 @@ class Learner {
                                        ///< second row: infinite
   /// Of the target, or of the log-odds. Classes: the constant while learned rows give no evidence against it.
   [[nodiscard]] Model<Scalar> model() const;
-  [[nodiscard]] std::string story() const;  ///< one line: where the model comes from
+  [[nodiscard]] std::string origin() const;  ///< one line: where the model comes from
 
   /// Serializes options and state in the safetensors layout. A learner made from the bytes learns and predicts the same
   /// numbers as this one. Not const: it ends the buffering of first rows (`LearnerOptions::memory`), and drops

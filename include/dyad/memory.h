@@ -40,7 +40,7 @@ struct MemoryColumn {
   std::vector<std::string> categories{};
 };
 
-/// Rows in memory that somebody else owns, to be learned from and predicted like those of a file: a model does not know
+/// Rows in memory, which the caller owns. They are trained on and predicted like those of a file: a model does not know
 /// the difference. Rows of weight 0 are passed over.
 struct MemoryRows {
   Index count = 0;

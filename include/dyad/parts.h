@@ -60,8 +60,8 @@ struct PartsOptions {
 };
 
 struct PartsSummary {
-  std::string model;  ///< its bytes
-  std::string story;  ///< where it comes from
+  std::string model;   ///< its bytes
+  std::string origin;  ///< where it comes from
   Index questions = 0;
   Index rows = 0;
   double one_pass = -1;  ///< held-out losses, as in PartsStep; below 0: none

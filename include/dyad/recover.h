@@ -94,7 +94,7 @@ struct RecoverySummary {
   Moments moments = Moments::automatic;  ///< what the moment solver used
   Index kept_rows = 0;                   ///< that were solved again and again; 0: none
   bool fits_exactly = false;             ///< the kept rows, and they are more than the unknowns
-  std::string story;                     ///< one line: where the model comes from
+  std::string origin;                    ///< one line: where the model comes from
   RecoveryPoint start;                   ///< before the first batch
   std::vector<RecoveryPoint> trace;      ///< one point per batch, or at row counts that grow by a sixteenth
   Model<double> model{0, 0};

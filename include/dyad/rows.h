@@ -11,7 +11,7 @@ using Index = std::ptrdiff_t;
 /// Features of any larger size are refused: the squares of their products would not be finite.
 inline constexpr double largest_value = 1e70;
 
-/// A block of rows that somebody else owns: dense (row-major) or sparse (compressed rows), with their targets.
+/// View of a block of rows, dense (row-major) or sparse (compressed rows), with their targets. Does not own them.
 /// Only the factories make one, and they check it; after that it is passed around by value.
 template <typename Scalar>
 class Rows {
@@ -40,7 +40,7 @@ class Rows {
     return {targets_, static_cast<std::size_t>(has_targets() ? count_ : 0)};
   }
 
-  /// The same rows, each counting as often as its weight says. The weights are somebody else's, too.
+  /// The same rows, each counting as often as its weight says. Does not own the weights.
   [[nodiscard]] Rows weighted(std::span<const Scalar> weights) const;
 
   /// The same rows, of which only those with this mark count, or all but those.
@@ -53,7 +53,7 @@ class Rows {
     return weights_ == nullptr ? Scalar(1) : weights_[i];
   }
 
-  /// The rows [first, first + count), still owned by the same somebody.
+  /// View of the rows [first, first + count).
   [[nodiscard]] Rows slice(Index first, Index count) const;
 
   /// The same rows with the features [first, first + count) alone, counted from 0.

@@ -116,7 +116,7 @@ struct TrainSummary {
   bool has_learned_all = false;       ///< once: an interruption came later, if at all
   Index passes = 1;                   ///< the first one, and the levels behind it
   std::optional<Improvement> improvement;
-  std::string story;        ///< one line: where the model comes from
+  std::string origin;       ///< one line: where the model comes from
   std::string model_bytes;  ///< where it has no path: what its file would hold
   double noise = 0;         ///< standard deviation of what the model cannot explain; 0: not known
   std::vector<std::string> warnings;

@@ -72,7 +72,7 @@ class FactorizationRegressor(RegressorMixin, Factorization):
     feature_names_in_ : ndarray of str
         Their names, where X has some.
     summary_ : dict
-        What training did: rows, seconds, story, noise, passes, solver, trace.
+        What training did: rows, seconds, origin, noise, passes, solver, trace.
 
     Examples
     --------

@@ -175,7 +175,7 @@ class Factorization(Plots, BaseEstimator):
         learned, summary = _core.fit(rows, settings, model, self._report)
         for warning in summary["warnings"]:
             warnings.warn(warning, ConvergenceWarning, stacklevel=4)
-        logger.info("%s rows in %.3f s; %s", summary["rows"], summary["seconds"], summary["story"])
+        logger.info("%s rows in %.3f s; %s", summary["rows"], summary["seconds"], summary["origin"])
         return learned, summary
 
     def _report(self, stage: str, rows: int, level: str, loss: float) -> None:

@@ -138,9 +138,9 @@ class Learner:
         return self._own.noise()
 
     @property
-    def story(self) -> str:
+    def origin(self) -> str:
         """Where the model comes from, in a line."""
-        return self._own.story()
+        return self._own.origin()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the learner to a file for `dyad.load`; the ``dyad`` command does not read it.

@@ -242,4 +242,4 @@ def _moment_rounds(
         best = min(best, summary["rmse"])
         if since_best >= patience or best < 1e-12:
             break
-    return model, {**summary, "questions": round_ + 1, "story": "by the moments of all parts"}
+    return model, {**summary, "questions": round_ + 1, "origin": "by the moments of all parts"}

@@ -1,4 +1,4 @@
-"""Models that are made ready to predict when somebody asks."""
+"""Models that are loaded at the first prediction."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def test_a_stream_of_names_is_learned():
     assert learner.rows == 6000
     value, deviation = learner.predict_std_one({"user": "u1", "film": "f1"})
     assert 0.05 < deviation < 0.5
-    assert np.isfinite(learner.predict_one({"user": "somebody new", "film": "f1"}))
+    assert np.isfinite(learner.predict_one({"user": "a new user", "film": "f1"}))
 
 
 def test_unknown_keys_widen_error_bars():

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Clicks: a stream that never ends
 #
-# Rows come one at a time, with names that nobody has seen before, and each is predicted before it is learned. Memory grows with
+# Rows come one at a time, with new names, and each is predicted before it is learned. Memory grows with
 # the names, not with the rows.
 
 # %%
@@ -23,5 +23,5 @@ for step in range(20_000):
 
 first, last = np.mean(losses[:2000]), np.mean(losses[-2000:])
 print(f"log-loss of the first 2,000 rows {first:.3f}, of the last {last:.3f}")
-print(f"{learner.rows} rows; {learner.story}")
+print(f"{learner.rows} rows; {learner.origin}")
 assert last < first

@@ -31,7 +31,7 @@ print(f"within one error bar: {np.mean(np.abs(values - truth) < deviations):.0%}
 assert rmse < 0.75 * truth.std()
 
 # %% [markdown]
-# A film that nobody has rated yet counts as nothing, so the prediction is that of the user alone.
+# A film without ratings has no effect, so the prediction depends on the user alone.
 
 # %%
 new = pd.DataFrame({"user": ["user 1"], "film": ["a film of tomorrow"]})

@@ -13,7 +13,7 @@
 
 namespace dyad {
 
-/// Named arrays of numbers: what somebody must remember to go on later as if nothing had happened. One function both
+/// Named arrays of numbers: the state of an object, from which it continues exactly. One function both
 /// saves and loads, so the two cannot differ. All numbers are kept as double, which holds every float, and every whole
 /// number that counts rows.
 class Archive {

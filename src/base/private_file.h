@@ -14,8 +14,8 @@ class PrivateFileError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A file without a name, which nobody else can open and which is gone when it is closed, however that happens. Every
-/// failure throws PrivateFileError with the folder and the reason, a disk that is almost full among them.
+/// Unlinked temporary file: no other process can open it, and it is removed when it is closed or the process ends.
+/// Every failure throws PrivateFileError with the folder and the reason, a disk that is almost full among them.
 class PrivateFile {
  public:
   explicit PrivateFile(const std::string& folder);

@@ -60,7 +60,7 @@ class FeatureMap {
   Index index_base = 0;    ///< libsvm: the smallest index
   Index right_first = -1;  ///< libsvm and npy, bilinear: the first index of z
   Index right_last = -1;   ///< the last one; -1: as many as there are
-  Index least_count = 1;   ///< of a side that grows: features that nobody has seen yet make room for a rank
+  Index least_count = 1;   ///< minimum number of features of a side that grows, so that a model of the given rank fits
 
   [[nodiscard]] bool is_bilinear() const { return kind == Kind::bilinear; }
   /// Measurements of sensing and phase retrieval mean what they say: their columns are neither centred nor scaled, and
@@ -85,7 +85,7 @@ class FeatureMap {
   [[nodiscard]] Index count(Side side) const {
     return grows(side) ? std::max(counts_[index_of(side)], least_count) : counts_[index_of(side)];
   }
-  /// Without those that nobody has seen yet.
+  /// Without features that no row has contained.
   [[nodiscard]] Index count_of_seen(Side side) const { return counts_[index_of(side)]; }
   [[nodiscard]] Index seen() const { return counts_[0] + counts_[1]; }
   [[nodiscard]] Index left_dim() const { return is_bilinear() ? count(Side::left) : 0; }  ///< as in Model

@@ -47,7 +47,7 @@ bool Scaling::is_valid() const {
 }
 
 Scaling robust_scaling(const std::vector<double>& numbers, std::span<const double> weights) {
-  constexpr double wild = 30;
+  constexpr double outlier_threshold = 30;  // multiples of the typical distance
   constexpr double usual_reach = 6;
   constexpr double margin = 1.5;
   constexpr double largest = 1e150;  // the square of what is beyond cannot be trusted
@@ -58,7 +58,8 @@ Scaling robust_scaling(const std::vector<double>& numbers, std::span<const doubl
   if (values.empty()) return scaling;
   const double median = quantile(values, 0.5);
   const double distance = typical_distance(values, median);
-  std::erase_if(values, [&](const Counted& counted) { return std::abs(counted.value - median) > wild * distance; });
+  std::erase_if(
+      values, [&](const Counted& counted) { return std::abs(counted.value - median) > outlier_threshold * distance; });
 
   const double all = weight_of(values);
   double mean = 0;

@@ -29,13 +29,12 @@ class Target {
   std::string name;  ///< of the column; empty where the format has a place for it
   Task task = Task::regression;
   Scaling scaling;
-  double reach =
-      std::numeric_limits<double>::max();  ///< scaled targets beyond it are too wild to learn from as they are
-  double low = -std::numeric_limits<double>::max();  ///< in the user's units: no target lies below, and a target here
-                                                     ///< may stand for anything below; predictions stay above it
-  double high = std::numeric_limits<double>::max();  ///< likewise
-  double least_seen = std::numeric_limits<double>::max();  ///< in the user's units; where nobody looked, it is above
-  double most_seen = -std::numeric_limits<double>::max();  ///< this one
+  double reach = std::numeric_limits<double>::max();  ///< scaled targets beyond it are clipped in training
+  double low = -std::numeric_limits<double>::max();   ///< in the user's units: no target lies below, and a target here
+                                                      ///< may stand for anything below; predictions stay above it
+  double high = std::numeric_limits<double>::max();   ///< likewise
+  double least_seen = std::numeric_limits<double>::max();  ///< in the user's units; above most_seen if no target
+  double most_seen = -std::numeric_limits<double>::max();  ///< has been seen
   bool range_is_given = false;  ///< by the user; else found in the first rows, and given up when it is broken
   bool task_is_open = false;    ///< classes of a run that has not been told the task: see is_provisional()
   std::string negative;         ///< the labels; empty: not seen yet

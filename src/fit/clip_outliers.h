@@ -32,14 +32,14 @@ double median_length(const RowBlock<Scalar>& block) {
 }
 
 /// One broken row must not undo what all others have taught: a row a thousand times as long as usual is predicted but
-/// does not count, and a target beyond reach counts as the end of it. Where many are wild, that is what is usual.
+/// does not count, and a target beyond reach counts as the end of it. Frequent outliers raise the thresholds.
 /// Returns the number of such rows.
 template <typename Scalar>
 Index clip_outliers(RowBlock<Scalar>& block, Task task, double& usual_length, double& reach) {
-  constexpr double wild = 1e6;  // of squared lengths
+  constexpr double outlier_ratio = 1e6;  // of squared lengths
   const auto are_many = [&](std::ptrdiff_t count) { return count > 3 && 100 * count > block.count(); };
   const std::vector<double> lengths = squared_lengths(block);
-  const auto is_long = [&](double length) { return usual_length > 0 && length > wild * usual_length; };
+  const auto is_long = [&](double length) { return usual_length > 0 && length > outlier_ratio * usual_length; };
   if (are_many(std::count_if(lengths.begin(), lengths.end(), is_long))) usual_length = median_length(block);
   Index wild_rows = 0;
   for (std::size_t i = 0; i < lengths.size(); ++i) {

@@ -13,7 +13,7 @@ namespace dyad {
 struct Predictor::Implementation {
   explicit Implementation(ModelFile of) : file(std::move(of)) { file.features.target.range_is_given = false; }
 
-  /// Read when somebody asks for it.
+  /// Loaded at the first use.
   const ErrorBars& error_bars() {
     const std::lock_guard lock(mutex);
     if (!bars) bars.emplace(file, "memory");

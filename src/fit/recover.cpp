@@ -179,7 +179,7 @@ class Recovery {
     MomentSolver solver(options_);
     summary_.start = measured(solver.full_model(), solver.model());
     summary_.model = solver.model();
-    summary_.story = "by the moments of batches";
+    summary_.origin = "by the moments of batches";
     while (!is_over() && reader_.rows() + options_.batch_rows() <= options_.row_budget()) {
       const Batch<double> batch = reader_.next(options_.batch_rows());
       std::optional<TheoryPoint> theory;
@@ -215,7 +215,7 @@ class Recovery {
       });
       summary_.model = learner.model();
       summary_.noise = std::sqrt(learner.noise_variance());
-      summary_.story = learner.story();
+      summary_.origin = learner.origin();
       note(measured(summary_.model, summary_.model), std::sqrt(squares / static_cast<double>(count)));
       if (!summary_.model.is_finite()) summary_.outcome = Outcome::diverged;
     }
@@ -239,7 +239,7 @@ class Recovery {
       summary_.noise = std::sqrt(fit.residual_squares * static_cast<double>(kept.count()) / std::max(1.0, spare));
       summary_.kept_rows = kept.count();
       summary_.fits_exactly = fit.exact && kept.count() > options_.unknowns();
-      summary_.story = fmt::format("from {} kept rows", kept.count());
+      summary_.origin = fmt::format("from {} kept rows", kept.count());
       note(measured(summary_.model, summary_.model), std::sqrt(fit.residual_squares));
       if (is_over()) break;
     }

@@ -69,7 +69,7 @@ class TrainReport {
                        outliers));
     warn_about_features();
     summary.solver = state_.settings.solver == Solver::moment ? Solver::moment : Solver::kalman;
-    summary.story = state_.solver->story();
+    summary.origin = state_.solver->origin();
     summary.noise = noise_in_units();
   }
 
@@ -92,7 +92,7 @@ class TrainReport {
       warn("held-out rows say that one pass is better than this solver; leave --solver out to have the better one");
     summary.passes = 1 + result.levels;
     summary.solver = multi_pass.solver();
-    summary.story = fmt::format("from all rows, read again: {}", result.level);
+    summary.origin = fmt::format("from all rows, read again: {}", result.level);
     summary.noise = noise_in_units();
   }
 

@@ -87,7 +87,7 @@ class MomentTraining : public TrainSolver<Scalar> {
   [[nodiscard]] std::string plan() const override {
     return fmt::format("moment: batches, with a first step after {} rows", first_step_);
   }
-  [[nodiscard]] std::string story() const override { return "by the moments of batches"; }
+  [[nodiscard]] std::string origin() const override { return "by the moments of batches"; }
 
  private:
   void learn_with_one_model(const Rows<Scalar>& rows, std::span<double> predictions) {
@@ -150,7 +150,7 @@ class KalmanTraining : public TrainSolver<Scalar> {
   void promote(KalmanFilter<Scalar> filter) override { learner_.promote(std::move(filter)); }
 
   [[nodiscard]] std::string plan() const override { return "kalman: " + learner_.plan(); }
-  [[nodiscard]] std::string story() const override { return learner_.story(); }
+  [[nodiscard]] std::string origin() const override { return learner_.origin(); }
   [[nodiscard]] double noise() const override { return std::sqrt(learner_.noise_variance()); }
   [[nodiscard]] Index extra_row_reads() const override { return learner_.extra_row_reads(); }
 

@@ -44,8 +44,8 @@ class TrainSolver {
   [[nodiscard]] virtual bool is_constant() const { return false; }
   /// Why the model is a constant, where it is.
   [[nodiscard]] virtual std::string why_constant() const { return {}; }
-  [[nodiscard]] virtual std::string plan() const = 0;   ///< one line: what it does with such data, and why
-  [[nodiscard]] virtual std::string story() const = 0;  ///< one line: where the model comes from
+  [[nodiscard]] virtual std::string plan() const = 0;    ///< one line: what it does with such data, and why
+  [[nodiscard]] virtual std::string origin() const = 0;  ///< one line: where the model comes from
   /// The standard deviation of what it cannot explain, of scaled targets; 0: it does not know.
   [[nodiscard]] virtual double noise() const { return 0; }
   [[nodiscard]] virtual Index extra_row_reads() const { return 0; }  ///< beyond one look at each row

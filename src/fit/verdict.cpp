@@ -88,7 +88,7 @@ std::string verdict(const RecoverOptions& options, const RecoverySummary& summar
   const auto kd = static_cast<double>(options.problem.kd());
   const std::string where =
       fmt::format("error {:.2g} after {} rows ({:.4g} kd) in {:.2f} s, {}", summary.trace.back().error(), summary.rows,
-                  static_cast<double>(summary.rows) / kd, summary.seconds, summary.story);
+                  static_cast<double>(summary.rows) / kd, summary.seconds, summary.origin);
   switch (summary.outcome) {
     case Outcome::converged:
       return "converged: " + where;

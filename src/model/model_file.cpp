@@ -116,7 +116,7 @@ struct CategoryTensors {
   }
 };
 
-/// Reads fields that somebody may have tampered with.
+/// Reads fields of untrusted files.
 class Reader {
  public:
   Reader(const Safetensors& parts, const std::string& file) : parts_(parts), file_(file) {}
@@ -363,7 +363,7 @@ ModelFile ModelFile::from_bytes(const std::string& bytes, const std::string& fil
     reader.fail(
         fmt::format("the model has format version {}, written by {}; this is dyad {}, which reads versions up "
                     "to {}: install a newer one",
-                    number, parts.metadata.contains("written_by") ? parts.metadata.at("written_by") : "somebody",
+                    number, parts.metadata.contains("written_by") ? parts.metadata.at("written_by") : "another program",
                     DYAD_VERSION, format_version));
   ModelFile result;
   if (parts.metadata.contains(checksum_key)) {

@@ -28,7 +28,7 @@ struct MomentSums {
   double p0 = 0;
   double residual_squares = 0;
   Tall<Scalar> moments;  ///< [G, p1] in one matrix, because one product fills it
-  Vector<Scalar> p2;     ///< empty where nobody asked for it
+  Vector<Scalar> p2;     ///< empty unless it is collected
 
   [[nodiscard]] auto G() const { return moments.leftCols(moments.cols() - 1); }
   [[nodiscard]] auto p1() const { return moments.col(moments.cols() - 1); }

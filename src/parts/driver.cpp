@@ -146,7 +146,8 @@ class Learning {
     return Losses(answer);
   }
 
-  /// Every round takes as many rows as all before it, so that nobody strays far from where all began.
+  /// Every round takes as many rows as all before it, so that the filters of the workers stay close to the common
+  /// start.
   void pass(double from, HeldOut held_out) {
     auto learned = static_cast<double>(std::max<Index>(1, model_.rows()));
     for (double to = from; to < 1; from = to) {
@@ -161,7 +162,7 @@ class Learning {
       if (gained.rows() == 0) continue;
       report({"one pass", to, in_units(merge(gained).loss()), -1});
     }
-    summary_.story = "from one pass over all parts";
+    summary_.origin = "from one pass over all parts";
   }
 
   /// One pass it is: what it has not seen so far is learned now.
@@ -222,7 +223,7 @@ class Learning {
     const auto last = make_newton_pass_solver(all, are_sparse, options, best);
     if (!last->advance({})) return without_refining();
     settle(in_scale(last->parameters(), true), scales, last->result().noise_variance, off);
-    summary_.story = fmt::format("from Gauss-Newton on all parts, {}", last->level());
+    summary_.origin = fmt::format("from Gauss-Newton on all parts, {}", last->level());
   }
 
   /// A filter around a fit, with what the rows leave open. With few rows for each unknown, what held-out rows are off

@@ -120,7 +120,7 @@ void HeldOutFolds<Scalar>::for_each_block(const Rows<Scalar>& rows, Learn&& lear
 }
 
 template <typename Scalar>
-void HeldOutFolds<Scalar>::make_refiners(const MultiPassSolverOptions& options) {
+void HeldOutFolds<Scalar>::make_solvers(const MultiPassSolverOptions& options) {
   solver_options_ = options;
   for (Fold& fold : folds_)
     fold.pass_solver = make_multi_pass_solver(fold.rows, solver_options_, std::move(fold.start), context_.pool);

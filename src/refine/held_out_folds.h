@@ -23,7 +23,7 @@ template <typename Scalar>
 Posterior<double> moment_posterior(const Rows<Scalar>& rows, const KalmanOptions& kalman, ThreadPool& pool);
 
 /// Folds of the cached rows: each has rows to train on, a posterior to start from, rows that are held out and, after
-/// `make_refiners`, a solver. Below 5,000 rows there are five folds, and every row is held out once; else one fold of a
+/// `make_solvers`, a solver. Below 5,000 rows there are five folds, and every row is held out once; else one fold of a
 /// tenth of the rows.
 template <typename Scalar>
 class HeldOutFolds {
@@ -38,13 +38,13 @@ class HeldOutFolds {
   [[nodiscard]] bool empty() const { return folds_.empty(); }
   [[nodiscard]] Index count() const { return static_cast<Index>(folds_.size()); }
 
-  void make_refiners(const MultiPassSolverOptions& options);
+  void make_solvers(const MultiPassSolverOptions& options);
   /// Advances all solvers by one level. False if one of them has no further level.
   bool advance();
 
   [[nodiscard]] const MultiPassSolver& first() const { return *folds_.front().pass_solver; }
   [[nodiscard]] double objective() const;  ///< mean over the folds
-  /// At the parameters of the solvers, or of the starts before `make_refiners`.
+  /// At the parameters of the solvers, or of the starts before `make_solvers`.
   [[nodiscard]] HeldOutLoss evaluate();
   [[nodiscard]] Index row_reads() const;
 

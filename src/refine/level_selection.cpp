@@ -13,7 +13,7 @@ SelectedLevel select_level(const RefineContext<Scalar>& context, HeldOutFolds<Sc
   LevelChoice choice(held_out.loss, patience, context.options.may_decline);
   result.one_pass = choice.one_pass();
   context.report({"one pass", std::numeric_limits<double>::quiet_NaN(), choice.one_pass(), false});
-  folds.make_refiners(options);
+  folds.make_solvers(options);
   SelectedLevel selected;
   while (choice.level() < max_levels && folds.advance()) {
     held_out = folds.evaluate();

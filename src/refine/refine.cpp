@@ -132,17 +132,17 @@ RefineResult<Scalar> refine(const StreamLearner<Scalar>& learner, RowCache<Scala
   const RefineContext<Scalar> context{learner, rows, options, pool};
   RefineResult<Scalar> result;
   if (rows.count() < min_rows && !options.exact_weights) return result;
-  MultiPassSolverOptions refiner_options;
-  refiner_options.kalman = context.kalman();
-  refiner_options.solver = options.solver;
-  refiner_options.exact_steps = options.exact_weights;
-  refiner_options.interrupted = options.interrupted;
+  MultiPassSolverOptions solver_options;
+  solver_options.kalman = context.kalman();
+  solver_options.solver = options.solver;
+  solver_options.exact_steps = options.exact_weights;
+  solver_options.interrupted = options.interrupted;
   if ((options.may_decline || options.exact_weights) && !options.levels) {
     const double pass = std::max(1.0, rows.entries()) * static_cast<double>(context.kalman().shape.rank + 1);
-    refiner_options.max_passes = static_cast<Index>((rows.is_sparse() ? max_work_sparse : max_work_dense) / pass);
+    solver_options.max_passes = static_cast<Index>((rows.is_sparse() ? max_work_sparse : max_work_dense) / pass);
   }
   const Index min_passes = options.solver == Solver::variational ? 12 : 60;  // below, no fit converges
-  if (refiner_options.max_passes < min_passes) {
+  if (solver_options.max_passes < min_passes) {
     result.takes_too_long = true;
     return result;
   }
@@ -151,7 +151,7 @@ RefineResult<Scalar> refine(const StreamLearner<Scalar>& learner, RowCache<Scala
   std::optional<Posterior<double>> best;
   std::optional<double> held_out_squares;
   {
-    ScaledFit<Scalar> fit(context, scales, std::move(refiner_options), result);
+    ScaledFit<Scalar> fit(context, scales, std::move(solver_options), result);
     best = fit.run(validation);
     held_out_squares = fit.held_out_squares();
   }

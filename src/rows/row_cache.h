@@ -18,7 +18,7 @@ namespace dyad {
 template <typename Scalar>
 class ScaledRows;
 
-/// Rows that are worth a second look, those without weight left out, copied in the layout of the first of them; or
+/// Cache of the rows of the first pass, without those of weight 0, copied in the layout of the first of them; or
 /// looked at where they lie, if that is in memory that stays.
 template <typename Scalar>
 class RowCache {

@@ -23,7 +23,7 @@ Usual usual(std::vector<double> numbers) {
   std::vector<double> distances(numbers.size());
   std::transform(numbers.begin(), numbers.end(), distances.begin(), [&](double x) { return std::abs(x - centre); });
   double reach = 10 * median(distances);
-  if (!(reach > 0)) reach = std::numeric_limits<double>::max();  // most are the same: what is wild cannot be told
+  if (!(reach > 0)) reach = std::numeric_limits<double>::max();  // most values are equal: outliers cannot be identified
   const auto count = static_cast<double>(numbers.size());
   Usual result{0, 0, std::numeric_limits<double>::max(), std::numeric_limits<double>::lowest()};
   for (double& x : numbers) {

@@ -19,7 +19,7 @@ struct PriorShares {
 inline const std::vector<PriorShares> usual_priors{{0.5, 0.01}, {0.5, 0.5},   {1.5, 0.01}, {1.5, 0.5},    {5, 0.01},
                                                    {5, 0.5},    {0.15, 0.01}, {0.15, 0.5}, {0.01, 0.0001}};
 
-/// What the first rows tell about all: wild ones count as ten times as far out as is usual, those without weight not.
+/// Statistics of the first rows. Outliers are clipped at ten times the typical size; rows of weight 0 are left out.
 struct DataSummary {
   double entries = 1;       ///< of a row
   double left_length = 1;   ///< of a row, squared, with features of scale 1; symmetric: of all of it

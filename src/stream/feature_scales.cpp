@@ -10,7 +10,7 @@
 namespace dyad {
 namespace {
 
-/// The root mean square of sizes, of which wild ones count as ten times the usual.
+/// The root mean square of sizes, of which outliers are clipped at ten times the typical size.
 double robust_size(std::vector<double>& sizes) {
   const double most = 10 * median(sizes);
   double squares = 0;

@@ -28,7 +28,7 @@ class FeatureScales {
   template <typename Scalar>
   std::vector<std::pair<Index, double>> meet(const Rows<Scalar>& rows);
 
-  /// Features that somebody else has met.
+  /// Features that another object has already registered.
   void learn_of(std::span<const double> scales);
 
   /// New features: `left` of them behind the first `left_before`, `right` of them at the end.

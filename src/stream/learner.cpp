@@ -369,11 +369,11 @@ Model<Scalar> Learner<Scalar>::model() const {
 }
 
 template <typename Scalar>
-std::string Learner<Scalar>::story() const {
+std::string Learner<Scalar>::origin() const {
   if (!own_->learner) return "the mean of the first rows";
   if (own_->is_constant())
     return "the constant probability: the features show no gain on rows before these are learned";
-  return own_->learner->story();
+  return own_->learner->origin();
 }
 
 template <typename Scalar>

@@ -261,7 +261,7 @@ std::string StreamLearner<Scalar>::plan() const {
 }
 
 template <typename Scalar>
-std::string StreamLearner<Scalar>::story() const {
+std::string StreamLearner<Scalar>::origin() const {
   switch (selection_.champion_origin()) {
     case Origin::nothing:
       return "from a small random start";

@@ -63,8 +63,8 @@ class StreamLearner {
   [[nodiscard]] Index left_out_features() const { return scales_.left_out(); }
   [[nodiscard]] Index extra_row_reads() const { return keeping_.extra_row_reads(); }
 
-  [[nodiscard]] std::string plan() const;   ///< one line: what it will do with such data, and why
-  [[nodiscard]] std::string story() const;  ///< one line: where the present model comes from
+  [[nodiscard]] std::string plan() const;    ///< one line: what it will do with such data, and why
+  [[nodiscard]] std::string origin() const;  ///< one line: where the present model comes from
 
   void archive(Archive& archive);
 

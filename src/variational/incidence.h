@@ -11,9 +11,9 @@
 
 namespace dyad {
 
-/// Numbers of which many are 1 throughout, and then take no room.
+/// Array that takes no memory while all of its numbers are 1.
 template <typename Number>
-class OftenOnes {
+class ImplicitOnes {
  public:
   void resize(std::size_t size, bool are_ones) {
     if (!are_ones) numbers_.resize(size);
@@ -87,7 +87,7 @@ class Incidence {
   bool deep = false;  ///< a row has more than two entries
   bool weights_are_ones = true;
   BigVector<std::int32_t> row_features;           ///< one per entry, row by row
-  OftenOnes<Scalar> row_values;                   ///< likewise
+  ImplicitOnes<Scalar> row_values;                ///< likewise
   std::vector<std::vector<std::int32_t>> groups;  ///< features that never occur in the same row; all that occur
 
  private:
@@ -113,7 +113,7 @@ class Incidence {
   std::vector<Index> first_rows_;        ///< of those that each feature begins
   std::vector<Index> list_offsets_;      ///< of each feature's
   BigVector<std::int32_t> listed_rows_;  ///< of all entries but the first ones, feature by feature
-  OftenOnes<Scalar> listed_values_;      ///< likewise
+  ImplicitOnes<Scalar> listed_values_;   ///< likewise
 };
 
 template <typename Scalar>

@@ -101,7 +101,7 @@ class VariationalSweeps {
   double noise_precision_ = 1;
 
   BigVector<double> residuals_;     ///< y - E[f] of each row
-  OftenOnes<double> rhos_;          ///< how much it counts, in units of the noise precision
+  ImplicitOnes<double> rhos_;       ///< how much it counts, in units of the noise precision
   BigVector<double> bound_points_;  ///< of each row, if the likelihood needs them: see Likelihood::bound
   Numbers totals_;                  ///< deep: per row and factor the sums of m x, v x^2, m v x^3
 };

@@ -12,24 +12,24 @@ namespace {
 TEST(SpillBuffer, HoldsTheSameNumbersInMemoryAndOnDisk) {
   const std::string folder = testing::TempDir();
   for (const int move_at : {0, 5, 300000, 700000}) {
-    SpillBuffer<double> shelf;
+    SpillBuffer<double> buffer;
     for (int i = 0; i < 700000; ++i) {
-      if (i == move_at) shelf.move_to_disk(folder);
-      shelf.put(i);
+      if (i == move_at) buffer.move_to_disk(folder);
+      buffer.put(i);
     }
-    EXPECT_EQ(shelf.size(), 700000U);
-    const auto all = shelf.all();
+    EXPECT_EQ(buffer.size(), 700000U);
+    const auto all = buffer.all();
     ASSERT_EQ(all.size(), 700000U);
     for (int i = 0; i < 700000; ++i) ASSERT_EQ(all[static_cast<std::size_t>(i)], i);
-    shelf.all()[3] = 7;
-    EXPECT_EQ(shelf.all()[3], 7);
+    buffer.all()[3] = 7;
+    EXPECT_EQ(buffer.all()[3], 7);
   }
 }
 
 TEST(SpillBuffer, NothingIsNothingOnDiskToo) {
-  SpillBuffer<int> shelf;
-  shelf.move_to_disk(testing::TempDir());
-  EXPECT_TRUE(shelf.all().empty());
+  SpillBuffer<int> buffer;
+  buffer.move_to_disk(testing::TempDir());
+  EXPECT_TRUE(buffer.all().empty());
 }
 
 TEST(PrivateFile, HasNoName) {

@@ -204,7 +204,7 @@ TEST_F(BadInput, APredictionThatFailsLeavesTheOldFile) {
   EXPECT_EQ(names, (std::set<std::string>{"broken.csv", "m.dyad", "old.dyad", "p.txt", "rows.csv"}));
 }
 
-/// Nobody asks there whether the user has had enough.
+/// Interrupts are not polled there.
 TEST_F(BadInput, NobodyWaitsForAModelInAPipe) {
   ASSERT_EQ(mkfifo(path("never.dyad").c_str(), 0600), 0);
   expect(3, "inspect " + path("never.dyad"), {"never.dyad", "no file"});

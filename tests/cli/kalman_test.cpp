@@ -122,17 +122,17 @@ TEST_F(KalmanCommand, ResumesDenseRowsToTheByte) {
 TEST_F(KalmanCommand, WildFirstRowsDoNotSpoilTheRest) {
   std::mt19937 random(1);
   std::normal_distribution<> normal;
-  for (const std::string wild : {"features", "targets"}) {
+  for (const std::string outlier : {"features", "targets"}) {
     std::ostringstream text;
     for (int i = 0; i < 8000; ++i) {
       const int user = static_cast<int>(random() % 30);
       const int item = static_cast<int>(random() % 20);
       const double y = user % 3 - item % 4 + (user % 2 == item % 2 ? 1 : -1) + 0.1 * normal(random);
-      text << (wild == "targets" && i == 5 ? 1e9 : y) << ' ' << user << ":1 " << 30 + item << ':'
-           << (wild == "features" && i == 5 ? "1e9" : "1") << '\n';
+      text << (outlier == "targets" && i == 5 ? 1e9 : y) << ' ' << user << ":1 " << 30 + item << ':'
+           << (outlier == "features" && i == 5 ? "1e9" : "1") << '\n';
     }
     const std::string rows = write("rows.svm", text.str());
-    EXPECT_GT(run_json("train " + rows + " -m " + path("m.dyad")).at("metrics").at("r2"), 0.95) << wild;
+    EXPECT_GT(run_json("train " + rows + " -m " + path("m.dyad")).at("metrics").at("r2"), 0.95) << outlier;
   }
 }
 

@@ -91,26 +91,26 @@ TEST_F(OddData, FeaturesOfOneSideMayComeLate) {
   }
   const std::string rows = write("rows.svm", text);
   EXPECT_GT(metrics_of(rows + " --kind bilinear --right 4- --rank 1", rows).at("r2"), 0.95);
-  // And if it never comes, somebody should look at --right.
+  // If it never occurs, a warning names --right.
   const json none = run_json("train " + rows + " --kind bilinear --right 1- -m " + path("m.dyad") + " --index-base 1");
   EXPECT_NE(none.at("warnings").dump().find("--right"), std::string::npos);
 }
 
 TEST_F(OddData, OneWildRowChangesLittle) {
-  const auto wild_at = [](int wild, const std::function<std::string(int, double, double)>& usual,
-                          const std::string& row) {
-    return [=](int i, double a, double b) { return i == wild ? row : usual(i, a, b); };
+  const auto outlier_at = [](int outlier, const std::function<std::string(int, double, double)>& usual,
+                             const std::string& row) {
+    return [=](int i, double a, double b) { return i == outlier ? row : usual(i, a, b); };
   };
   const std::string good = write("good.svm", products(2000, 2, svm_row));
   for (const int when : {50, 5000}) {
-    const std::string rows = write("wild.svm", products(8000, 1, wild_at(when, svm_row, "1 1:1e60 2:3\n")));
+    const std::string rows = write("outlier.svm", products(8000, 1, outlier_at(when, svm_row, "1 1:1e60 2:3\n")));
     EXPECT_GT(metrics_of(rows, good).at("r2"), 0.99) << when;
     EXPECT_NE(run_json("train " + rows + " -m " + path("m.dyad")).at("warnings").dump().find("not learned from"),
               std::string::npos);
   }
   const std::string table = write("good.csv", "a,b,y\n" + products(2000, 2, csv_row));
   for (const char* row : {"1,1,1e9\n", "1e60,1,3\n"}) {
-    const std::string rows = write("wild.csv", "a,b,y\n" + products(8000, 1, wild_at(5000, csv_row, row)));
+    const std::string rows = write("outlier.csv", "a,b,y\n" + products(8000, 1, outlier_at(5000, csv_row, row)));
     EXPECT_GT(metrics_of(rows + " --target y", table).at("r2"), 0.98) << row;
   }
 }

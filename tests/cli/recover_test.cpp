@@ -117,8 +117,8 @@ TEST(RecoverCommand, EverySolverConvergesAndSaysWhatItDid) {
       EXPECT_EQ(result.exit_code, 0) << kind << ", " << solver << ": " << result.err;
       const json fields = json::parse(result.out);
       const bool keeps = solver == std::string("auto") || std::string(solver).starts_with("newton");
-      EXPECT_EQ(fields.at("story").get<std::string>().find("kept rows") != std::string::npos, keeps)
-          << kind << ", " << solver << ": " << fields.at("story");
+      EXPECT_EQ(fields.at("origin").get<std::string>().find("kept rows") != std::string::npos, keeps)
+          << kind << ", " << solver << ": " << fields.at("origin");
       EXPECT_EQ(fields.at("row_reads") > fields.at("rows"), keeps);
       EXPECT_NE(result.err.find("learning"), std::string::npos);
     }

@@ -230,7 +230,7 @@ TEST_F(TrainCommand, UnknownCategoriesAndMissingCellsPredict) {
   ASSERT_EQ(run_dyad("train --quiet " + rows + " -m " + path("m.dyad") + " --target rating --ignore noise --rank 2")
                 .exit_code,
             0);
-  const std::string fresh = write("fresh.csv", "movie,user\nnever,nobody\nm1,u1\n,\n");
+  const std::string fresh = write("fresh.csv", "movie,user\nnever,unknown\nm1,u1\n,\n");
   const json predicted = run_json("predict -m " + path("m.dyad") + " " + fresh + " -o " + path("p.txt"));
   EXPECT_EQ(predicted.at("rows"), 3);
   EXPECT_GE(predicted.at("unknown_cells"), 2);

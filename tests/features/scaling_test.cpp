@@ -32,7 +32,7 @@ TEST(Scaling, CentresAndScales) {
 TEST(Scaling, IsNotImpressedByWildValues) {
   std::vector<double> values = normal_values(5, 2);
   const Scaling without = robust_scaling(values);
-  for (const double wild : {1e9, -1e300, 1.7e308, 4e5}) values.push_back(wild);
+  for (const double outlier : {1e9, -1e300, 1.7e308, 4e5}) values.push_back(outlier);
   const Scaling with = robust_scaling(values);
   EXPECT_NEAR(with.centre, without.centre, 1e-12 * std::abs(without.centre));
   EXPECT_NEAR(with.scale, without.scale, 1e-12 * without.scale);

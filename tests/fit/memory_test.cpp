@@ -90,7 +90,7 @@ TEST(Memory, AWeightCountsAsManyCopies) {
     const MadeRows fresh = MadeRows::rows(50, 9);
     const TrainSummary of_weights = fit(weighted.view());
     const TrainSummary of_copies = fit(repeated.view());
-    EXPECT_EQ(of_weights.story, of_copies.story);
+    EXPECT_EQ(of_weights.origin, of_copies.origin);
     expect_close(predicted(of_weights.model_bytes, fresh.view()), predicted(of_copies.model_bytes, fresh.view()), 1e-8);
   }
 }

@@ -73,10 +73,10 @@ TEST(Objective, IsTheMeanLossOfTheDefinition) {
       double expected = 0;
       for (Index i = 0; i < 40; ++i) {
         const double y = rows.targets[static_cast<std::size_t>(i)];
-        const bool says_nothing = (y == 1.5 && f[i] >= y) || (y == -1.5 && f[i] <= y);
+        const bool is_censored = (y == 1.5 && f[i] >= y) || (y == -1.5 && f[i] <= y);
         if (classes)
           expected -= std::log(logistic(y > 0 ? f[i] : -f[i])) / 40;
-        else if (!says_nothing)
+        else if (!is_censored)
           expected += (y - f[i]) * (y - f[i]) / 80;
       }
       Objective objective(c.sparse ? rows.sparse() : rows.dense(), options, pool);

@@ -80,7 +80,7 @@ TEST(StreamLearner, KeptRowsGiveTheExactModelAtOnce) {
   StreamLearner<double> learner(stream_options_for(20, 2, 1e9), test::pool());
   const auto predictions = learn(learner, rows.dense(), 400);
   EXPECT_LT(mean_square(predictions, rows.targets, 250), 1e-20);
-  EXPECT_NE(learner.story().find("fits exactly"), std::string::npos) << learner.story();
+  EXPECT_NE(learner.origin().find("fits exactly"), std::string::npos) << learner.origin();
 }
 
 TEST(StreamLearner, ChunksDoNotMatterAfterTheFirst) {
@@ -135,7 +135,7 @@ TEST(StreamLearner, NoticesWrongSignsWithoutMoments) {
   options.moment.reset();
   StreamLearner<double> learner(options, test::pool());
   const auto predictions = learn(learner, rows.dense(), 5000);
-  EXPECT_LT(mean_square(predictions, rows.targets, 50000), 0.02) << learner.story();
+  EXPECT_LT(mean_square(predictions, rows.targets, 50000), 0.02) << learner.origin();
 }
 
 TEST(StreamLearner, MomentsFindWhatTheChampionMissed) {
@@ -148,7 +148,7 @@ TEST(StreamLearner, MomentsFindWhatTheChampionMissed) {
     options.priors = {usual_priors.front()};
     StreamLearner<double> learner(options, test::pool());
     const auto predictions = learn(learner, rows.dense(), 5000);
-    EXPECT_LT(mean_square(predictions, rows.targets, 35000), 0.0035) << seed << ": " << learner.story();
+    EXPECT_LT(mean_square(predictions, rows.targets, 35000), 0.0035) << seed << ": " << learner.origin();
   }
 }
 
@@ -160,7 +160,7 @@ TEST(StreamLearner, FindsTheScaleOfFeaturesWhereItIsNotOne) {
   options.standardised = false;
   StreamLearner<double> learner(options, test::pool());
   const auto predictions = learn(learner, OwnedRows<double>(X, plain.targets).dense(), 1000);
-  EXPECT_LT(mean_square(predictions, plain.targets, 3000), 0.012) << learner.story();
+  EXPECT_LT(mean_square(predictions, plain.targets, 3000), 0.012) << learner.origin();
 }
 
 TEST(StreamLearner, NoiseAloneIsHardlyWorseThanItsMean) {

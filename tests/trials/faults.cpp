@@ -231,7 +231,7 @@ class Harness {
   void ask_to_end() { ask(SIGTERM); }
   void interrupt() { ask(SIGINT); }
 
-  /// Nobody reads what it says any more.
+  /// Closes the reading end of its messages.
   void lose_reader() {
     const std::string pipe = folder_ + "/pipe";
     std::filesystem::remove(pipe);
@@ -241,7 +241,7 @@ class Harness {
     sleep_for(way_->seconds * share());
     close(reader);
     ending_ = process.wait();
-    require(ending_.exit_code == 0, "messages that nobody reads stop nothing");
+    require(ending_.exit_code == 0, "unread messages do not stop it");
     check_and_go_on();
   }
 

@@ -57,7 +57,7 @@ class Battery {
       learn(stream, more);
     }
     trial_ = stream.name;
-    require(models_ > models_before || stream.fate != Fate::learned, "somebody can learn it");
+    require(models_ > models_before || stream.fate != Fate::learned, "at least one solver learns it");
   }
 
   /// True if no promise was broken.

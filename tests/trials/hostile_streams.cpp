@@ -13,7 +13,7 @@ namespace {
 
 constexpr int numbers = 4;
 
-/// x with four numbers, and y = x_0 + x_1 x_2 and noise, before somebody changes them.
+/// x with four numbers, and y = x_0 + x_1 x_2 and noise, before it is changed.
 struct Row {
   int i = 0;
   int count = 0;

@@ -13,7 +13,7 @@ enum class Fate {
   too_large,  ///< for the memory of any machine, and all of them say so
 };
 
-/// Rows that somebody might send, by accident or to do harm.
+/// Malformed and extreme input, accidental or malicious.
 struct HostileStream {
   std::string name;
   std::string format;                  ///< libsvm or csv, with the target in y
