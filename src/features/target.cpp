@@ -140,6 +140,7 @@ void Target::fix(const std::vector<Sample>& samples, std::optional<Task> given, 
       different.push_back(&sample);
   }
   std::vector<std::string> labels;
+  labels.reserve(different.size());
   for (const Sample* sample : different) labels.push_back(sample->label());
   const bool numeric = 2 * numbers.size() >= samples.size();
   std::vector<std::string> sorted = labels;

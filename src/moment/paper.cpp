@@ -61,7 +61,8 @@ struct PaperSolver<Scalar>::State {
     Collect collect = estimator.wanted();
     collect.features = collect.features && features != nullptr;
     const Model<Scalar> of_rows = model_cast<Scalar>(model);
-    const Tall<Scalar> probe_of_rows = probe.template cast<Scalar>();
+    Tall<Scalar> probe_of_rows(probe.rows(), probe.cols());
+    probe_of_rows = probe.template cast<Scalar>();
     MomentAccumulator<Scalar> accumulator(pool, of_rows, probe_of_rows, collect);
     batch([&](const Rows<Scalar>& rows) { accumulator.add(rows); });
     if (collect.features) *features = accumulator.features();
