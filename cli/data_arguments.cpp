@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "words.h"
+#include "enum_names.h"
 
 namespace dyad::cli {
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "words.h"
+#include "enum_names.h"
 
 namespace dyad::cli {
 

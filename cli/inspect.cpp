@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "enum_names.h"
 #include "exit_code.h"
-#include "words.h"
 
 namespace dyad::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <dyad/recover.h>
 
 #include "command.h"
-#include "words.h"
+#include "enum_names.h"
 
 namespace dyad::cli {
 

@@ -68,7 +68,7 @@ void Recover::add_to(CLI::App& verb) {
 }
 
 double Recover::rows_per_unknown(const RecoverySummary& summary) const {
-  return static_cast<double>(summary.kept_rows) / static_cast<double>(options.unknowns());
+  return static_cast<double>(summary.cached_rows) / static_cast<double>(options.unknowns());
 }
 
 /// Who learns, and why.
@@ -211,10 +211,10 @@ nlohmann::ordered_json Recover::json(const RecoverySummary& summary) const {
   fields["rows_per_second"] = summary.rows_per_second();
   fields["peak_rss_bytes"] = summary.peak_rss_bytes;
   fields["outcome"] = word_for(outcomes, summary.outcome);
-  fields["verdict"] = summary.verdict;
+  fields["outcome_text"] = summary.outcome_text;
   fields["unknowns"] = options.unknowns();
-  if (summary.kept_rows > 0) {
-    fields["kept_rows"] = summary.kept_rows;
+  if (summary.cached_rows > 0) {
+    fields["cached_rows"] = summary.cached_rows;
     fields["rows_per_unknown"] = rows_per_unknown(summary);
     fields["fits_exactly"] = summary.fits_exactly;
   }
@@ -241,14 +241,14 @@ int Recover::run() {
   const RecoverySummary summary = recover(options, hooks);
   if (!output.quiet) {
     if (last_.rows > rows_before_ && !options.theory) print_line(last_);
-    if (summary.kept_rows > 0)
-      print_message("\nkept rows {}, {:.2f} times the {} unknowns: {}\n", summary.kept_rows, rows_per_unknown(summary),
-                    options.unknowns(),
+    if (summary.cached_rows > 0)
+      print_message("\ncached rows {}, {:.2f} times the {} unknowns: {}\n", summary.cached_rows,
+                    rows_per_unknown(summary), options.unknowns(),
                     summary.fits_exactly ? "they are fitted exactly" : "they are not fitted exactly");
     if (options.theory && !summary.trace.empty()) print_theory_summary(summary);
     print_message("\n");
   }
-  print_result(output.json ? json(summary).dump() : summary.verdict);
+  print_result(output.json ? json(summary).dump() : summary.outcome_text);
   if (summary.outcome == Outcome::interrupted) return interrupted;
   return tolerance->count() > 0 && summary.outcome != Outcome::converged ? failed : done;
 }

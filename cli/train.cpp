@@ -6,8 +6,8 @@
 
 #include "command.h"
 #include "data_arguments.h"
+#include "enum_names.h"
 #include "exit_code.h"
-#include "words.h"
 
 namespace dyad::cli {
 namespace {

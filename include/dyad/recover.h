@@ -85,15 +85,15 @@ enum class Outcome { converged, budget, diverged, interrupted };
 
 struct RecoverySummary {
   Outcome outcome = Outcome::budget;
-  std::string verdict;  ///< one line for people, with the reason where it did not converge
-  Index rows = 0;       ///< distinct rows used
-  Index row_reads = 0;  ///< rows touched, each look counted
+  std::string outcome_text;  ///< one line for people, with the reason where it did not converge
+  Index rows = 0;            ///< distinct rows used
+  Index row_reads = 0;       ///< rows touched, each look counted
   double seconds = 0;
   std::int64_t peak_rss_bytes = 0;
   double noise = 0;  ///< estimated standard deviation; moments: of the residual on the last batch (that was finite)
   Moments moments = Moments::automatic;  ///< what the moment solver used
-  Index kept_rows = 0;                   ///< that were solved again and again; 0: none
-  bool fits_exactly = false;             ///< the kept rows, and they are more than the unknowns
+  Index cached_rows = 0;                 ///< that were solved again and again; 0: none
+  bool fits_exactly = false;             ///< the cached rows, and they are more than the unknowns
   std::string origin;                    ///< one line: where the model comes from
   RecoveryPoint start;                   ///< before the first batch
   std::vector<RecoveryPoint> trace;      ///< one point per batch, or at row counts that grow by a sixteenth

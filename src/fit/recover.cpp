@@ -13,10 +13,10 @@
 #include <dyad/moment.h>
 
 #include "base/thread_pool.h"
+#include "fit/outcome_text.h"
 #include "fit/peak_memory.h"
 #include "fit/recovery_error.h"
 #include "fit/theory.h"
-#include "fit/verdict.h"
 #include "newton/gauss_newton.h"
 #include "rows/block.h"
 #include "rows/row_cache.h"
@@ -220,8 +220,8 @@ class Recovery {
       if (!summary_.model.is_finite()) summary_.outcome = Outcome::diverged;
     }
     summary_.row_reads += learner.extra_row_reads();
-    summary_.kept_rows = learner.solved_rows();
-    summary_.fits_exactly = learner.fits_exactly() && summary_.kept_rows > options_.unknowns();
+    summary_.cached_rows = learner.solved_rows();
+    summary_.fits_exactly = learner.fits_exactly() && summary_.cached_rows > options_.unknowns();
   }
 
   void run_newton() {
@@ -237,9 +237,9 @@ class Recovery {
       summary_.model = fit.parameters.model();
       const auto spare = static_cast<double>(kept.count() - options_.unknowns());
       summary_.noise = std::sqrt(fit.residual_squares * static_cast<double>(kept.count()) / std::max(1.0, spare));
-      summary_.kept_rows = kept.count();
+      summary_.cached_rows = kept.count();
       summary_.fits_exactly = fit.exact && kept.count() > options_.unknowns();
-      summary_.origin = fmt::format("from {} kept rows", kept.count());
+      summary_.origin = fmt::format("from {} cached rows", kept.count());
       note(measured(summary_.model, summary_.model), std::sqrt(fit.residual_squares));
       if (is_over()) break;
     }
@@ -335,7 +335,7 @@ RecoverySummary recover(const RecoverOptions& options, const RecoveryHooks& hook
   RecoverySummary summary;
   Recovery(options, hooks, summary).run();
   summary.peak_rss_bytes = peak_rss_bytes();
-  summary.verdict = verdict(options, summary);
+  summary.outcome_text = outcome_text(options, summary);
   return summary;
 }
 

@@ -57,7 +57,7 @@ std::vector<std::pair<Index, double>> FeatureScales::meet_standardised(const Row
 void FeatureScales::count_unseen() { unseen_ = std::count(scales_.begin(), scales_.end(), 0.0); }
 
 template <typename Scalar>
-std::vector<std::pair<Index, double>> FeatureScales::meet(const Rows<Scalar>& rows) {
+std::vector<std::pair<Index, double>> FeatureScales::add_new_features(const Rows<Scalar>& rows) {
   if (standardised_) return meet_standardised(rows);
   std::map<Index, std::vector<double>> sizes;
   for (Index i = 0; i < rows.count(); ++i)
@@ -107,7 +107,7 @@ void FeatureScales::archive(Archive& archive) {
   count_unseen();
 }
 
-template std::vector<std::pair<Index, double>> FeatureScales::meet(const Rows<float>&);
-template std::vector<std::pair<Index, double>> FeatureScales::meet(const Rows<double>&);
+template std::vector<std::pair<Index, double>> FeatureScales::add_new_features(const Rows<float>&);
+template std::vector<std::pair<Index, double>> FeatureScales::add_new_features(const Rows<double>&);
 
 }  // namespace dyad

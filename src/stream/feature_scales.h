@@ -26,7 +26,7 @@ class FeatureScales {
 
   /// Features that these rows show for the first time, with their scales. Dense rows of standardised features show all.
   template <typename Scalar>
-  std::vector<std::pair<Index, double>> meet(const Rows<Scalar>& rows);
+  std::vector<std::pair<Index, double>> add_new_features(const Rows<Scalar>& rows);
 
   /// Features that another object has already registered.
   void learn_of(std::span<const double> scales);

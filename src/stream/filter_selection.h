@@ -19,7 +19,7 @@ template <typename Scalar>
 class FilterSelection {
  public:
   /// Where a candidate comes from.
-  enum class Origin { nothing, moments, kept_rows, search, turned, all_rows };
+  enum class Origin { nothing, moments, cached_rows, search, turned, all_rows };
 
   explicit FilterSelection(ThreadPool& pool) : pool_(pool) {}
 

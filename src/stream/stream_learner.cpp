@@ -29,7 +29,7 @@ StreamLearner<Scalar>::StreamLearner(StreamOptions options, ThreadPool& pool)
 template <typename Scalar>
 void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
   started_ = true;
-  meet(rows);
+  add_new_features(rows);
   KalmanOptions& kalman = options_.kalman;
   const DataSummary look = DataSummary::at(rows, scales_.all(), kalman);
   kalman.entries = look.entries;
@@ -58,14 +58,14 @@ void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
 }
 
 template <typename Scalar>
-void StreamLearner<Scalar>::meet(const Rows<Scalar>& rows) {
-  for (const auto& [j, scale] : scales_.meet(rows))
+void StreamLearner<Scalar>::add_new_features(const Rows<Scalar>& rows) {
+  for (const auto& [j, scale] : scales_.add_new_features(rows))
     selection_.for_each([feature = j, size = scale](KalmanFilter<Scalar>& filter) { filter.begin(feature, size); });
 }
 
 /// Losses are those of predictions within reach of the targets so far, and within their range.
 template <typename Scalar>
-void StreamLearner<Scalar>::see(const Rows<Scalar>& rows) {
+void StreamLearner<Scalar>::update_target_bounds(const Rows<Scalar>& rows) {
   for (const Scalar y : rows.targets()) {
     least_target_ = std::min(least_target_, static_cast<double>(y));
     most_target_ = std::max(most_target_, static_cast<double>(y));
@@ -101,7 +101,7 @@ template <typename Scalar>
 void StreamLearner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predictions) {
   if (rows.count() == 0) return;
   if (!started_) start(rows);
-  meet(rows);
+  add_new_features(rows);
   for (Index first = 0; first < rows.count();) {
     Index count = std::clamp<Index>(next_decision_ - rows_, 1, rows.count() - first);
     if (keeping_.is_keeping()) count = std::min(count, keeping_.rows_missing());
@@ -115,7 +115,7 @@ void StreamLearner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> pr
     }
     const Rows<Scalar> part = rows.slice(first, count);
     const auto own = predictions.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
-    see(part);
+    update_target_bounds(part);
     if (!fits_exactly()) selection_.learn(part, own);
     if (search_) follow_search(part);
     if (moments_) follow_moments(part, own);
@@ -169,15 +169,15 @@ template <typename Scalar>
 void StreamLearner<Scalar>::enter(std::optional<typename BufferedStart<Scalar>::Start> start) {
   if (!start) return;
   if (start->exact) {
-    selection_.promote(std::move(start->filter), Origin::kept_rows);
+    selection_.promote(std::move(start->filter), Origin::cached_rows);
     selection_.drop_challengers();
     exact_rows_ = start->rows;
     solved_rows_ = start->rows;
     return;
   }
   solved_rows_ = start->rows;
-  selection_.drop_worst(Origin::kept_rows);
-  selection_.enter(std::move(start->filter), Origin::kept_rows);
+  selection_.drop_worst(Origin::cached_rows);
+  selection_.enter(std::move(start->filter), Origin::cached_rows);
 }
 
 /// Writes the predictions of the exact model and returns the number of rows before the first one that contradicts it.
@@ -267,9 +267,9 @@ std::string StreamLearner<Scalar>::origin() const {
       return "from a small random start";
     case Origin::moments:
       return "from the moments of the rows";
-    case Origin::kept_rows:
-      return exact_rows_ > 0 ? fmt::format("from {} kept rows, which it fits exactly", exact_rows_)
-                             : "from the kept rows";
+    case Origin::cached_rows:
+      return exact_rows_ > 0 ? fmt::format("from {} cached rows, which it fits exactly", exact_rows_)
+                             : "from the cached rows";
     case Origin::search:
       return "from the search for the phases";
     case Origin::turned:

@@ -71,8 +71,8 @@ class StreamLearner {
  private:
   using Origin = typename FilterSelection<Scalar>::Origin;
 
-  void meet(const Rows<Scalar>& rows);
-  void see(const Rows<Scalar>& rows);
+  void add_new_features(const Rows<Scalar>& rows);
+  void update_target_bounds(const Rows<Scalar>& rows);
   void follow_search(const Rows<Scalar>& rows);
   void follow_moments(const Rows<Scalar>& rows, std::span<const Scalar> predictions);
   void enter(std::optional<typename BufferedStart<Scalar>::Start> start);

@@ -78,7 +78,7 @@ TEST(RecoverCommand, ProgressIsOneLinePerBatchOnStandardError) {
     EXPECT_EQ(rows, fields.at("trace").at(static_cast<std::size_t>(lines++)).at("rows"));
   }
   EXPECT_EQ(lines, 10);
-  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1) << "standard output is the verdict alone";
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1) << "standard output is the outcome alone";
 }
 
 TEST(RecoverCommand, QuietSilencesAndChangesNothingElse) {
@@ -117,7 +117,7 @@ TEST(RecoverCommand, EverySolverConvergesAndSaysWhatItDid) {
       EXPECT_EQ(result.exit_code, 0) << kind << ", " << solver << ": " << result.err;
       const json fields = json::parse(result.out);
       const bool keeps = solver == std::string("auto") || std::string(solver).starts_with("newton");
-      EXPECT_EQ(fields.at("origin").get<std::string>().find("kept rows") != std::string::npos, keeps)
+      EXPECT_EQ(fields.at("origin").get<std::string>().find("cached rows") != std::string::npos, keeps)
           << kind << ", " << solver << ": " << fields.at("origin");
       EXPECT_EQ(fields.at("row_reads") > fields.at("rows"), keeps);
       EXPECT_NE(result.err.find("learning"), std::string::npos);

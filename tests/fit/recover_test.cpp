@@ -297,8 +297,8 @@ TEST(Recover, EstimatesTheNoise) {
 TEST(Recover, SaysWhyItDidNotConverge) {
   const auto verdict_of = [](RecoverOptions options, Outcome expected) {
     const RecoverySummary summary = recover(options);
-    EXPECT_EQ(summary.outcome, expected) << summary.verdict;
-    return summary.verdict;
+    EXPECT_EQ(summary.outcome, expected) << summary.outcome_text;
+    return summary.outcome_text;
   };
   RecoverOptions small_batch = problem(100, 3);
   small_batch.batch = 300;

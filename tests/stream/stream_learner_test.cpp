@@ -55,7 +55,7 @@ TEST(BufferedStart, AnExceptionLeavesTheRowsInTheirUnits) {
   auto rows = planted_rows(truth, 100, 0, 2);
   rows.X *= 1024;
   FeatureScales scales(6, false);
-  (void)scales.meet(rows.dense());
+  (void)scales.add_new_features(rows.dense());
   ThreadPool pool(1);
   bool stops = true;
   KeepOptions options;

@@ -7,6 +7,6 @@
 namespace dyad {
 
 /// How the run ended in one line, and why where it did not converge.
-std::string verdict(const RecoverOptions& options, const RecoverySummary& summary);
+std::string outcome_text(const RecoverOptions& options, const RecoverySummary& summary);
 
 }  // namespace dyad

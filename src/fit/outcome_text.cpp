@@ -1,4 +1,4 @@
-#include "fit/verdict.h"
+#include "fit/outcome_text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -57,7 +57,7 @@ std::string reason_for_stopping_short(const RecoverOptions& options, const Recov
   if (options.chosen_solver() != Solver::moment) {
     if (options.problem.noise > 0 || options.problem.residual > 0)
       return "with noise the error falls like 1/sqrt(rows): 4 times the rows halve it";
-    return options.chosen_solver() == Solver::newton ? "no start led to a fit of the kept rows; more rows may"
+    return options.chosen_solver() == Solver::newton ? "no start led to a fit of the cached rows; more rows may"
                                                      : "out of rows while learning; more may do";
   }
   if (options.batch_rows() < smallest_batch(options.problem)) return too_small(options);
@@ -83,7 +83,7 @@ std::string RecoverOptions::warning() const {
   return chosen_solver() == Solver::moment && batch_rows() < smallest_batch(problem) ? too_small(*this) : "";
 }
 
-std::string verdict(const RecoverOptions& options, const RecoverySummary& summary) {
+std::string outcome_text(const RecoverOptions& options, const RecoverySummary& summary) {
   if (summary.trace.empty()) return "interrupted before the first batch was complete";
   const auto kd = static_cast<double>(options.problem.kd());
   const std::string where =
