@@ -33,7 +33,7 @@ class FactorizationRegressor(RegressorMixin, Factorization):
     There is no step size and nothing has to be tuned. Few rows in memory are fitted by Gauss-Newton on all of them,
     with the strength of the ridge chosen by cross-validation; neither the order of the rows nor copies of rows in
     place of weights change the result. Many rows are learned in one pass by a Kalman filter, then again as long as
-    held-out rows say that it helps.
+    the held-out loss decreases.
 
     Parameters
     ----------

@@ -129,7 +129,7 @@ class Factorization(Plots, BaseEstimator):
         return rows
 
     def _is_valid_array(self, X: Any) -> bool:
-        """Whether scikit-learn's checks, which take three times as long as one row, would accept X as it is."""
+        """Whether X passes the checks of scikit-learn, which take three times as long as predicting one row."""
         return (
             type(X) is np.ndarray
             and X.dtype in (np.float64, np.float32)

@@ -37,7 +37,7 @@ void FeatureMap::require_layout(Layout rows, const std::string& name) const {
   if (rows == layout) return;
   if (rows == Layout::table)
     refuse(std::string("the model was trained on ") + (layout == Layout::matrix ? "a matrix" : "sparse rows") +
-           ", whose columns have no names; expected " + "rows without names, such as npy or libsvm");
+           ", whose columns have no names; expected an array or sparse rows, such as npy or libsvm");
   if (layout != Layout::table) return;
   for (const Column& column : columns_)
     if (column.role == Column::Role::category)

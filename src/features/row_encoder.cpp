@@ -119,8 +119,8 @@ void RowEncoder::encode_sparse(RowBlock<double>& block) {
 
 void RowEncoder::require_columns(Index count, const std::string& name) const {
   if (!is_by_index_ && count != static_cast<Index>(map_.columns().size()))
-    throw std::invalid_argument(name + " has " + std::to_string(count) + " columns, but the model has " +
-                                std::to_string(map_.columns().size()));
+    throw std::invalid_argument(name + ": expected " + std::to_string(map_.columns().size()) +
+                                " columns, the number of the model, got " + std::to_string(count));
 }
 
 void RowEncoder::finish(const FeatureMap& map, RowBlock<double>& block) {

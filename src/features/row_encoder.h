@@ -13,7 +13,8 @@ namespace dyad {
 /// behind those of x. Refers to the map, which may grow between two rows.
 class RowEncoder {
  public:
-  explicit RowEncoder(FeatureMap& map, bool grows = false);
+  /// `grows`: new indices become features.
+  RowEncoder(FeatureMap& map, bool grows);
 
   /// A value of a numeric column; NaN is a missing value. Throws DataError for values beyond `largest_value`, and for
   /// missing values of measurements and of models of matrices.

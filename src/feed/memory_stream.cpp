@@ -31,11 +31,10 @@ class MemoryStream : public RowStream {
       set_right_range(map, options.columns.right);
   }
 
-  void fill(RowBlock<double>& block, const BlockLimits& of_rows) override {
+  void fill(RowBlock<double>& block, const BlockLimits& limits) override {
     block.clear();
     block.file = place_name;
-    if (!map_.is_fixed()) fix_by_first_rows(of_rows);
-    const BlockLimits limits = sparse_limits(map_, of_rows);
+    if (!map_.is_fixed()) fix_by_first_rows(limits);
     for (; next_ < rows_.count && !limits.reached_by(block); ++next_) {
       if (!counts(next_)) continue;
       read(next_, block);
@@ -178,6 +177,10 @@ class SparseStream : public MemoryStream {
     if (!map.is_fixed()) return;
     encoder().require_columns(matrix.columns, place_name);
     make_room_for_all();
+  }
+
+  void fill(RowBlock<double>& block, const BlockLimits& limits) override {
+    MemoryStream::fill(block, sparse_limits(map(), limits));
   }
 
  protected:

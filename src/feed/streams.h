@@ -59,7 +59,7 @@ void fix_numbers(FeatureMap& map, Index columns, const std::function<std::vector
 /// Sparse text often holds dense rows, and dense kernels are several times faster.
 void make_dense_where_worth_it(RowBlock<double>& block);
 
-/// Limits of a block of sparse rows, which grow to full rows where the model is of a table or matrix.
+/// Limits of a block of sparse rows. Models of tables and matrices encode them as dense rows, so that fewer fit.
 BlockLimits sparse_limits(const FeatureMap& map, BlockLimits limits);
 
 }  // namespace dyad

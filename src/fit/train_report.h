@@ -83,13 +83,13 @@ class TrainReport {
       summary.improvement = Improvement{in_units(result.one_pass), in_units(result.refined), result.held_out_rows};
     if (!result.filter) {
       if (options_.asks_to_read_again() && multi_pass.why_not().empty())
-        warn("the rows are too few, or too odd, to be read again, so the model comes from one pass");
+        warn("multi-pass training needs at least 10 rows and a finite fit, so the model comes from one pass");
       return;
     }
     if (options_.passes && result.levels + 1 < *options_.passes)
-      warn(fmt::format("{} passes were made, for after them there is nothing weaker to try", result.levels + 1));
+      warn(fmt::format("training ended after {} passes, at the weakest regularization", result.levels + 1));
     if (summary.improvement && !(result.refined < result.one_pass))
-      warn("held-out rows say that one pass is better than this solver; leave --solver out to have the better one");
+      warn("one pass has a smaller loss on held-out rows than this solver; without --solver the better one is used");
     summary.passes = 1 + result.levels;
     summary.solver = multi_pass.solver();
     summary.origin = fmt::format("from all rows, read again: {}", result.level);
@@ -127,7 +127,8 @@ class TrainReport {
     }
     warn(
         "the rows come in an order that predicts their targets, such as sorted by the target: losses of rows predicted "
-        "before they were learned would say nothing about other rows and are left out; shuffle the rows, or measure "
+        "before they were learned do not estimate the loss on other rows and are left out; shuffle the rows, or "
+        "measure "
         "with --validation or evaluate");
   }
 

@@ -15,8 +15,8 @@
 namespace dyad {
 
 /// Rows of the validation file, encoded by the feature map of training and cached in memory or on disk. The file is
-/// read again only if training has added features that the cached rows lack, if the rows cannot be cached, or to
-/// measure a model in double precision on rows that are cached in single precision. Not thread-safe.
+/// read again only if training has added features that the cached rows lack, or if the rows cannot be cached. Not
+/// thread-safe.
 template <typename Scalar>
 class ValidationRows {
  public:

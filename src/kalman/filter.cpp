@@ -23,9 +23,8 @@ template <typename Scalar>
 struct KalmanFilter<Scalar>::Row {
   static constexpr std::size_t array_count = 6;
 
-  Row(Scalar* memory, std::size_t array_size)
-      : size(array_size),
-        projection(memory),
+  Row(Scalar* memory, std::size_t size)
+      : projection(memory),
         spread(projection + size),
         spread_3(spread + size),
         spread_4(spread_3 + size),
@@ -37,7 +36,6 @@ struct KalmanFilter<Scalar>::Row {
     linear = linear_variance = 0;
   }
 
-  std::size_t size;
   Scalar* projection;  ///< sum_j A_jc x_j, side by side
   Scalar* spread;      ///< sum_j P_jc x_j^2
   Scalar* spread_3;    ///< sum_j P_jc x_j^2 (A_jc x_j)

@@ -30,9 +30,8 @@ class MultiPassSolver {
   [[nodiscard]] virtual SignedFactors<double> parameters() const = 0;
   [[nodiscard]] virtual Posterior<double> result() const = 0;
   [[nodiscard]] virtual Index passes() const = 0;  ///< passes over all rows
-  [[nodiscard]] virtual bool is_exact() const {
-    return false;
-  }  ///< more rows than unknowns, and residuals of rounding size
+  /// Whether there are more rows than unknowns, and the residuals are of rounding size.
+  [[nodiscard]] virtual bool is_exact() const { return false; }
 };
 
 struct MultiPassSolverOptions {

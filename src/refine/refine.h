@@ -11,7 +11,7 @@
 
 namespace dyad {
 
-/// Progress after a step of a Refiner.
+/// Progress after a step of a MultiPassSolver.
 struct RefineStep {
   std::string level;
   double objective = 0;                                        ///< per row

@@ -26,7 +26,7 @@ class FactorizationRegressor(FactorizationEstimator[FactorizationRegressionModel
         The rank of M.
     solver : {'auto', 'kalman', 'newton', 'moment'}, default='auto'
         'kalman' is one pass, in rounds that double; 'newton' are Gauss-Newton steps, each product one pass; 'auto' is
-        one, then the other, where held-out rows say that it helps; 'moment' is the paper's algorithm.
+        one, then the other, where the held-out loss decreases; 'moment' is the paper's algorithm.
     diagonal : {'auto', 'tied', 'zero', 'free'}, default='auto'
         What squares of features are: part of M, nothing, or weights of their own.
     stdCol : str, optional
