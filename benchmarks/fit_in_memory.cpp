@@ -10,7 +10,7 @@
 #include <dyad/memory.h>
 #include <dyad/train.h>
 
-#include "source/npy.h"
+#include "io/npy.h"
 
 namespace {
 

@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "base/logistic.h"
-#include "fit/train_solver.h"
+#include "likelihood/logistic.h"
 #include "real_data.h"
-#include "stream/stream_learner.h"
+#include "training/one_pass/stream_learner.h"
+#include "training/state/train_solver.h"
 
 namespace dyad {
 namespace {

@@ -12,8 +12,8 @@
 #include <dyad/train.h>
 
 #include "base/random.h"
-#include "feed/row_stream.h"
-#include "model/model_file.h"
+#include "encoding/sources/row_stream.h"
+#include "serialization/model_file.h"
 
 namespace dyad {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "feed/row_reader.h"
+#include "encoding/sources/row_reader.h"
 
 namespace dyad {
 

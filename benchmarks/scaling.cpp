@@ -9,14 +9,14 @@
 
 #include <fmt/format.h>
 
-#include "base/linear_algebra.h"
 #include "base/thread_pool.h"
-#include "kalman/filter.h"
-#include "moment/sums.h"
-#include "newton/objective.h"
-#include "rows/block.h"
-#include "source/planted.h"
-#include "variational/sweeps.h"
+#include "data/row_block.h"
+#include "linalg/matrix.h"
+#include "recovery/planted_problem.h"
+#include "solvers/gauss_newton/objective.h"
+#include "solvers/kalman/filter.h"
+#include "solvers/moment/moment_sums.h"
+#include "solvers/variational/sweeps.h"
 
 namespace dyad {
 namespace {

@@ -16,12 +16,12 @@
 #include <dyad/predict.h>
 #include <dyad/train.h>
 
-#include "fit/train_solver.h"
-#include "newton/levenberg_marquardt.h"
+#include "data/row_cache.h"
 #include "real_data.h"
-#include "rows/row_cache.h"
-#include "stream/stream_learner.h"
-#include "variational/sweeps.h"
+#include "solvers/gauss_newton/levenberg_marquardt.h"
+#include "solvers/variational/sweeps.h"
+#include "training/one_pass/stream_learner.h"
+#include "training/state/train_solver.h"
 
 namespace dyad {
 namespace {

@@ -3,7 +3,7 @@
 #include <dyad/data_error.h>
 
 #include "fuzz.h"
-#include "source/csv.h"
+#include "io/csv.h"
 
 namespace dyad::fuzz {
 namespace {

@@ -3,7 +3,7 @@
 #include <dyad/data_error.h>
 
 #include "fuzz.h"
-#include "source/libsvm.h"
+#include "io/libsvm.h"
 
 namespace dyad::fuzz {
 namespace {

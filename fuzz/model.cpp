@@ -8,10 +8,10 @@
 #include <dyad/predict.h>
 #include <dyad/train.h>
 
-#include "model/checksum.h"
-#include "model/model_file.h"
 #include "predictions.h"
 #include "scratch_folder.h"
+#include "serialization/checksum.h"
+#include "serialization/model_file.h"
 
 namespace dyad::fuzz {
 namespace {

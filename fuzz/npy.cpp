@@ -4,7 +4,7 @@
 #include <dyad/data_error.h>
 
 #include "fuzz.h"
-#include "source/npy.h"
+#include "io/npy.h"
 
 namespace dyad::fuzz {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "fuzz.h"
-#include "source/number.h"
+#include "io/parse_number.h"
 
 /// We read what the standard library reads, to the last bit; besides, a plus sign and what is out of range.
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -6,7 +6,7 @@
 #include <dyad/data_error.h>
 
 #include "fuzz.h"
-#include "source/byte_stream.h"
+#include "io/byte_stream.h"
 
 namespace dyad::fuzz {
 namespace {

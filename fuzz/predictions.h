@@ -8,7 +8,7 @@
 #include <dyad/rows.h>
 
 #include "fuzz.h"
-#include "source/number.h"
+#include "io/parse_number.h"
 
 namespace dyad::fuzz {
 

@@ -7,9 +7,9 @@
 #include <dyad/predict.h>
 #include <dyad/train.h>
 
-#include "model/model_file.h"
 #include "predictions.h"
 #include "scratch_folder.h"
+#include "serialization/model_file.h"
 
 namespace dyad::fuzz {
 namespace {

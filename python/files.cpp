@@ -6,9 +6,9 @@
 #include <nanobind/stl/string.h>
 
 #include "base/output_file.h"
-#include "model/checksum.h"
-#include "model/model_container.h"
-#include "model/model_file.h"
+#include "serialization/checksum.h"
+#include "serialization/model_container.h"
+#include "serialization/model_file.h"
 #include "support.h"
 
 using namespace nanobind::literals;

@@ -9,9 +9,9 @@
 #include <dyad/model.h>
 #include <dyad/rows.h>
 
-#include "base/linear_algebra.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
+#include "linalg/matrix.h"
 #include "model/sides.h"
 
 namespace dyad::test {

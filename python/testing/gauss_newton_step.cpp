@@ -12,7 +12,7 @@
 
 #include "base/thread_pool.h"
 #include "model/signed_factors.h"
-#include "newton/levenberg_marquardt.h"
+#include "solvers/gauss_newton/levenberg_marquardt.h"
 
 namespace nb = nanobind;
 using namespace nanobind::literals;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/logistic.h"
+#include "likelihood/logistic.h"
 
 namespace dyad {
 namespace {

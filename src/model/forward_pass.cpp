@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "rows/products.h"
+#include "linalg/row_products.h"
 
 namespace dyad {
 

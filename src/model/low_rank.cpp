@@ -4,7 +4,7 @@
 #include <numeric>
 #include <type_traits>
 
-#include "base/decompositions.h"
+#include "linalg/decompositions.h"
 
 namespace dyad {
 namespace {

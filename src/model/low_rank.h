@@ -4,7 +4,7 @@
 
 #include <dyad/model.h>
 
-#include "base/linear_algebra.h"
+#include "linalg/matrix.h"
 #include "model/sides.h"
 
 namespace dyad {

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "base/linear_algebra.h"
+#include "linalg/matrix.h"
 #include "model/forward_pass.h"
 #include "model/sides.h"
 

@@ -2,9 +2,9 @@
 
 #include <dyad/model.h>
 
-#include "base/decompositions.h"
-#include "base/linear_algebra.h"
 #include "base/thread_pool.h"
+#include "linalg/decompositions.h"
+#include "linalg/matrix.h"
 
 namespace dyad {
 

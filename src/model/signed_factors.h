@@ -6,7 +6,7 @@
 #include <dyad/rows.h>
 #include <dyad/shape.h>
 
-#include "base/linear_algebra.h"
+#include "linalg/matrix.h"
 
 namespace dyad {
 

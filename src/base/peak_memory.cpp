@@ -1,0 +1,22 @@
+#include "base/peak_memory.h"
+
+#include <fstream>
+#include <string>
+
+#include <sys/resource.h>
+
+namespace dyad {
+
+std::int64_t peak_rss_bytes() {
+  // VmHWM counts from exec on; ru_maxrss may still carry the size of the process that started this one.
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::int64_t kibibytes = 0;
+    if (word == "VmHWM:" && status >> kibibytes) return kibibytes * 1024;
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace dyad

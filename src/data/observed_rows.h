@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "data/row_operator.h"
+
+namespace dyad {
+
+/// Rows as an operator X, with a target and a weight per row. A weight of 0 excludes a row. Copies share the same data.
+class ObservedRows {
+ public:
+  ObservedRows(std::shared_ptr<const RowOperator> X, Vector<double> targets, Vector<double> weights)
+      : X_(std::move(X)),
+        targets_(std::make_shared<const Vector<double>>(std::move(targets))),
+        weights_(std::make_shared<const Vector<double>>(std::move(weights))) {}
+
+  /// Does not own the rows. Copies their targets and weights.
+  template <typename Scalar>
+  ObservedRows(const Rows<Scalar>& rows)  // NOLINT(google-explicit-constructor): solvers accept stored rows as they are
+      : X_(make_row_operator(rows)) {
+    Vector<double> targets(rows.count());
+    Vector<double> weights(rows.count());
+    for (Index i = 0; i < rows.count(); ++i) {
+      targets[i] = static_cast<double>(rows.targets()[static_cast<std::size_t>(i)]);
+      weights[i] = static_cast<double>(rows.weight(i));
+    }
+    targets_ = std::make_shared<const Vector<double>>(std::move(targets));
+    weights_ = std::make_shared<const Vector<double>>(std::move(weights));
+  }
+
+  [[nodiscard]] const RowOperator& X() const { return *X_; }
+  [[nodiscard]] Index count() const { return X_->count(); }
+  [[nodiscard]] Index dim() const { return X_->dim(); }
+  [[nodiscard]] const Vector<double>& targets() const { return *targets_; }
+  [[nodiscard]] const Vector<double>& weights() const { return *weights_; }
+
+ private:
+  std::shared_ptr<const RowOperator> X_;
+  std::shared_ptr<const Vector<double>> targets_;
+  std::shared_ptr<const Vector<double>> weights_;
+};
+
+}  // namespace dyad

@@ -1,0 +1,304 @@
+#include "encoding/feature_map.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "base/stable_hash.h"
+#include "base/text.h"
+
+namespace dyad {
+namespace {
+
+constexpr Index bits_of_byte = 8;
+
+std::size_t bytes_for(Index bits) { return static_cast<std::size_t>((bits + bits_of_byte - 1) / bits_of_byte); }
+
+bool has_bit(const std::vector<std::uint8_t>& bytes, Index bit) {
+  return (bytes[static_cast<std::size_t>(bit / bits_of_byte)] >> (bit % bits_of_byte) & 1U) != 0;
+}
+
+}  // namespace
+
+void Column::fit_numbers(const std::vector<double>& first, std::span<const double> weights) {
+  std::vector<double> numbers;
+  std::vector<double> own_weights;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    if (std::isnan(first[i])) continue;
+    numbers.push_back(first[i]);
+    if (!weights.empty()) own_weights.push_back(weights[i]);
+  }
+  marks_missing = numbers.size() < first.size();
+  scaling = robust_scaling(numbers, own_weights);
+}
+
+void FeatureMap::require_layout(Layout rows, const std::string& name) const {
+  const auto refuse = [&](const std::string& why) { throw std::invalid_argument(name + ": " + why); };
+  if (rows == layout) return;
+  if (rows == Layout::table)
+    refuse(std::string("the model was trained on ") + (layout == Layout::matrix ? "a matrix" : "sparse rows") +
+           ", whose columns have no names; expected an array or sparse rows, such as npy or libsvm");
+  if (layout != Layout::table) return;
+  for (const Column& column : columns_)
+    if (column.role == Column::Role::category)
+      refuse("the model was trained on a table with the categorical column " + in_quotes(column.name) +
+             ", which rows of numbers cannot have; expected a table with its columns");
+}
+
+void FeatureMap::fix(std::vector<Column> columns) {
+  if (has_squares()) {
+    for (Column& column : columns)
+      if (column.role == Column::Role::number) column.values.emplace();
+    if (has_sparse_numbers()) other_values_.emplace();
+  }
+  fix_columns(std::move(columns));
+  for (const Side side : {Side::left, Side::right}) used_slots_[index_of(side)].assign(slot_bytes(side), 0);
+}
+
+std::size_t FeatureMap::slot_bytes(Side side) const {
+  return bytes_for(hash_bits > 0 ? counts_[index_of(side)] - first_category_[index_of(side)] : 0);
+}
+
+void FeatureMap::fix_columns(std::vector<Column> columns) {
+  columns_ = std::move(columns);
+  dictionaries_.resize(columns_.size());
+  for (std::size_t c = 0; c < columns_.size(); ++c)
+    if (columns_[c].role == Column::Role::category && hash_bits == 0) dictionaries_[c] = std::make_unique<Dictionary>();
+  std::array<bool, 2> has_categories{layout == Layout::sparse, layout == Layout::sparse && is_bilinear()};
+  for (auto& columns_of_side : column_of_) columns_of_side.clear();
+  const auto new_feature = [&](std::size_t column) {
+    auto& columns_of_side = column_of_[index_of(side_of(columns_[column]))];
+    columns_of_side.push_back(column);
+    return static_cast<Index>(columns_of_side.size()) - 1;
+  };
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    if (columns_[c].role == Column::Role::number)
+      columns_[c].number_feature = new_feature(c);
+    else
+      has_categories[index_of(side_of(columns_[c]))] = true;
+  }
+  for (std::size_t c = 0; c < columns_.size(); ++c)
+    if (columns_[c].marks_missing) columns_[c].missing_feature = new_feature(c);
+  two_valued_columns_.clear();
+  for (std::size_t c = 0; c < columns_.size() && has_squares(); ++c)
+    if (columns_[c].values) two_valued_columns_.push_back(c);
+  for (const Side side : {Side::left, Side::right}) {
+    counts_[index_of(side)] = static_cast<Index>(column_of_[index_of(side)].size());
+    first_category_[index_of(side)] = counts_[index_of(side)];
+    if (hash_bits > 0 && has_categories[index_of(side)]) counts_[index_of(side)] += Index{1} << hash_bits;
+    grows_[index_of(side)] = hash_bits == 0 && has_categories[index_of(side)];
+  }
+  fixed_ = true;
+}
+
+bool FeatureMap::is_dense() const {
+  return layout != Layout::sparse && std::all_of(columns_.begin(), columns_.end(), [](const Column& column) {
+           return column.role == Column::Role::number;
+         });
+}
+
+Index FeatureMap::category(std::size_t column, std::string_view text, bool grow) {
+  const std::size_t side = index_of(side_of(columns_[column]));
+  if (hash_bits > 0) return slot(side, stable_hash(text, column), grow);
+  Dictionary& dictionary = *dictionaries_[column];
+  if (const Index found = dictionary.find(text); found != Dictionary::absent) return found;
+  if (!grow) return unknown;
+  category_names_[side].emplace_back(column, &dictionary.add(text, counts_[side]));
+  return counts_[side]++;
+}
+
+Index FeatureMap::slot(std::size_t side, std::uint64_t hash, bool grow) {
+  const auto slot = static_cast<Index>(hash & ((std::uint64_t{1} << hash_bits) - 1));
+  if (std::vector<std::uint8_t>& bytes = used_slots_[side]; !bytes.empty()) {
+    std::uint8_t& byte = bytes[static_cast<std::size_t>(slot / bits_of_byte)];
+    const auto bit = static_cast<std::uint8_t>(1U << (slot % bits_of_byte));
+    if ((byte & bit) == 0) {
+      if (!grow) return unknown;
+      byte |= bit;
+    }
+  }
+  return first_category_[side] + slot;
+}
+
+bool FeatureMap::is_used(Index feature) const {
+  const Side side = feature < count(Side::left) ? Side::left : Side::right;
+  const std::vector<std::uint8_t>& bytes = used_slots_[index_of(side)];
+  const Index slot = feature - (side == Side::left ? 0 : count(Side::left)) - first_category_[index_of(side)];
+  return bytes.empty() || slot < 0 || has_bit(bytes, slot);
+}
+
+std::vector<std::uint8_t> FeatureMap::used_slots() const {
+  std::vector<std::uint8_t> bytes = used_slots_[0];
+  bytes.insert(bytes.end(), used_slots_[1].begin(), used_slots_[1].end());
+  return bytes;
+}
+
+bool FeatureMap::restore_used_slots(const std::vector<std::uint8_t>& bytes) {
+  if (bytes.size() != slot_bytes(Side::left) + slot_bytes(Side::right)) return false;
+  const auto middle = bytes.begin() + static_cast<std::ptrdiff_t>(slot_bytes(Side::left));
+  used_slots_[0].assign(bytes.begin(), middle);
+  used_slots_[1].assign(middle, bytes.end());
+  return true;
+}
+
+std::pair<FeatureMap::Side, Index> FeatureMap::indexed(std::int64_t index, bool grow) {
+  const bool right = is_bilinear() && index >= right_first;
+  const Side side = right ? Side::right : Side::left;
+  const std::size_t s = index_of(side);
+  if (hash_bits > 0)
+    return {side, slot(s, stable_hash({reinterpret_cast<const char*>(&index), sizeof(index)}, 0), grow)};
+  const Index feature = index - (right ? right_first : index_base);
+  if (feature >= counts_[s]) {
+    if (!grow) return {side, unknown};
+    counts_[s] = feature + 1;
+  }
+  return {side, feature};
+}
+
+std::string FeatureMap::name(Index feature) const {
+  const Side side = feature < count(Side::left) ? Side::left : Side::right;
+  const Index own = feature - (side == Side::left ? 0 : count(Side::left));
+  if (own < first_category_[index_of(side)]) {
+    const Column& column = columns_[column_of_[index_of(side)][static_cast<std::size_t>(own)]];
+    return column.number_feature == own ? column.name : column.name + " is missing";
+  }
+  if (hash_bits > 0) return "hash " + std::to_string(own - first_category_[index_of(side)]);
+  if (layout == Layout::sparse) return std::to_string(own + (side == Side::left ? index_base : right_first));
+  if (own >= counts_[index_of(side)]) return "(nothing yet)";
+  const auto& [column, text] =
+      category_names_[index_of(side)][static_cast<std::size_t>(own - first_category_[index_of(side)])];
+  return columns_[column].name + (text->empty() ? " is missing" : "=" + valid_utf8(*text));
+}
+
+std::vector<Scaling> FeatureMap::scalings() const {
+  std::vector<Scaling> all(static_cast<std::size_t>(dim()));
+  for (const Column& column : columns_)
+    if (column.role == Column::Role::number)
+      all[static_cast<std::size_t>(column.number_feature + (column.right ? count(Side::left) : 0))] = column.scaling;
+  return all;
+}
+
+std::vector<Index> FeatureMap::indicator_columns() const {
+  std::vector<Index> result(static_cast<std::size_t>(dim()), -1);
+  const auto first = [&](Side side) { return side == Side::right ? count(Side::left) : 0; };
+  for (const Side side : {Side::left, Side::right}) {
+    Index feature = first(side) + first_category_[index_of(side)];
+    for (const auto& [column, text] : category_names_[index_of(side)])
+      result[static_cast<std::size_t>(feature++)] = static_cast<Index>(column);
+  }
+  for (std::size_t column = 0; column < columns_.size(); ++column)
+    if (const Index mark = columns_[column].missing_feature; mark >= 0)
+      result[static_cast<std::size_t>(first(side_of(columns_[column])) + mark)] = static_cast<Index>(column);
+  return result;
+}
+
+void FeatureMap::update_values(const RowBlock<double>& block) {
+  const auto first = static_cast<std::size_t>(first_category_[0]);
+  if (other_values_) other_values_->resize(static_cast<std::size_t>(counts_[0]) - first);
+  const auto note = [&](std::size_t feature, double value) {
+    if (value != 0 && value != 1 && feature >= first) (*other_values_)[feature - first] = true;
+  };
+  if (block.dense) {
+    const auto dim = static_cast<std::size_t>(block.dim);
+    update_values_of_columns(block.values.data(), block.lines.size(), dim);
+    for (std::size_t i = 0; i < block.lines.size() && other_values_; ++i)
+      for (std::size_t j = 0; j < dim; ++j) note(j, block.values[i * dim + j]);
+    return;
+  }
+  for (std::size_t i = 0; i < block.lines.size() && !two_valued_columns_.empty(); ++i) {
+    row_.assign(first, 0);
+    // The entries of a row are in the order of their features.
+    for (auto e = static_cast<std::size_t>(block.offsets[i]); e < static_cast<std::size_t>(block.offsets[i + 1]); ++e) {
+      const auto feature = static_cast<std::size_t>(block.columns[e]);
+      if (feature >= first) break;
+      row_[feature] = block.values[e];
+    }
+    update_values_of_columns(row_.data(), 1, first);
+  }
+  for (std::size_t e = 0; e < block.values.size() && other_values_; ++e)
+    note(static_cast<std::size_t>(block.columns[e]), block.values[e]);
+}
+
+void FeatureMap::update_values_of_columns(const double* rows, std::size_t count, std::size_t stride) {
+  std::erase_if(two_valued_columns_, [&](std::size_t c) {
+    Column& column = columns_[c];
+    TwoValues values = *column.values;
+    for (const double* row = rows; row != rows + count * stride; row += stride) {
+      if (column.missing_feature >= 0 && row[column.missing_feature] != 0) continue;
+      if (values.add(row[column.number_feature])) continue;
+      column.values.reset();
+      return true;
+    }
+    column.values = values;
+    return false;
+  });
+}
+
+void FeatureMap::forget_values() {
+  for (Column& column : columns_) column.values.reset();
+  two_valued_columns_.clear();
+  other_values_.reset();
+}
+
+std::vector<FeatureMap::LinearSquare> FeatureMap::linear_squares() const {
+  std::vector<LinearSquare> result;
+  const std::vector<Index> indicators = indicator_columns();
+  for (Index j = 0; j < count(Side::left); ++j)
+    if (indicators[static_cast<std::size_t>(j)] >= 0) result.push_back({.feature = j});
+  for (const std::size_t c : two_valued_columns_) {
+    const Column& column = columns_[c];
+    if (!column.values->is_full()) continue;
+    const double a = column.values->first();
+    const double b = column.values->second();
+    result.push_back({column.number_feature, a + b, -a * b, column.missing_feature});
+  }
+  for (Index j = 0; j < sparse_number_count(); ++j)
+    if (is_flag(j)) result.push_back({.feature = first_category_[0] + j});
+  return result;
+}
+
+bool FeatureMap::is_flag(Index sparse_number) const {
+  const auto at = static_cast<std::size_t>(sparse_number);
+  return other_values_ && (at >= other_values_->size() || !(*other_values_)[at]);
+}
+
+std::vector<std::uint8_t> FeatureMap::flags() const {
+  if (!other_values_) return {};
+  std::vector<std::uint8_t> bytes(bytes_for(sparse_number_count()));
+  for (Index j = 0; j < sparse_number_count(); ++j)
+    if (is_flag(j))
+      bytes[static_cast<std::size_t>(j / bits_of_byte)] |= static_cast<std::uint8_t>(1U << (j % bits_of_byte));
+  return bytes;
+}
+
+bool FeatureMap::restore_flags(const std::vector<std::uint8_t>& bytes) {
+  if (bytes.size() != bytes_for(sparse_number_count())) return false;
+  other_values_.emplace(static_cast<std::size_t>(sparse_number_count()));
+  for (Index j = 0; j < sparse_number_count(); ++j) (*other_values_)[static_cast<std::size_t>(j)] = !has_bit(bytes, j);
+  return true;
+}
+
+std::vector<Index> FeatureMap::feature_groups() const {
+  std::vector<Index> groups = indicator_columns();
+  if (hash_bits == 0 && layout != Layout::sparse) return groups;
+  for (const Side side : {Side::left, Side::right}) {
+    const Index first = side == Side::right ? count(Side::left) : 0;
+    std::fill(groups.begin() + first + first_category_[index_of(side)], groups.begin() + first + count(side),
+              group_of_side(side));
+  }
+  return groups;
+}
+
+void FeatureMap::restore(std::vector<Column> columns, Index left_count, Index right_count,
+                         const std::vector<std::pair<std::size_t, std::string>>& categories) {
+  fix_columns(std::move(columns));
+  for (const auto& [column, text] : categories) {
+    if (!dictionaries_[column]) dictionaries_[column] = std::make_unique<Dictionary>();
+    (void)category(column, text, true);
+  }
+  if (layout != Layout::sparse || hash_bits > 0) return;
+  counts_[0] = left_count;
+  counts_[1] = right_count;
+}
+
+}  // namespace dyad

@@ -1,0 +1,129 @@
+#include "inference/inspect.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "base/file_paths.h"
+#include "base/output_file.h"
+#include "inference/strongest_pairs.h"
+#include "model/low_rank.h"
+#include "serialization/model_file.h"
+
+namespace dyad {
+namespace {
+
+/// The features with the largest |values|, strongest first.
+std::vector<Index> strongest(const Vector<double>& values, Index top) {
+  std::vector<Index> order(static_cast<std::size_t>(values.size()));
+  std::iota(order.begin(), order.end(), Index(0));
+  const auto middle = order.begin() + std::min<Index>(top, values.size());
+  std::partial_sort(order.begin(), middle, order.end(), [&](Index i, Index j) {
+    return std::abs(values[i]) > std::abs(values[j]) || (std::abs(values[i]) == std::abs(values[j]) && i < j);
+  });
+  order.erase(middle, order.end());
+  std::erase_if(order, [&](Index i) { return values[i] == 0; });
+  return order;
+}
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace
+
+Inspection inspect(const std::string& model_path, Index top) {
+  Inspection result = inspect(ModelFile::load(model_path), top);
+  result.model_path = model_path;
+  return result;
+}
+
+Inspection inspect(const ModelFile& file, Index top) {
+  if (top < 0) throw std::invalid_argument(fmt::format("the number of terms must be at least 0, got {}", top));
+  const FeatureMap& map = file.features;
+  const Model<double>& model = file.model;
+  const Sides sides(model);
+  // y = offset + unit f(z), z = x / scale - shift
+  const double unit = map.target.scaling.scale;
+  const double offset = map.target.scaling.centre;
+  Vector<double> scale(model.dim());
+  Vector<double> shift(model.dim());
+  const std::vector<Scaling> scalings = map.scalings();
+  for (Index j = 0; j < model.dim(); ++j) {
+    scale[j] = scalings[static_cast<std::size_t>(j)].scale;
+    shift[j] = scalings[static_cast<std::size_t>(j)].centre / scale[j];
+  }
+  double intercept = model.intercept;
+  Vector<double> w = as_vector(model.weights);
+  Vector<double> slope = interaction_slope(model, shift);
+  // Features whose square is linear, by groups that never occur together.
+  std::vector<Index> linear_groups = map.indicator_columns();
+  if (!sides.two()) {
+    const Vector<double> squares = square_coefficients(model);
+    for (const FeatureMap::LinearSquare& square : map.linear_squares()) {
+      const Index j = square.feature;
+      intercept += square.constant * squares[j];
+      w[j] += square.slope * squares[j];
+      if (square.mark >= 0) w[square.mark] -= square.constant * squares[j];
+      slope[j] -= 2 * squares[j] * shift[j];
+      Index& group = linear_groups[static_cast<std::size_t>(j)];
+      if (group < 0) group = static_cast<Index>(map.columns().size()) + j;
+    }
+  }
+
+  Inspection result;
+  result.kind = map.kind;
+  result.task = map.target.task;
+  result.target = map.target.name;
+  result.positive = map.target.positive;
+  result.features = map.seen();
+  result.rank = model.rank();
+  result.training = file.training;
+  result.checksum = file.checksum;
+  if (!file.warning.empty()) result.warnings.push_back(file.warning);
+  result.intercept = offset + unit * (intercept - w.dot(shift) + slope.dot(shift) / 2);
+  for (const double lambda : model.spectrum) result.spectrum.push_back(unit * lambda);
+
+  const Vector<double> linear = unit * (w - slope).cwiseQuotient(scale);
+  // A weight may be strong on its own, or only because centring moved part of a pair into it.
+  const Vector<double> strength = (unit * w).cwiseAbs().cwiseMax(1e-12 * linear.cwiseProduct(scale).cwiseAbs());
+  for (const Index j : strongest(strength, top)) result.weights.push_back({map.name(j), "", linear[j], unit * w[j]});
+
+  const StrongestPairs pairs = strongest_pairs(model, top, linear_groups);
+  result.pairs_are_exact = pairs.exact;
+  result.pair_bound = std::abs(unit) * pairs.bound;
+  for (const Pair& pair : pairs.pairs) {
+    const double effect = unit * pair.coefficient;
+    const Index right = pair.right + sides.right_first();
+    result.pairs.push_back({map.name(pair.left), map.name(right), effect / (scale[pair.left] * scale[right]), effect});
+  }
+  if (map.kind == Kind::phase && model.rank() == 1) {
+    const Vector<double> a = std::sqrt(std::max(0.0, unit * model.spectrum[0])) * as_vector(model.factors);
+    for (const Index j : strongest(a, top)) result.signal.push_back({map.name(j), "", a[j] / scale[j], a[j]});
+  }
+  return result;
+}
+
+void export_terms(const Inspection& inspection, const std::string& path) {
+  require_distinct_files({{path, "the export"}}, {{inspection.model_path, "the model"}});
+  OutputFile file(path);
+  std::string text = "term,left,right,coefficient,effect\n";
+  const auto write = [&](const char* term, const Term& of) {
+    text += fmt::format("{},{},{},{},{}\n", term, csv_cell(of.left), csv_cell(of.right), of.coefficient, of.effect);
+  };
+  write("intercept", {"", "", inspection.intercept, inspection.intercept});
+  for (const double value : inspection.spectrum) write("spectrum", {"", "", value, value});
+  for (const Term& weight : inspection.weights) write("weight", weight);
+  for (const Term& pair : inspection.pairs) write(pair.left == pair.right ? "square" : "pair", pair);
+  for (const Term& entry : inspection.signal) write("signal", entry);
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace dyad

@@ -1,0 +1,86 @@
+#include "io/line_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <dyad/data_error.h>
+
+namespace dyad {
+namespace {
+
+constexpr std::size_t usual_block = std::size_t{1} << 18;
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+
+}  // namespace
+
+LineReader::LineReader(const Input& input, char separator)
+    : bytes_(input),
+      separator_(separator),
+      max_buffer_bytes_(static_cast<std::size_t>(input.limits.max_line_bytes) + 1),
+      buffer_(std::min(usual_block, max_buffer_bytes_)) {}
+
+/// Where the last line that is complete so far ends; 0: none is.
+std::size_t LineReader::end_of_whole_lines() {
+  const std::string_view unsearched(buffer_.data() + searched_, end_ - searched_);
+  const std::size_t from = searched_;
+  searched_ = end_;
+  if (unsearched.empty()) return 0;
+  const auto opens_cell = [&](char c) { return c == separator_ || c == '\n'; };
+  if (separator_ == '\0' || (!inside_quotes_ && unsearched.find('"') == std::string_view::npos)) {
+    quote_may_open_ = opens_cell(unsearched.back());
+    const std::size_t newline = unsearched.rfind('\n');
+    return newline == std::string_view::npos ? 0 : from + newline + 1;
+  }
+  std::size_t whole = 0;
+  for (std::size_t i = 0; i < unsearched.size(); ++i) {
+    const char c = unsearched[i];
+    if (inside_quotes_) {
+      inside_quotes_ = c != '"';
+      quote_may_open_ = c == '"';  // two in a row are one quote of the text
+      continue;
+    }
+    if (c == '\n') whole = from + i + 1;
+    inside_quotes_ = c == '"' && quote_may_open_;
+    quote_may_open_ = opens_cell(c);
+  }
+  return whole;
+}
+
+void LineReader::refuse_line() const {
+  throw DataError(path(), next_line_, 0,
+                  "the row is longer than the limit max_line_bytes = " + std::to_string(max_buffer_bytes_ - 1) +
+                      (inside_quotes_ ? " (close the quote in it, or raise the limit with --max-line-bytes)"
+                                      : " (raise it with --max-line-bytes)"));
+}
+
+bool LineReader::next(LineBlock& block) {
+  std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+  end_ -= begin_;
+  begin_ = 0;
+  searched_ = 0;
+  inside_quotes_ = false;
+  quote_may_open_ = true;
+  while ((begin_ = end_of_whole_lines()) == 0) {
+    if (ended_) {
+      if (end_ == 0) return false;
+      buffer_.resize(std::max(buffer_.size(), end_ + 1));
+      if (buffer_[end_ - 1] != '\n') buffer_[end_++] = '\n';
+      begin_ = end_;
+      break;
+    }
+    if (end_ == buffer_.size()) {
+      if (end_ >= max_buffer_bytes_) refuse_line();
+      buffer_.resize(std::min(2 * buffer_.size(), max_buffer_bytes_));
+    }
+    const std::size_t got = bytes_.read_some({buffer_.data() + end_, buffer_.size() - end_});
+    ended_ = got == 0;
+    end_ += got;
+  }
+  block.text = {buffer_.data(), begin_};
+  block.first_line = next_line_;
+  if (next_line_ == 1 && block.text.starts_with(byte_order_mark)) block.text.remove_prefix(byte_order_mark.size());
+  next_line_ += std::count(block.text.begin(), block.text.end(), '\n');
+  return true;
+}
+
+}  // namespace dyad

@@ -1,0 +1,172 @@
+#include "recovery/planted_problem.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <stdexcept>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "linalg/decompositions.h"
+
+namespace dyad {
+namespace {
+
+void require(bool holds, const std::string& sentence) {
+  if (!holds) throw std::invalid_argument(sentence);
+}
+
+std::string got(double value) { return fmt::format(", got {:g}", value); }
+
+/// Evenly spaced from 1 down to 1/condition.
+double eigenvalue(const PlantedOptions& options, Index i) {
+  const double step =
+      options.rank == 1 ? 0
+                        : (1 - 1 / options.condition) * static_cast<double>(i) / static_cast<double>(options.rank - 1);
+  const bool negative = !options.is_bilinear() && options.signs == Signs::mixed && i % 2 == 1;
+  return negative ? step - 1 : 1 - step;
+}
+
+/// min(N(0,1), cap) with its mean and standard deviation.
+struct CappedNormal {
+  static constexpr double cap = 0.1;
+  double mean;
+  double deviation;
+
+  CappedNormal() {
+    const double above = 0.5 * std::erfc(cap / std::numbers::sqrt2);
+    const double density = std::exp(-0.5 * cap * cap) / std::sqrt(2 * std::numbers::pi);
+    mean = cap * above - density;
+    const double second = (1 - above) - cap * density + cap * cap * above;
+    deviation = std::sqrt(second - mean * mean);
+  }
+  [[nodiscard]] double standardised(double normal) const { return (std::min(normal, cap) - mean) / deviation; }
+};
+
+}  // namespace
+
+ModelShape PlantedOptions::shape() const {
+  ModelShape result = ModelShape::of(kind);
+  result.dim = total_dim();
+  result.left_dim = left_dim();
+  result.rank = rank;
+  result.intercept = intercept.has_value();
+  result.positive = result.positive || signs == Signs::positive;
+  result.diagonal = diagonal;
+  return result;
+}
+
+void PlantedOptions::validate() const {
+  constexpr Index most_dim = std::numeric_limits<std::int32_t>::max();
+  require(dim >= 1 && dim <= most_dim, "dim must lie in [1, 2^31), got " + std::to_string(dim));
+  if (is_bilinear())
+    require(right_dim >= 1 && right_dim <= most_dim,
+            "a bilinear problem needs two dims, D1xD2, each in [1, 2^31), got " + std::to_string(dim) + "x" +
+                std::to_string(right_dim));
+  else
+    require(right_dim == 0, "only a bilinear problem has two dims");
+  const Index most_rank = is_bilinear() ? std::min(dim, right_dim) : dim;
+  require(rank >= 1 && rank <= most_rank,
+          "rank must lie in [1, dim] = [1, " + std::to_string(most_rank) + "], got " + std::to_string(rank));
+  require(kind != Kind::phase || rank == 1, "phase retrieval has rank 1, got " + std::to_string(rank));
+  require(total_dim() <= most_dim && static_cast<double>(rank) * static_cast<double>(total_dim()) < 1e15,
+          "dim times rank is too large for any machine");
+  require(!is_bilinear() || (diagonal == Diagonal::tied && signs == Signs::mixed),
+          "a bilinear problem has no diagonal and no signs to set");
+  require(diagonal != Diagonal::free || features != Features::rademacher,
+          "the squares of two-valued features are constant: no data can tell their weights; use diagonal zero");
+  require(diagonal == Diagonal::tied || (kind != Kind::phase && residual == 0),
+          "diagonal zero and free go with kinds gfm and sensing, and without a residual spectrum");
+  require(condition >= 1 && std::isfinite(condition), "condition must be a number of at least 1" + got(condition));
+  require(noise >= 0 && std::isfinite(noise), "noise is a standard deviation and must be at least 0" + got(noise));
+  require(residual >= 0 && residual * condition < 1,
+          "residual must lie in [0, 1/condition), below the weakest planted eigenvalue" + got(residual));
+  require(!intercept || std::isfinite(*intercept), "intercept must be a finite number");
+}
+
+PlantedProblem::PlantedProblem(const PlantedOptions& options)
+    : options_((options.validate(), options)),
+      truth_(options.total_dim(), options.rank, options.left_dim()),
+      right_first_(truth_.left_dim) {
+  Random random(options.seed, truth_stream);
+  const Index d = options.total_dim();
+  const Index k = options.rank;
+  auto U = as_tall(truth_.factors, d, k);
+  U.topRows(options.dim) = random_orthonormal<double>(random, options.dim, k);
+  if (options.is_bilinear()) U.bottomRows(options.right_dim) = random_orthonormal<double>(random, options.right_dim, k);
+  for (Index i = 0; i < k; ++i) truth_.spectrum[static_cast<std::size_t>(i)] = eigenvalue(options, i);
+  if (options.has_weights()) as_vector(truth_.weights) = random_normal<double>(random, d, 1).normalized();
+  truth_.intercept = options.intercept.value_or(0);
+  if (options.residual > 0)
+    residual_signs_ = Eigen::ArrayXd::NullaryExpr(options.is_bilinear() ? std::min(options.dim, options.right_dim) : d,
+                                                  [&](Index) { return random.bits() >> 63 ? -1.0 : 1.0; });
+  if (options.diagonal != Diagonal::tied) {
+    const Eigen::VectorXd own = U.cwiseAbs2() * as_vector(truth_.spectrum);
+    Eigen::VectorXd squares = -own;
+    if (options.diagonal == Diagonal::free) squares += random_normal<double>(random, d, 1).normalized();
+    truth_.squares.assign(squares.data(), squares.data() + d);
+  }
+}
+
+void PlantedProblem::draw_features(Random& random, Eigen::RowVectorXd& x) const {
+  static const CappedNormal capped;
+  const auto fill = [&x](auto&& draw) {
+    for (double& feature : x) feature = draw();
+  };
+  switch (options_.features) {
+    case Features::gaussian:
+      return fill([&] { return random.normal(); });
+    case Features::uniform:
+      return fill([&] { return std::numbers::sqrt3 * (2 * random.uniform() - 1); });
+    case Features::skewed:
+      return fill([&] { return capped.standardised(random.normal()); });
+    case Features::rademacher:
+      return fill([&] { return random.bits() >> 63 ? -1.0 : 1.0; });
+  }
+}
+
+/// Row by row, so that cutting the stream elsewhere does not change the rounding.
+double PlantedProblem::target(const Eigen::RowVectorXd& x) const {
+  const Index d = options_.total_dim();
+  const auto U = as_tall(truth_.factors, d, options_.rank);
+  const Eigen::RowVectorXd Lx = x.head(options_.dim) * U.topRows(options_.dim);
+  const Eigen::RowVectorXd Rx = right_first_ > 0 ? x.tail(d - right_first_) * U.bottomRows(d - right_first_) : Lx;
+  double y = truth_.intercept + x.dot(as_vector(truth_.weights)) +
+             (Lx.array() * Rx.array() * as_vector(truth_.spectrum).transpose().array()).sum();
+  if (!truth_.squares.empty()) y += (as_vector(truth_.squares).transpose().array() * x.array().square()).sum();
+  if (options_.residual > 0) y += residual(x, Lx, Rx);
+  return y;
+}
+
+double PlantedProblem::residual(const Eigen::RowVectorXd& x, const Eigen::RowVectorXd& Lx,
+                                const Eigen::RowVectorXd& Rx) const {
+  const Index d = options_.total_dim();
+  const auto U = as_tall(truth_.factors, d, options_.rank);
+  const Eigen::VectorXd left = x.head(options_.dim).transpose() - U.topRows(options_.dim) * Lx.transpose();
+  const Eigen::VectorXd right = x.tail(d - right_first_).transpose() - U.bottomRows(d - right_first_) * Rx.transpose();
+  const Index n = residual_signs_.size();
+  return options_.residual * (left.head(n).array() * residual_signs_ * right.head(n).array()).sum();
+}
+
+template <typename Scalar>
+void PlantedProblem::read(Index first, Index count, ThreadPool& pool, DenseBlock<Scalar>& block) const {
+  const Index d = options_.total_dim();
+  block.resize(count, d);
+  pool.split(count, [&](int, Share share) {
+    Eigen::RowVectorXd x(d);
+    for (Index i = share.first; i < share.first + share.count; ++i) {
+      Random random(options_.seed, static_cast<std::uint64_t>(first + i));
+      draw_features(random, x);
+      const double noise = options_.noise > 0 ? options_.noise * random.normal() : 0;
+      block.targets[static_cast<std::size_t>(i)] = static_cast<Scalar>(target(x) + noise);
+      Eigen::Map<Eigen::Matrix<Scalar, 1, Eigen::Dynamic>>(block.values.data() + i * d, d) = x.cast<Scalar>();
+    }
+  });
+}
+
+template void PlantedProblem::read(Index, Index, ThreadPool&, DenseBlock<float>&) const;
+template void PlantedProblem::read(Index, Index, ThreadPool&, DenseBlock<double>&) const;
+
+}  // namespace dyad

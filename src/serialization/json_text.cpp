@@ -1,0 +1,34 @@
+#include "serialization/json_text.h"
+
+#include <nlohmann/json.hpp>
+
+namespace dyad {
+namespace {
+
+using nlohmann::json;
+
+/// Of a value without children, whose destructor allocates nothing.
+std::string dumped(const json& scalar) { return scalar.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+}  // namespace
+
+JsonText::JsonText(bool value) : text_(value ? "true" : "false") {}
+JsonText::JsonText(double value) : text_(dumped(value)) {}
+JsonText::JsonText(std::string_view value) : text_(dumped(value)) {}
+
+JsonText JsonText::array(const std::vector<JsonText>& values) {
+  JsonText result;
+  for (const JsonText& value : values) result.text_ += (result.text_.empty() ? "[" : ",") + value.text_;
+  result.text_ += values.empty() ? "[]" : "]";
+  return result;
+}
+
+JsonText JsonText::object(const std::vector<std::pair<std::string, JsonText>>& fields) {
+  JsonText result;
+  for (const auto& [name, value] : fields)
+    result.text_ += (result.text_.empty() ? "{" : ",") + JsonText(name).text_ + ":" + value.text_;
+  result.text_ += fields.empty() ? "{}" : "}";
+  return result;
+}
+
+}  // namespace dyad

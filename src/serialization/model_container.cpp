@@ -1,0 +1,66 @@
+#include "serialization/model_container.h"
+
+#include <cstdint>
+
+#include <dyad/data_error.h>
+#include <dyad/version.h>
+#include <fmt/format.h>
+
+#include "serialization/checksum.h"
+#include "serialization/safetensors.h"
+
+namespace dyad {
+namespace {
+
+constexpr const char* container_version = "1";
+
+std::string part_name(std::size_t place) { return "part." + std::to_string(place); }
+
+}  // namespace
+
+std::string ModelContainer::to_bytes() const {
+  Safetensors file;
+  file.metadata["format"] = format;
+  file.metadata["format_version"] = container_version;
+  file.metadata[checksum_key] = checksum_placeholder;
+  file.metadata["written_by"] = std::string("dyad ") + DYAD_VERSION;
+  for (const auto& [name, value] : annotations) file.metadata[annotation_prefix + name] = value;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    file.tensors[part_name(i)] = {dtype_of<std::uint8_t>(), {static_cast<Index>(parts[i].size())}, parts[i]};
+  std::string bytes = file.to_bytes();
+  write_checksum(bytes);
+  return bytes;
+}
+
+ModelContainer ModelContainer::from_bytes(const std::string& bytes, const std::string& file) {
+  Safetensors content = Safetensors::from_bytes(bytes, file);
+  const auto metadata = [&](const char* name) {
+    const auto found = content.metadata.find(name);
+    return found == content.metadata.end() ? std::string() : found->second;
+  };
+  const bool is_container = metadata("format") == format;
+  // Files of version 1 have no checksum; ModelFile refuses newer ones without it.
+  if ((is_container || content.metadata.contains(checksum_key)) && !has_valid_checksum(bytes))
+    throw DataError(file, 0, 0, "the file is damaged: its checksum does not match its content; use a copy");
+  ModelContainer result;
+  result.annotations = metadata_with_prefix(content, annotation_prefix);
+  if (!is_container) {
+    result.parts = {bytes};
+    return result;
+  }
+  if (metadata("format_version") != container_version)
+    throw DataError(
+        file, 0, 0,
+        fmt::format("the container has the format version \"{}\"; dyad {} reads version {}: install a newer "
+                    "dyad",
+                    metadata("format_version"), DYAD_VERSION, container_version));
+  for (std::size_t i = 0; i < content.tensors.size(); ++i) {
+    const auto part = content.tensors.find(part_name(i));
+    if (part == content.tensors.end() || part->second.dtype != dtype_of<std::uint8_t>())
+      throw DataError(file, 0, 0, fmt::format("the container is damaged: '{}' is missing or not U8", part_name(i)));
+    result.parts.push_back(std::move(part->second.bytes));
+  }
+  return result;
+}
+
+}  // namespace dyad

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <optional>
+
+#include <dyad/train.h>
+
+#include "base/thread_pool.h"
+#include "data/row_block.h"
+#include "data/row_cache.h"
+#include "encoding/feature_map.h"
+#include "serialization/model_file.h"
+
+namespace dyad {
+
+/// Rows of the validation file, encoded by the feature map of training and cached in memory or on disk. The file is
+/// read again only if training has added features that the cached rows lack, or if the rows cannot be cached. Not
+/// thread-safe.
+template <typename Scalar>
+class ValidationRows {
+ public:
+  /// Does not own the options; the caller keeps them alive. Without a validation file, read() and copy() do nothing.
+  ValidationRows(const TrainOptions& options, std::function<bool()> interrupted)
+      : options_(options), interrupted_(std::move(interrupted)) {}
+
+  /// Reads the file with the map, which the first training rows have fixed. Targets outside of the range are accepted,
+  /// and the task does not depend on these rows. Throws DataError if there is no row, or one that does not fit the map
+  /// or the precision. An interruption leaves no rows.
+  void read(FeatureMap& map);
+
+  /// A copy that refine() may scale; null if there are no rows. Throws PrivateFileError if the rows did not fit on
+  /// disk.
+  [[nodiscard]] std::optional<RowCache<Scalar>> copy(FeatureMap& map);
+
+  /// Metrics of a model, equal to those of evaluate(); null if interrupted. Throws as evaluate() does.
+  [[nodiscard]] std::optional<Metrics> measure(ModelFile file, ThreadPool& pool);
+
+ private:
+  [[nodiscard]] bool is_current(const FeatureMap& map) const;
+  void keep(const RowBlock<double>& block);
+  [[nodiscard]] std::optional<Metrics> measure_cached(const ModelFile& file, ThreadPool& pool);
+
+  const TrainOptions& options_;
+  std::function<bool()> interrupted_;
+  std::optional<RowCache<double>> rows_;  ///< null: not read, or not cached
+  Target target_;                         ///< of the map, when the rows were read
+  Index features_ = 0;                    ///< likewise
+  Index dim_ = 0;                         ///< likewise
+  bool has_unknown_cells_ = false;
+  std::exception_ptr failure_;  ///< PrivateFileError of the last read()
+};
+
+}  // namespace dyad

@@ -1,0 +1,80 @@
+#include "io/line_reader.h"
+
+#include <dyad/data_error.h>
+
+#include "base/random.h"
+#include "io/bytes_support.h"
+
+namespace dyad {
+namespace {
+
+class Lines : public test::InFolder {};
+
+TEST_F(Lines, AreWholeCountedAndComplete) {
+  Random random(1, 0);
+  std::string text;
+  while (text.size() < 5'000'000) text += std::string(random.bits() % 200, 'x') + "\n";
+  LineReader reader(write("text", text));
+  LineBlock block;
+  std::string all;
+  std::int64_t line = 1;
+  int blocks = 0;
+  while (reader.next(block)) {
+    EXPECT_EQ(block.first_line, line);
+    EXPECT_EQ(block.text.back(), '\n');
+    line += std::count(block.text.begin(), block.text.end(), '\n');
+    all += block.text;
+    ++blocks;
+  }
+  EXPECT_EQ(all, text);
+  EXPECT_GT(blocks, 3);
+}
+
+TEST_F(Lines, EndInANewlineWhereTheFileDoesNot) {
+  LineReader reader(write("text", "one\ntwo"));
+  LineBlock block;
+  std::string all;
+  while (reader.next(block)) all += block.text;
+  EXPECT_EQ(all, "one\ntwo\n");
+  LineReader empty(write("empty", ""));
+  EXPECT_FALSE(empty.next(block));
+}
+
+TEST_F(Lines, MayBeLongerThanABlock) {
+  const std::string longest(5'000'000, 'y');
+  LineReader reader(write("text", "short\n" + longest + "\nshort again\n"));
+  LineBlock block;
+  std::string all;
+  while (reader.next(block)) all += block.text;
+  EXPECT_EQ(all, "short\n" + longest + "\nshort again\n");
+}
+
+/// Whether all lines of the text are accepted with this limit.
+bool accepts(const std::string& path, Index max_line_bytes, char separator = '\0') {
+  LineReader reader(Input(path, {}, {.max_line_bytes = max_line_bytes}), separator);
+  LineBlock block;
+  try {
+    while (reader.next(block)) continue;
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.line(), 3);
+    EXPECT_NE(std::string(error.what()).find("--max-line-bytes"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find(std::to_string(max_line_bytes)), std::string::npos);
+    return false;
+  }
+  return true;
+}
+
+TEST_F(Lines, LongerThanTheLimitAreRefused) {
+  for (const std::size_t size : {std::size_t{10}, std::size_t{300'000}, std::size_t{3'000'000}})
+    for (const char* end : {"\n", "", "\nmore\n"}) {
+      const std::string file = write("text", "one\ntwo\n" + std::string(size, 'y') + end);
+      EXPECT_TRUE(accepts(file, static_cast<Index>(size))) << size;
+      EXPECT_FALSE(accepts(file, static_cast<Index>(size) - 1)) << size;
+    }
+  const std::string quoted = write("quoted", "a\nb\n\"" + std::string(20, '\n') + "\"\n");
+  EXPECT_TRUE(accepts(quoted, 22, ','));
+  EXPECT_FALSE(accepts(quoted, 21, ','));
+}
+
+}  // namespace
+}  // namespace dyad

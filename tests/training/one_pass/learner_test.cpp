@@ -1,0 +1,392 @@
+#include <dyad/learner.h>
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include <dyad/data_error.h>
+
+#include "likelihood/likelihood.h"
+#include "likelihood/logistic.h"
+#include "support.h"
+
+namespace dyad {
+namespace {
+
+using test::OwnedRows;
+using test::random_model;
+using test::random_rows;
+
+template <typename Scalar>
+OwnedRows<Scalar> planted_rows(const Model<Scalar>& truth, Index count, double noise) {
+  auto rows = random_rows<Scalar>(count, truth.dim(), 2);
+  const Vector<Scalar> f = test::brute_force_predictions(truth, rows.X);
+  Random random(3, 9);
+  for (Index i = 0; i < count; ++i)
+    rows.targets[static_cast<std::size_t>(i)] = f[i] + static_cast<Scalar>(noise * random.normal());
+  return rows;
+}
+
+template <typename Scalar>
+class LearnerTest : public testing::Test {};
+using Scalars = testing::Types<float, double>;
+TYPED_TEST_SUITE(LearnerTest, Scalars);
+
+TYPED_TEST(LearnerTest, LearnsRowByRowWithErrorBars) {
+  const Model<TypeParam> truth = random_model<TypeParam>(8, 2, 1);
+  const auto rows = planted_rows(truth, 6000, 0.3);
+  LearnerOptions options;
+  options.shape.dim = 8;
+  options.shape.rank = 2;
+  Learner<TypeParam> learner(options);
+  std::vector<TypeParam> prediction(1);
+  for (Index i = 0; i < 5000; ++i) {
+    learner.learn(rows.dense().slice(i, 1), prediction);
+    EXPECT_TRUE(std::isfinite(prediction[0]));
+  }
+  EXPECT_EQ(learner.rows(), 5000);
+  EXPECT_NEAR(learner.noise(), 0.3, 0.02);
+  std::vector<TypeParam> values(1000);
+  std::vector<TypeParam> deviations(1000);
+  const Rows<TypeParam> fresh = rows.dense().slice(5000, 1000);
+  learner.predict(fresh, values, deviations);
+  int within_one = 0;
+  int within_two = 0;
+  for (std::size_t i = 0; i < 1000; ++i) {
+    const double z = std::abs(static_cast<double>((fresh.targets()[i] - values[i]) / deviations[i]));
+    within_one += z < 1 ? 1 : 0;
+    within_two += z < 1.96 ? 1 : 0;
+  }
+  EXPECT_NEAR(within_one, 683, 50);
+  EXPECT_NEAR(within_two, 950, 25);
+}
+
+TEST(Learner, ClassesGiveProbabilities) {
+  const Model<double> truth = random_model<double>(5, 1, 1);
+  auto rows = planted_rows(truth, 4000, 0);
+  for (double& y : rows.targets) y = y > 0 ? 1 : 0;
+  LearnerOptions options;
+  options.shape.dim = 5;
+  options.shape.rank = 1;
+  options.task = Task::classification;
+  Learner<double> learner(options);
+  std::vector<double> predictions(4000);
+  learner.learn(rows.dense(), predictions);
+  int right = 0;
+  for (std::size_t i = 0; i < 4000; ++i) {
+    EXPECT_GT(predictions[i], 0);
+    EXPECT_LT(predictions[i], 1);
+    if (i >= 3000) right += (predictions[i] > 0.5) == (rows.targets[i] > 0.5) ? 1 : 0;
+  }
+  EXPECT_GT(right, 950);
+}
+
+/// Rows of three normal numbers, or of one of 20 and one of 5 flags. `positive` of them are of the positive class:
+/// drawn at random or, if `related`, three times as likely where the first number, or flag, says so.
+OwnedRows<double> rare_class_rows(bool flags, Index count, Index positive, bool related, std::uint64_t seed) {
+  Random random(seed, 0);
+  Tall<double> X = Tall<double>::Zero(count, flags ? 25 : 3);
+  std::vector<double> targets;
+  Index left = positive;
+  for (Index i = 0; i < count; ++i) {
+    bool is_likely = false;
+    if (flags) {
+      const auto first = static_cast<Index>(20 * random.uniform());
+      X(i, first) = X(i, 20 + static_cast<Index>(5 * random.uniform())) = 1;
+      is_likely = first < 10;
+    } else {
+      for (Index j = 0; j < 3; ++j) X(i, j) = random.normal();
+      is_likely = X(i, 0) > 0;
+    }
+    const double share = static_cast<double>(left) / static_cast<double>(count - i);
+    const bool is_positive =
+        left > 0 && (random.uniform() < share * (related ? (is_likely ? 1.5 : 0.5) : 1) || left >= count - i);
+    left -= is_positive ? 1 : 0;
+    targets.push_back(is_positive ? 1 : -1);
+  }
+  return {X, targets};
+}
+
+double mean_log_loss(const std::vector<double>& probabilities, const std::vector<double>& targets) {
+  double sum = 0;
+  for (std::size_t i = 0; i < targets.size(); ++i) sum += log_loss(targets[i] > 0 ? 1 : 0, probabilities[i]);
+  return sum / static_cast<double>(targets.size());
+}
+
+TEST(Learner, RareClassIsNotPredictedWorseThanByTheConstant) {
+  const double constant = entropy(0.001);  // of the learned rows, and of fresh rows with the same share
+  for (const bool flags : {false, true})
+    for (const bool related : {false, true})
+      for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+        const auto rows = rare_class_rows(flags, 1000, 1, related, seed);
+        LearnerOptions options;
+        options.shape.dim = rows.X.cols();
+        options.shape.rank = 2;
+        options.shape.diagonal = Diagonal::free;
+        options.task = Task::classification;
+        Learner<double> learner(options);
+        for (Index i = 0; i < 1000; ++i) learner.learn(rows.sparse().slice(i, 1));
+        const auto fresh = rare_class_rows(flags, 10000, 10, related, 100 + seed);
+        std::vector<double> predictions(1000);
+        learner.predict(rows.sparse(), predictions);
+        EXPECT_LE(mean_log_loss(predictions, rows.targets), constant * (1 + 1e-9)) << seed;
+        predictions.resize(10000);
+        learner.predict(fresh.sparse(), predictions);
+        EXPECT_LE(mean_log_loss(predictions, fresh.targets), constant * (1 + 1e-9)) << seed;
+        EXPECT_NEAR(logistic(learner.model().intercept), 0.001, 1e-9);
+      }
+}
+
+TEST(Learner, WellClassifiedRowsReplaceTheConstantEarly) {
+  const auto rows = random_rows<double>(2100, 3, 1);
+  std::vector<double> targets;
+  for (Index i = 0; i < 2100; ++i) targets.push_back(rows.X(i, 0) > 0 ? 1 : -1);
+  const OwnedRows<double> classes(rows.X, targets);
+  LearnerOptions options;
+  options.shape.dim = 3;
+  options.shape.rank = 1;
+  options.task = Task::classification;
+  Learner<double> learner(options);
+  std::vector<double> predictions(100);
+  learner.learn(classes.dense().slice(0, 100), predictions);
+  EXPECT_NE(predictions.back(), predictions[predictions.size() - 2]);  // no constant
+  predictions.resize(2000);
+  learner.predict(classes.dense().slice(100, 2000), predictions);
+  const std::vector<double> fresh(targets.begin() + 100, targets.end());
+  EXPECT_LT(mean_log_loss(predictions, fresh), 0.35);
+}
+
+/// Ratings y = u + v + p q + noise of `count` rows: features [0, 800) are users, of which rows draw 400 from
+/// `first_user` on; [800, 840) are films. (u, p) and (v, q) are standard normal.
+OwnedRows<double> rating_rows(Index count, Index first_user, std::uint64_t seed) {
+  Random random(seed, 0);
+  Tall<double> X = Tall<double>::Zero(count, 840);
+  std::vector<double> targets;
+  for (Index i = 0; i < count; ++i) {
+    const Index user = first_user + static_cast<Index>(400 * random.uniform());
+    const Index film = 800 + static_cast<Index>(40 * random.uniform());
+    Random of_user(7, static_cast<std::uint64_t>(user));
+    Random of_film(7, static_cast<std::uint64_t>(film));
+    X(i, user) = X(i, film) = 1;
+    const double merits = of_user.normal() + of_film.normal();
+    targets.push_back(merits + of_user.normal() * of_film.normal() + 0.5 * random.normal());
+  }
+  return {X, targets};
+}
+
+TYPED_TEST(LearnerTest, UnseenFeaturesWidenErrorBars) {
+  const auto in_scalar = [](const OwnedRows<double>& rows) {
+    return OwnedRows<TypeParam>(rows.X.template cast<TypeParam>(),
+                                std::vector<TypeParam>(rows.targets.begin(), rows.targets.end()));
+  };
+  LearnerOptions options;
+  options.shape.dim = 840;
+  options.shape.rank = 2;
+  options.shape.diagonal = Diagonal::free;
+  Learner<TypeParam> learner(options);
+  learner.learn(in_scalar(rating_rows(8000, 0, 1)).sparse());
+  const auto unseen = in_scalar(rating_rows(4000, 400, 2));
+  auto without = unseen;
+  without.X.leftCols(800).setZero();
+  without = OwnedRows<TypeParam>(without.X, without.targets);
+  std::vector<TypeParam> values[3];
+  std::vector<TypeParam> deviations[3];
+  for (int i = 0; i < 3; ++i) {
+    values[i].resize(4000);
+    deviations[i].resize(4000);
+  }
+  const std::vector<Index> one(4000, 1);
+  learner.predict(unseen.sparse(), values[0], deviations[0]);
+  learner.predict(without.sparse(), values[1], deviations[1]);
+  learner.predict(without.sparse(), values[2], deviations[2], one);
+  double squares = 0;
+  double variance = 0;
+  double coverage = 0;
+  for (std::size_t i = 0; i < 4000; ++i) {
+    EXPECT_EQ(values[0][i], values[1][i]);
+    EXPECT_GT(deviations[0][i], deviations[1][i]);
+    EXPECT_EQ(deviations[0][i], deviations[2][i]);
+    const double residual = std::abs(static_cast<double>(values[0][i] - unseen.targets[i]));
+    const auto deviation = static_cast<double>(deviations[0][i]);
+    squares += residual * residual;
+    variance += deviation * deviation;
+    coverage += residual < deviation ? 1 / 4000.0 : 0;
+  }
+  // 400 users give the residuals and the moments: the standard error of each is 1/sqrt(2 * 400) = 3.5%, 5% together.
+  EXPECT_NEAR(std::sqrt(variance / squares), 1, 0.25);
+  EXPECT_NEAR(coverage, 0.68, 0.1);
+  EXPECT_THROW(learner.predict(unseen.sparse(), values[0], deviations[0], std::vector<Index>(4000, -1)),
+               std::invalid_argument);
+  EXPECT_THROW(learner.predict(unseen.sparse(), values[0], deviations[0], std::vector<Index>(3)),
+               std::invalid_argument);
+}
+
+TEST(Learner, PredictsBeforeItHasSeenAnything) {
+  LearnerOptions options;
+  options.shape.dim = 3;
+  options.shape.rank = 1;
+  Learner<double> learner(options);
+  const auto rows = random_rows<double>(2, 3, 1);
+  std::vector<double> predictions(2);
+  learner.predict(rows.dense(), predictions);
+  EXPECT_EQ(predictions, (std::vector<double>{0, 0}));
+  EXPECT_EQ(learner.model().dim(), 3);
+}
+
+TEST(Learner, GrowsAndKeepsWhatItKnows) {
+  const auto rows = planted_rows(random_model<double>(4, 1, 1), 3000, 0.01);
+  LearnerOptions options;
+  options.shape.dim = 4;
+  options.shape.rank = 1;
+  Learner<double> learner(options);
+  learner.learn(rows.sparse());
+  learner.grow(6);
+  Tall<double> wide = Tall<double>::Zero(100, 6);
+  wide.leftCols(4) = rows.X.topRows(100);
+  std::vector<double> predictions(100);
+  learner.predict(OwnedRows<double>(wide, std::vector<double>(100)).sparse(), predictions);
+  for (std::size_t i = 0; i < 100; ++i) EXPECT_NEAR(predictions[i], rows.targets[i], 0.1);
+  EXPECT_THROW(learner.grow(5), std::invalid_argument);
+}
+
+TEST(Learner, StaysWithinTheRange) {
+  auto rows = planted_rows(random_model<double>(4, 1, 1), 3000, 0.1);
+  for (double& y : rows.targets) y = std::clamp(y, -2.0, 2.0);
+  LearnerOptions options;
+  options.shape.dim = 4;
+  options.shape.rank = 1;
+  options.range = {-2.0, 2.0};
+  Learner<double> censored(options);
+  std::vector<double> with(3000);
+  censored.learn(rows.dense(), with);
+  options.range.reset();
+  Learner<double> plain(options);
+  std::vector<double> without(3000);
+  plain.learn(rows.dense(), without);
+  double squares[2] = {0, 0};
+  for (std::size_t i = 0; i < 3000; ++i) {
+    EXPECT_LE(std::abs(with[i]), 2);
+    if (i < 1500) continue;
+    squares[0] += std::pow(with[i] - rows.targets[i], 2);
+    squares[1] += std::pow(std::clamp(without[i], -2.0, 2.0) - rows.targets[i], 2);
+  }
+  EXPECT_LT(squares[0], 0.8 * squares[1]);
+}
+
+/// Learns the first rows, and the others also with a learner made from the bytes of the first.
+template <typename Scalar>
+void expect_copy_learns_the_same(const Rows<Scalar>& rows, Index before, LearnerOptions options) {
+  Learner<Scalar> learner(options);
+  learner.learn(rows.slice(0, before));
+  Learner<Scalar> copy = Learner<Scalar>::from_bytes(learner.to_bytes());
+  EXPECT_EQ(copy.rows(), before);
+  std::vector<Scalar> values[2] = {std::vector<Scalar>(100), std::vector<Scalar>(100)};
+  std::vector<Scalar> deviations[2] = {std::vector<Scalar>(100), std::vector<Scalar>(100)};
+  const Rows<Scalar> rest = rows.slice(before, rows.count() - before - 100);
+  const Rows<Scalar> fresh = rows.slice(rows.count() - 100, 100);
+  Learner<Scalar>* const both[2] = {&learner, &copy};
+  for (int i = 0; i < 2; ++i) {
+    both[i]->learn(rest);
+    both[i]->predict(fresh, values[i], deviations[i]);
+  }
+  EXPECT_EQ(values[0], values[1]);
+  EXPECT_EQ(deviations[0], deviations[1]);
+  EXPECT_EQ(learner.noise(), copy.noise());
+  EXPECT_EQ(learner.to_bytes(), copy.to_bytes());
+}
+
+TYPED_TEST(LearnerTest, CopyFromBytesLearnsTheSame) {
+  const auto rows = planted_rows(random_model<TypeParam>(6, 2, 1), 1500, 0.1);
+  LearnerOptions options;
+  options.shape.dim = 6;
+  options.shape.rank = 2;
+  options.half_life = 500;
+  options.seed = ~std::uint64_t{0};
+  for (const Index before : {0, 7, 49, 50, 777}) {
+    expect_copy_learns_the_same(rows.dense(), before, options);
+    expect_copy_learns_the_same(rows.sparse(), before, options);
+  }
+  options.range = {-3.0, 3.0};
+  options.memory = 1e6;
+  expect_copy_learns_the_same(rows.dense(), 100, options);
+}
+
+TEST(Learner, CopyFromBytesKeepsTheEvidenceForClasses) {
+  // The class hardly depends on the features: the evidence comes late.
+  auto rows = random_rows<double>(1500, 4, 1);
+  Random random(5, 0);
+  for (std::size_t i = 0; i < 1500; ++i)
+    rows.targets[i] = random.uniform() < logistic(0.5 * rows.X(static_cast<Index>(i), 0)) ? 1 : -1;
+  LearnerOptions options;
+  options.shape.dim = 4;
+  options.shape.rank = 1;
+  options.task = Task::classification;
+  for (const Index before : {0, 7, 50, 60, 300, 1000}) expect_copy_learns_the_same(rows.dense(), before, options);
+}
+
+TEST(Learner, DamagedBytesAreRefused) {
+  const auto rows = planted_rows(random_model<double>(4, 1, 1), 60, 0.1);
+  LearnerOptions options;
+  options.shape.dim = 4;
+  options.shape.rank = 1;
+  Learner<double> learner(options);
+  learner.learn(rows.dense());
+  const std::string bytes = learner.to_bytes();
+  for (std::size_t length = 0; length < bytes.size(); length += 101)
+    EXPECT_THROW((void)Learner<double>::from_bytes(bytes.substr(0, length)), DataError) << length;
+  EXPECT_THROW((void)Learner<float>::from_bytes(bytes), DataError);
+  for (const char* array : {"options.rank", "stream.race.contenders", "has_started"}) {
+    std::string other = bytes;
+    const std::size_t place = other.find(std::string("\"") + array + "\"");
+    ASSERT_NE(place, std::string::npos) << array;
+    other[place + 1] = 'x';
+    EXPECT_THROW((void)Learner<double>::from_bytes(other), DataError) << array;
+  }
+}
+
+TEST(Learner, RefusesNumbersWhoseSquaresOverflow) {
+  LearnerOptions options;
+  options.shape.dim = 2;
+  options.shape.rank = 1;
+  Learner<double> learner(options);
+  std::vector<double> prediction(1);
+  for (const double wrong : {1e300, double(INFINITY), double(NAN)}) {
+    const std::vector<double> features{1, wrong};
+    const std::vector<double> possible{1, 1};
+    const std::vector<double> target{wrong};
+    const std::vector<double> zero{0};
+    EXPECT_THROW(learner.learn(Rows<double>::dense(features, 2, zero)), std::invalid_argument);
+    EXPECT_THROW(learner.learn(Rows<double>::dense(possible, 2, target)), std::invalid_argument);
+    EXPECT_THROW(learner.predict(Rows<double>::dense(features, 2), prediction), std::invalid_argument);
+  }
+  EXPECT_EQ(learner.rows(), 0);
+}
+
+TEST(Learner, RefusesWrongUsage) {
+  const auto refused = [](auto&& change) {
+    LearnerOptions options;
+    options.shape.dim = 5;
+    options.shape.rank = 2;
+    change(options);
+    EXPECT_THROW(Learner<double>{options}, std::invalid_argument);
+  };
+  refused([](LearnerOptions& o) { o.shape.dim = 0; });
+  refused([](LearnerOptions& o) { o.shape.rank = 6; });
+  refused([](LearnerOptions& o) { o.shape.left_dim = 1; });
+  refused([](LearnerOptions& o) { o.shape.linear = false; });
+  refused([](LearnerOptions& o) { o.half_life = -1; });
+  refused([](LearnerOptions& o) { o.range = {1.0, 1.0}; });
+  LearnerOptions options;
+  options.shape.dim = 5;
+  options.shape.rank = 2;
+  Learner<double> learner(options);
+  auto rows = random_rows<double>(3, 4, 1);
+  EXPECT_THROW(learner.learn(rows.dense()), std::invalid_argument);
+  rows = random_rows<double>(3, 5, 1);
+  rows.X(1, 1) = NAN;
+  EXPECT_THROW(learner.learn(rows.dense()), std::invalid_argument);
+  EXPECT_EQ(learner.rows(), 0);
+}
+
+}  // namespace
+}  // namespace dyad
