@@ -1,4 +1,4 @@
-# dyad: `make demo` shows it, `make test` tests it. Both install what is missing on a bare Debian machine.
+# `make demo` runs an example, `make test` the tests. Both install missing packages on Debian.
 
 DYAD := build/release/dyad
 with_python = -D DYAD_BUILD_PYTHON=ON -D Python_EXECUTABLE=$(abspath build/venv/bin/python)
@@ -22,17 +22,17 @@ test: configure
 	@cmake --build --preset release -- --quiet
 	@ctest --preset release -j 2
 
-# What `make test` does not: formatting, clang-tidy, the tests under the address and undefined-behaviour sanitizers, two minutes
-# of every fuzzer, training, prediction and streaming under the thread sanitizer, 300 faults, the wheel in an environment
-# of its own, what a cluster of Spark's has to bear, Python's save and load with every call failing, and two minutes of random
-# arrays in Python under the address sanitizer.
+# Checks that take longer than `make test`: formatting and clang-tidy, all tests under the address and undefined-behavior
+# sanitizers, two minutes of every fuzzer, training, prediction and streaming under the thread sanitizer, 300 faults, failing system
+# calls, the wheel in a clean environment, the long tests of Spark and of saving in Python, and two minutes of random arrays in
+# Python under the address sanitizer.
 check: configure
 	@scripts/install-dependencies lint fuzz python spark
 	@scripts/lint
 	@cmake --preset asan-ubsan --log-level=WARNING >/dev/null
 	@cmake --build --preset asan-ubsan -- --quiet
 	@ctest --preset asan-ubsan -j 2
-	@AT_ONCE=4 scripts/fuzz 120
+	@FUZZ_JOBS=4 scripts/fuzz 120
 	@cmake --preset tsan --log-level=WARNING >/dev/null
 	@cmake --build --preset tsan --target dyad_cli_tests -- --quiet
 	@ctest --preset tsan -j 2 -L threads
@@ -47,30 +47,33 @@ check: configure
 	  build/venv/bin/python -m pytest -q -p no:cacheprovider -m long python/tests
 	@scripts/fuzz-python 120
 
-# What takes hours: an hour of every fuzzer, 100 million rows through a pipe in both precisions, all hostile rows.
+# Checks that take an hour or more: 100 million rows through a pipe in both precisions, all rows of the adversarial streams, and one
+# hour of every fuzzer.
 check-long: test
 	@scripts/install-dependencies fuzz
 	@$(call trial,long_run) build/trials 100000000
 	@$(call trial,long_run) build/trials 100000000 --precision single
 	@$(call trial,hostile) build/trials
-	@AT_ONCE=8 scripts/fuzz 3600
+	@FUZZ_JOBS=8 scripts/fuzz 3600
 
+# Command line of a trial program (tests/trials) with its first argument.
 trial = build/release/dyad_$(1) $(abspath $(DYAD))
 
-# The share of the library's lines that the tests run, and the list of those they do not.
+# Line coverage of the library by the tests, and a list of the lines without coverage.
 coverage:
 	@scripts/install-dependencies build coverage
 	@scripts/coverage
 
-# All that is measured, dyad's peers included, which it installs; DYAD_DATA names the folder of the real data.
+# All benchmarks, including other libraries, which are installed first. DYAD_DATA: folder of the real data (optional).
 bench: build-bench
 	@scripts/peers-environment build/peers
 	@scripts/bench build/bench
 
-# The last commit's kernels beside the present ones: make bench-compare [REV=...] [FILTER=...]
+# Compares the kernels with those of another commit: make bench-compare [REV=...] [FILTER=...]
 bench-compare: build-bench
 	@scripts/bench-compare build/bench "$(REV)" "$(FILTER)"
 
+# Measures and plots the figures of docs/method.md.
 plots: build-bench
 	@scripts/plots build/bench
 

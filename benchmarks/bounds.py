@@ -1,55 +1,58 @@
-"""The kernels beside their bounds, as a table: bounds.py BUILD. Medians of five repetitions, all in one run."""
+"""Compares the kernels with their lower bounds: bounds.py BUILD prints a table of medians of five repetitions."""
 
 import json
 import subprocess
 import sys
 
-# What bounds a kernel, and how often that has to be done for it.
-BOUNDS = {
-    "moment_sums<float>": ("two_bare_products<float>", 1),
-    "moment_sums<double>": ("two_bare_products<double>", 1),
-    "newton_product<double>": ("two_bare_products<double>", 1.5),
+# Kernel: benchmark that bounds its time from below, and the factor to apply.
+LOWER_BOUNDS = {
+    "moment_sums<float>": ("two_matrix_products<float>", 1),
+    "moment_sums<double>": ("two_matrix_products<double>", 1),
+    "newton_product<double>": ("two_matrix_products<double>", 1.5),
     "prediction": ("read_factors", 1),
     "variational_sweep<double>": ("read_posterior", 1),
-    "kalman_sparse<float>": ("touch_sparse<float>", 1),
-    "kalman_sparse<double>": ("touch_sparse<double>", 1),
-    "kalman_dense<float>": ("touch_dense<float>", 1),
-    "kalman_dense<double>": ("touch_dense<double>", 1),
+    "kalman_sparse<float>": ("read_write_sparse<float>", 1),
+    "kalman_sparse<double>": ("read_write_sparse<double>", 1),
+    "kalman_dense<float>": ("read_write_dense<float>", 1),
+    "kalman_dense<double>": ("read_write_dense<double>", 1),
     "text_to_rows": ("plain_read", 1),
     "model_load": ("plain_read", 1),
 }
 
 
-def measured(build, program):
-    words = [f"{build}/{program}", "--benchmark_repetitions=5", "--benchmark_min_time=0.1", "--benchmark_format=json"]
-    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+def measure(build, program):
+    """Return the time and the rate (rows or bytes per second) of each benchmark."""
+    command = [f"{build}/{program}", "--benchmark_repetitions=5", "--benchmark_min_time=0.1", "--benchmark_format=json"]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return {
-        one["run_name"].replace("/real_time", ""): (one["real_time"], one.get("items_per_second") or one["bytes_per_second"])
-        for one in json.loads(said)["benchmarks"]
-        if one.get("aggregate_name") == "median"
+        run["run_name"].replace("/real_time", ""): (run["real_time"], run.get("items_per_second") or run["bytes_per_second"])
+        for run in json.loads(output)["benchmarks"]
+        if run.get("aggregate_name") == "median"
     }
 
 
-def seconds_of_bound(times, name, per_second):
+def fraction_of_bound(times, name, rate):
+    """Return the rate of the kernel divided by that of its bound, or None if the bound was not measured."""
     kernel, _, arguments = name.partition("/")
-    bound, often = BOUNDS[kernel]
+    bound, factor = LOWER_BOUNDS[kernel]
     arguments = "ratings_model" if kernel == "model_load" else arguments.split("/free")[0]
-    other = times.get(f"{bound}/{arguments}")
-    return None if other is None else per_second * often / other[1]
+    bound_times = times.get(f"{bound}/{arguments}")
+    return None if bound_times is None else rate * factor / bound_times[1]
 
 
 def main(build):
-    print("| kernel | per second | of its bound | 2 threads beside 1 |")
+    print("| kernel | per second | fraction of the bound | speedup with 2 threads |")
     print("|---|---|---|---|")
     for program in ("kernels", "parsing"):
-        times = measured(build, program)
-        for name, (seconds, per_second) in times.items():
-            if name.split("/")[0] not in BOUNDS:
+        times = measure(build, program)
+        for name, (nanoseconds, rate) in times.items():
+            if name.split("/")[0] not in LOWER_BOUNDS:
                 continue
-            share = seconds_of_bound(times, name, per_second)
-            one = times.get(name.replace("threads:2", "threads:1")) if "threads:2" in name else None
-            rate = f"{per_second / 1e6:.2f}M rows" if program == "kernels" else f"{per_second / 1e6:.0f} MB"
-            print(f"| {name} | {rate} | {share:.0%} | {f'{one[0] / seconds:.2f}' if one else ''} |")
+            fraction = fraction_of_bound(times, name, rate)
+            one_thread = times.get(name.replace("threads:2", "threads:1")) if "threads:2" in name else None
+            rate_text = f"{rate / 1e6:.2f}M rows" if program == "kernels" else f"{rate / 1e6:.0f} MB"
+            speedup = f"{one_thread[0] / nanoseconds:.2f}" if one_thread else ""
+            print(f"| {name} | {rate_text} | {fraction:.0%} | {speedup} |")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Two builds of the kernels in one run, in turns: compare_kernels.py BEFORE AFTER [FILTER] prints the ratios of their times."""
+"""Compares the kernels of two builds in alternating runs: compare_kernels.py BEFORE AFTER [FILTER] prints the ratios of their times."""
 
 import json
 import statistics
@@ -8,16 +8,16 @@ import sys
 RUNS = 9
 
 
-def times(build, program, wanted):
-    words = [f"{build}/{program}", f"--benchmark_filter={wanted}", "--benchmark_min_time=0.05", "--benchmark_format=json"]
-    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-    return {one["name"]: one["real_time"] for one in json.loads(said)["benchmarks"]} if said.strip() else {}
+def times(build, program, pattern):
+    command = [f"{build}/{program}", f"--benchmark_filter={pattern}", "--benchmark_min_time=0.05", "--benchmark_format=json"]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return {run["name"]: run["real_time"] for run in json.loads(output)["benchmarks"]} if output.strip() else {}
 
 
-def main(before, after, wanted="."):
-    print(f"{'kernel':58} {'before':>12} {'after':>12} {'ratio':>7}   medians of {RUNS} runs in turns, ns; ratio: least to most")
+def main(before, after, pattern="."):
+    print(f"{'kernel':58} {'before':>12} {'after':>12} {'ratio':>7}   medians of {RUNS} alternating runs, ns; range of the ratio")
     for program in ("kernels", "parsing"):
-        runs = [(times(before, program, wanted), times(after, program, wanted)) for _ in range(RUNS)]
+        runs = [(times(before, program, pattern), times(after, program, pattern)) for _ in range(RUNS)]
         for name in runs[0][1]:
             if name not in runs[0][0]:
                 print(f"{name:58} {'':>12} {statistics.median(run[1][name] for run in runs):12.0f}     new")

@@ -1,5 +1,5 @@
-// What the library needs for rows that are in memory already: fit_in_memory FOLDER SOLVER RUNS reads the arrays that
-// python_fit.py has left in the folder, and prints the seconds of each run.
+// Time of training on rows in memory: fit_in_memory FOLDER SOLVER RUNS reads the arrays that python_fit.py wrote to the
+// folder, and prints the seconds of each run.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <dyad/memory.h>
+#include <dyad/dataset.h>
 #include <dyad/train.h>
 
 #include "io/npy.h"
@@ -15,26 +15,26 @@
 namespace {
 
 template <typename Number>
-std::vector<Number> array_of(const std::string& path) {
+std::vector<Number> read_array(const std::string& path) {
   dyad::NpyReader reader(path);
-  std::vector<double> numbers(static_cast<std::size_t>(reader.rows()));
-  (void)reader.next(numbers);
-  return {numbers.begin(), numbers.end()};
+  std::vector<double> values(static_cast<std::size_t>(reader.rows()));
+  (void)reader.next(values);
+  return {values.begin(), values.end()};
 }
 
 void run(const std::string& folder, const std::string& solver, int runs) {
-  const auto offsets = array_of<std::int32_t>(folder + "/offsets.npy");
-  const auto indices = array_of<std::int32_t>(folder + "/indices.npy");
-  const auto values = array_of<double>(folder + "/values.npy");
-  const auto targets = array_of<double>(folder + "/targets.npy");
-  dyad::MemoryRows rows;
+  const auto offsets = read_array<std::int32_t>(folder + "/offsets.npy");
+  const auto indices = read_array<std::int32_t>(folder + "/indices.npy");
+  const auto values = read_array<double>(folder + "/values.npy");
+  const auto targets = read_array<double>(folder + "/targets.npy");
+  dyad::DatasetView rows;
   rows.count = static_cast<dyad::Index>(targets.size());
-  const auto columns = static_cast<dyad::Index>(array_of<double>(folder + "/columns.npy").front());
-  rows.features = dyad::MemorySparse{columns, offsets.data(), indices.data(), values.data()};
+  const auto columns = static_cast<dyad::Index>(read_array<double>(folder + "/columns.npy").front());
+  rows.features = dyad::SparseView{columns, offsets.data(), indices.data(), values.data()};
   rows.targets = targets;
   for (int i = 0; i < runs; ++i) {
     dyad::TrainOptions options;
-    options.data.memory = &rows;
+    options.data.dataset = &rows;
     options.rank = 8;
     if (solver == "kalman") options.solver = dyad::Solver::kalman;
     const auto start = std::chrono::steady_clock::now();
@@ -45,13 +45,13 @@ void run(const std::string& folder, const std::string& solver, int runs) {
 
 }  // namespace
 
-int main(int count, char** words) {
-  if (count != 4) {
+int main(int argc, char** argv) {
+  if (argc != 4) {
     std::fputs("usage: fit_in_memory FOLDER SOLVER RUNS\n", stderr);
     return 2;
   }
   try {
-    run(words[1], words[2], std::atoi(words[3]));
+    run(argv[1], argv[2], std::atoi(argv[3]));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "fit_in_memory: %s\n", error.what());
     return 1;

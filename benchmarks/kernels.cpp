@@ -1,4 +1,5 @@
-// The hot kernels beside their bounds, in one run: `make bench`.
+// Time of the kernels that dominate training and prediction, and of simpler operations that bound them from below.
+// bounds.py runs this program and prints their ratios.
 #include <benchmark/benchmark.h>
 #include <cblas.h>
 
@@ -15,22 +16,23 @@ namespace {
 
 using dyad::Index;
 
-constexpr int all_threads = 2;
+constexpr int max_threads = 2;
 
-/// The last argument.
-int threads_of(const benchmark::State& state, std::size_t place) { return static_cast<int>(state.range(place)); }
+int threads_of(const benchmark::State& state, std::size_t argument) { return static_cast<int>(state.range(argument)); }
 
+/// One block of dense rows with normal features.
 template <typename Scalar>
 dyad::DenseBlock<Scalar> block_of_rows(Index dim) {
   dyad::PlantedOptions options;
   options.dim = dim;
   options.rank = 1;
-  dyad::ThreadPool pool(all_threads);
+  dyad::ThreadPool pool(max_threads);
   dyad::DenseBlock<Scalar> block;
-  dyad::PlantedProblem(options).read(0, dyad::block_rows(dim, sizeof(Scalar)), pool, block);
+  dyad::PlantedProblem(options).generate(0, dyad::rows_per_block(dim, sizeof(Scalar)), pool, block);
   return block;
 }
 
+/// Reports the rate of two matrix products, rows x dim by dim x width and its transpose.
 void report(benchmark::State& state, Index rows, Index dim, Index width) {
   state.SetItemsProcessed(state.iterations() * rows);
   state.counters["GFlop/s"] =
@@ -38,7 +40,7 @@ void report(benchmark::State& state, Index rows, Index dim, Index width) {
                          benchmark::Counter::kIsRate);
 }
 
-/// p0, p1 and G of one block, with everything that the solver does for a row.
+/// The moment sums p0, p1 and G of the one-scan solver over one block.
 template <typename Scalar>
 void moment_sums(benchmark::State& state) {
   const Index dim = state.range(0);
@@ -47,8 +49,8 @@ void moment_sums(benchmark::State& state) {
   dyad::ThreadPool pool(threads_of(state, 2));
   dyad::Random random(1, 0);
   dyad::Model<Scalar> model(dim, rank);
-  dyad::as_tall(model.factors, dim, rank) = dyad::random_orthonormal<Scalar>(random, dim, rank);
-  dyad::MomentAccumulator<Scalar> sums(pool, model, dyad::as_tall(model.factors, dim, rank));
+  dyad::as_row_major(model.factors, dim, rank) = dyad::random_orthonormal<Scalar>(random, dim, rank);
+  dyad::MomentAccumulator<Scalar> sums(pool, model, dyad::as_row_major(model.factors, dim, rank));
   const auto rows = block.view();
   for (auto _ : state) sums.add(rows);
   report(state, rows.count(), dim, rank + 1);
@@ -63,9 +65,9 @@ void gemm(CBLAS_TRANSPOSE transpose, int m, int n, int k, const double* A, int l
   cblas_dgemm(CblasRowMajor, transpose, CblasNoTrans, m, n, k, 1, A, lda, B, n, beta, C, n);
 }
 
-/// The bound: the two bare matrix products X B and X' C of the same shapes on the same rows.
+/// Lower bound of moment_sums: only the two matrix products X B and X' C of the same shapes, by OpenBLAS.
 template <typename Scalar>
-void two_bare_products(benchmark::State& state) {
+void two_matrix_products(benchmark::State& state) {
   const Index dim = state.range(0);
   const Index width = state.range(1) + 1;
   const auto block = block_of_rows<Scalar>(dim);
@@ -74,12 +76,12 @@ void two_bare_products(benchmark::State& state) {
   dyad::ThreadPool pool(threads);
   dyad::Random random(1, 0);
   const auto B = dyad::random_normal<Scalar>(random, dim, width);
-  const auto parts = static_cast<std::size_t>(threads);
-  std::vector<dyad::Tall<Scalar>> projected(parts, dyad::Tall<Scalar>(rows.count(), width));
-  std::vector<dyad::Tall<Scalar>> summed(parts, dyad::Tall<Scalar>::Zero(dim, width));
+  const auto workers = static_cast<std::size_t>(threads);
+  std::vector<dyad::RowMajorMatrix<Scalar>> projected(workers, dyad::RowMajorMatrix<Scalar>(rows.count(), width));
+  std::vector<dyad::RowMajorMatrix<Scalar>> summed(workers, dyad::RowMajorMatrix<Scalar>::Zero(dim, width));
   openblas_set_num_threads(1);
   for (auto _ : state) {
-    pool.split(rows.count(), [&](int worker, dyad::Share share) {
+    pool.split(rows.count(), [&](int worker, dyad::IndexRange share) {
       const auto w = static_cast<std::size_t>(worker);
       const auto n = static_cast<int>(share.count);
       const auto d = static_cast<int>(dim);
@@ -91,7 +93,7 @@ void two_bare_products(benchmark::State& state) {
   report(state, rows.count(), dim, width);
 }
 
-/// How fast a planted problem makes its rows: what `dyad recover` spends most of its time on.
+/// Generation of the rows of a planted problem, which takes most of the time of `dyad recover`.
 void planted_rows(benchmark::State& state) {
   dyad::PlantedOptions options;
   options.dim = state.range(0);
@@ -99,12 +101,12 @@ void planted_rows(benchmark::State& state) {
   const dyad::PlantedProblem problem(options);
   dyad::ThreadPool pool(threads_of(state, 1));
   dyad::DenseBlock<double> block;
-  const Index rows = dyad::block_rows(options.dim, sizeof(double));
-  for (auto _ : state) problem.read(0, rows, pool, block);
+  const Index rows = dyad::rows_per_block(options.dim, sizeof(double));
+  for (auto _ : state) problem.generate(0, rows, pool, block);
   state.SetItemsProcessed(state.iterations() * rows);
 }
 
-/// A filter that has seen all its features, and the rows that it learns on one core.
+/// A filter that contains all features, so that learning does not add any.
 template <typename Scalar>
 dyad::KalmanFilter<Scalar> filter_for(Index dim, Index rank, dyad::Diagonal diagonal) {
   dyad::KalmanOptions options;
@@ -112,11 +114,11 @@ dyad::KalmanFilter<Scalar> filter_for(Index dim, Index rank, dyad::Diagonal diag
   options.shape.rank = rank;
   options.shape.diagonal = diagonal;
   dyad::KalmanFilter<Scalar> filter(options, {1, 0.1, 0.1, 0.01}, 1);
-  for (Index j = 0; j < dim; ++j) filter.begin(j, 1);
+  for (Index j = 0; j < dim; ++j) filter.add_feature(j, 1);
   return filter;
 }
 
-/// Bytes of the parameters and variances that rows read and write: what the memory has to move.
+/// Reports the bytes of parameters and variances that the rows read and write.
 template <typename Scalar>
 void report_bytes(benchmark::State& state, Index rows, double features_of_row, Index rank) {
   const double bytes = features_of_row * 2 * static_cast<double>(2 * rank + 4) * sizeof(Scalar);
@@ -125,9 +127,10 @@ void report_bytes(benchmark::State& state, Index rows, double features_of_row, I
       static_cast<double>(state.iterations()) * static_cast<double>(rows) * bytes * 1e-9, benchmark::Counter::kIsRate);
 }
 
-/// Rows of a user and a movie, as in ratings: 100,000 of each, few of whom are most of the rows.
+/// Rows with one of 100,000 users and one of 100,000 movies, with a skewed distribution: a tenth of the users
+/// has 46% of the rows, and a tenth of the movies too.
 struct Ratings {
-  static constexpr Index sides = 100'000;
+  static constexpr Index levels = 100'000;
   static constexpr Index rows = 200'000;
   std::vector<Index> offsets{0};
   std::vector<std::int32_t> columns;
@@ -137,12 +140,13 @@ struct Ratings {
     for (Index i = 0; i < rows; ++i) {
       for (Index side = 0; side < 2; ++side)
         columns.push_back(
-            static_cast<std::int32_t>(side * sides + static_cast<Index>(std::pow(random.uniform(), 3) * sides)));
+            static_cast<std::int32_t>(side * levels + static_cast<Index>(std::pow(random.uniform(), 3) * levels)));
       offsets.push_back(static_cast<Index>(columns.size()));
     }
   }
 };
 
+/// One pass of the Kalman filter over the ratings.
 template <typename Scalar>
 void kalman_sparse(benchmark::State& state) {
   const Ratings ratings;
@@ -150,34 +154,34 @@ void kalman_sparse(benchmark::State& state) {
   std::vector<Scalar> targets(Ratings::rows);
   dyad::Random random(2, 0);
   for (Scalar& y : targets) y = static_cast<Scalar>(random.normal());
-  const auto rows = dyad::Rows<Scalar>::sparse(ratings.offsets, ratings.columns, ones, 2 * Ratings::sides, targets);
-  auto filter = filter_for<Scalar>(2 * Ratings::sides, state.range(0), dyad::Diagonal::zero);
+  const auto rows = dyad::Rows<Scalar>::sparse(ratings.offsets, ratings.columns, ones, 2 * Ratings::levels, targets);
+  auto filter = filter_for<Scalar>(2 * Ratings::levels, state.range(0), dyad::Diagonal::zero);
   std::vector<Scalar> predictions(Ratings::rows);
   for (auto _ : state) filter.learn(rows, predictions);
   report_bytes<Scalar>(state, Ratings::rows, 2, state.range(0));
 }
 
-/// The bound: the same features' numbers are read and written in the same order, and nothing is computed.
+/// Lower bound of kalman_sparse: reads and writes the parameters of the same features in the same order.
 template <typename Scalar>
-void touch_sparse(benchmark::State& state) {
+void read_write_sparse(benchmark::State& state) {
   const Ratings ratings;
   const Index stride = 2 * state.range(0) + 6;
-  std::vector<Scalar> numbers(static_cast<std::size_t>(2 * Ratings::sides * stride), 1);
+  std::vector<Scalar> values(static_cast<std::size_t>(2 * Ratings::levels * stride), 1);
   for (auto _ : state)
     for (const std::int32_t column : ratings.columns) {
-      Scalar* feature = numbers.data() + column * stride;
+      Scalar* feature = values.data() + column * stride;
       for (Index i = 0; i < stride; ++i) feature[i] += Scalar(1);
       benchmark::ClobberMemory();
     }
   report_bytes<Scalar>(state, Ratings::rows, 2, state.range(0));
 }
 
-/// A sweep over the same rows: every feature once.
+/// One variational sweep over the ratings, which updates every feature once.
 template <typename Scalar>
 void variational_sweep(benchmark::State& state) {
   const Ratings ratings;
   const Index rank = state.range(0);
-  const Index dim = 2 * Ratings::sides;
+  const Index dim = 2 * Ratings::levels;
   const std::vector<Scalar> ones(ratings.columns.size(), 1);
   std::vector<Scalar> targets(Ratings::rows);
   dyad::Random random(2, 0);
@@ -190,21 +194,21 @@ void variational_sweep(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * Ratings::rows);
 }
 
-/// Predictions of the same rows, in blocks as `predict` reads them.
+/// Predictions of the ratings, split over the threads as in `predict`.
 void prediction(benchmark::State& state) {
   const Ratings ratings;
   const Index rank = state.range(0);
-  const Index dim = 2 * Ratings::sides;
+  const Index dim = 2 * Ratings::levels;
   const std::vector<double> ones(ratings.columns.size(), 1);
   const auto rows = dyad::Rows<double>::sparse(ratings.offsets, ratings.columns, ones, dim);
   dyad::Random random(1, 0);
   dyad::Model<double> model(dim, rank);
-  for (double& number : model.factors) number = random.normal();
-  for (double& number : model.weights) number = random.normal();
+  for (double& value : model.factors) value = random.normal();
+  for (double& value : model.weights) value = random.normal();
   dyad::ThreadPool pool(threads_of(state, 1));
   std::vector<double> values(Ratings::rows);
   for (auto _ : state)
-    pool.split(Ratings::rows, [&](int, dyad::Share share) {
+    pool.split(Ratings::rows, [&](int, dyad::IndexRange share) {
       model.predict(
           rows.slice(share.first, share.count),
           std::span(values).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count)));
@@ -212,30 +216,31 @@ void prediction(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * Ratings::rows);
 }
 
-/// Sums up `numbers` numbers of every feature of the rows, as they come.
-void read_numbers(benchmark::State& state, Index numbers) {
+/// For each row, sums `count` values of each of its features.
+void read_feature_values(benchmark::State& state, Index count) {
   const Ratings ratings;
-  const std::vector<double> all(static_cast<std::size_t>(2 * Ratings::sides * numbers), 1);
+  const std::vector<double> values(static_cast<std::size_t>(2 * Ratings::levels * count), 1);
   dyad::ThreadPool pool(threads_of(state, 1));
   for (auto _ : state)
-    pool.split(Ratings::rows, [&](int, dyad::Share share) {
+    pool.split(Ratings::rows, [&](int, dyad::IndexRange share) {
       double sum = 0;
       for (Index e = 2 * share.first; e < 2 * (share.first + share.count); ++e) {
-        const double* own = all.data() + ratings.columns[static_cast<std::size_t>(e)] * numbers;
-        for (Index c = 0; c < numbers; ++c) sum += own[c];
+        const double* feature = values.data() + ratings.columns[static_cast<std::size_t>(e)] * count;
+        for (Index c = 0; c < count; ++c) sum += feature[c];
       }
       benchmark::DoNotOptimize(sum);
     });
   state.SetItemsProcessed(state.iterations() * Ratings::rows);
 }
 
-/// The bound of a prediction: the factors and the weight of each feature.
-void read_factors(benchmark::State& state) { read_numbers(state, state.range(0) + 1); }
+/// Lower bound of a prediction: reads the factors and the weight of each feature.
+void read_factors(benchmark::State& state) { read_feature_values(state, state.range(0) + 1); }
 
-/// What the memory has to give for a sweep: each row's features with their variances, once to see it, once for both.
-void read_posterior(benchmark::State& state) { read_numbers(state, 4 * (state.range(0) + 2)); }
+/// Lower bound of a sweep: reads the k + 2 means and k + 2 variances of each feature of a row twice.
+void read_posterior(benchmark::State& state) { read_feature_values(state, 4 * (state.range(0) + 2)); }
 
-/// J'HJ t of Gauss-Newton, whose bound are the bare products of twice the width and of the width.
+/// The curvature product J'HJ t of Gauss-Newton. Its lower bound is one product of twice the width and one of the
+/// width, 1.5 times two_matrix_products.
 template <typename Scalar>
 void newton_product(benchmark::State& state) {
   const Index dim = state.range(0);
@@ -250,9 +255,9 @@ void newton_product(benchmark::State& state) {
   parameters.A = dyad::random_normal<double>(random, dim, rank);
   parameters.signs = dyad::alternating_signs<double>(rank);
   dyad::Objective objective(block.view(), options, pool);
-  objective.move_to(parameters);
+  objective.evaluate_at(parameters);
   const dyad::ParameterVector t = objective.negative_gradient();
-  for (auto _ : state) benchmark::DoNotOptimize(objective.curvature_times(t).intercept);
+  for (auto _ : state) benchmark::DoNotOptimize(objective.curvature_product(t).intercept);
   state.SetItemsProcessed(state.iterations() * block.view().count());
   state.counters["GFlop/s"] =
       benchmark::Counter(6.0 * static_cast<double>(state.iterations()) *
@@ -260,6 +265,7 @@ void newton_product(benchmark::State& state) {
                          benchmark::Counter::kIsRate);
 }
 
+/// One pass of the Kalman filter over a dense block. Argument 2: 0 for a tied diagonal, 1 for a free one.
 template <typename Scalar>
 void kalman_dense(benchmark::State& state) {
   const Index dim = state.range(0);
@@ -272,38 +278,40 @@ void kalman_dense(benchmark::State& state) {
   report_bytes<Scalar>(state, rows.count(), static_cast<double>(dim), state.range(1));
 }
 
-/// The bound: all parameters and variances are read and written once for each row, and nothing is computed.
+/// Lower bound of kalman_dense: reads and writes all parameters and variances once per row.
 template <typename Scalar>
-void touch_dense(benchmark::State& state) {
+void read_write_dense(benchmark::State& state) {
   const Index dim = state.range(0);
-  std::vector<Scalar> numbers(static_cast<std::size_t>(dim * (2 * state.range(1) + 4)), 1);
+  std::vector<Scalar> values(static_cast<std::size_t>(dim * (2 * state.range(1) + 4)), 1);
   constexpr Index rows = 100;
   for (auto _ : state)
     for (Index row = 0; row < rows; ++row) {
-      for (Scalar& number : numbers) number += Scalar(1);
+      for (Scalar& value : values) value += Scalar(1);
       benchmark::ClobberMemory();
     }
   report_bytes<Scalar>(state, rows, static_cast<double>(dim), state.range(1));
 }
 
+/// Arguments of the dense kernels.
 void shapes(benchmark::internal::Benchmark* benchmark) {
   benchmark->UseRealTime()->ArgNames({"d", "k", "threads"});
-  for (const int threads : {1, all_threads}) {
+  for (const int threads : {1, max_threads}) {
     benchmark->Args({100, 3, threads});
     for (const int rank : {8, 16, 32}) benchmark->Args({1024, rank, threads});
   }
 }
 
+/// Arguments of the sparse kernels with threads.
 void ranks(benchmark::internal::Benchmark* benchmark) {
   benchmark->UseRealTime()->ArgNames({"k", "threads"});
-  for (const int threads : {1, all_threads})
+  for (const int threads : {1, max_threads})
     for (const int rank : {8, 16, 32}) benchmark->Args({rank, threads});
 }
 
 BENCHMARK(moment_sums<float>)->Apply(shapes);
-BENCHMARK(two_bare_products<float>)->Apply(shapes);
+BENCHMARK(two_matrix_products<float>)->Apply(shapes);
 BENCHMARK(moment_sums<double>)->Apply(shapes);
-BENCHMARK(two_bare_products<double>)->Apply(shapes);
+BENCHMARK(two_matrix_products<double>)->Apply(shapes);
 BENCHMARK(newton_product<double>)->Apply(shapes);
 BENCHMARK(prediction)->Apply(ranks);
 BENCHMARK(read_factors)->Apply(ranks);
@@ -311,12 +319,12 @@ BENCHMARK(variational_sweep<double>)->Apply(ranks);
 BENCHMARK(read_posterior)->Apply(ranks);
 BENCHMARK(kalman_sparse<float>)->ArgName("k")->Arg(8)->Arg(16);
 BENCHMARK(kalman_sparse<double>)->ArgName("k")->Arg(8)->Arg(16);
-BENCHMARK(touch_sparse<float>)->ArgName("k")->Arg(8)->Arg(16);
-BENCHMARK(touch_sparse<double>)->ArgName("k")->Arg(8)->Arg(16);
+BENCHMARK(read_write_sparse<float>)->ArgName("k")->Arg(8)->Arg(16);
+BENCHMARK(read_write_sparse<double>)->ArgName("k")->Arg(8)->Arg(16);
 BENCHMARK(kalman_dense<float>)->ArgNames({"d", "k", "free"})->Args({1000, 10, 0})->Args({1000, 10, 1});
 BENCHMARK(kalman_dense<double>)->ArgNames({"d", "k", "free"})->Args({1000, 10, 0})->Args({1000, 10, 1});
-BENCHMARK(touch_dense<float>)->ArgNames({"d", "k"})->Args({1000, 10});
-BENCHMARK(touch_dense<double>)->ArgNames({"d", "k"})->Args({1000, 10});
+BENCHMARK(read_write_dense<float>)->ArgNames({"d", "k"})->Args({1000, 10});
+BENCHMARK(read_write_dense<double>)->ArgNames({"d", "k"})->Args({1000, 10});
 BENCHMARK(planted_rows)->UseRealTime()->ArgNames({"d", "threads"})->Args({100, 1})->Args({100, 2})->Args({1000, 2});
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The data behind the plots of docs/method.md: `make plots`.
-//   learning_curves FOLDER   writes solvers.csv, convergence.csv, noise_floor.csv and moments.csv there
+// Learning curves of recovery, for the plots of docs/method.md (`make plots`):
+//   learning_curves FOLDER   writes solvers.csv, convergence.csv, noise_floor.csv and moments.csv to the folder
 #include <fstream>
 #include <string>
 
@@ -20,13 +20,14 @@ dyad::RecoverOptions problem(Index dim, Index rank) {
   return options;
 }
 
+/// Writes the lines name,rows / kd,error.
 void append_curve(std::ofstream& csv, const std::string& name, const dyad::RecoverOptions& options) {
   const auto kd = static_cast<double>(options.problem.rank * options.problem.dim);
   for (const dyad::RecoveryPoint& point : dyad::recover(options).trace)
     fmt::print(csv, "{},{},{}\n", name, static_cast<double>(point.rows) / kd, point.error());
 }
 
-/// The error against the rows, for the solvers, without noise and with it.
+/// Error by the number of rows for the solvers, without and with noise.
 void solvers(std::ofstream csv) {
   for (const double noise : {0.0, 0.1})
     for (const auto& [name, solver] : {std::pair{"auto", dyad::Solver::automatic},
@@ -40,7 +41,7 @@ void solvers(std::ofstream csv) {
     }
 }
 
-/// The error against the rows, for both updates and two sizes of batch.
+/// Error by the number of rows for both updates of the moment solver and two batch sizes.
 void convergence(std::ofstream csv) {
   for (const Index batch : {5, 20})
     for (const auto& [name, update] : {std::pair{"one-scan", dyad::Update::one_scan}, {"paper", dyad::Update::paper}}) {
@@ -51,10 +52,10 @@ void convergence(std::ofstream csv) {
     }
 }
 
-/// Where the error settles, against the batch.
+/// Asymptotic error by the batch size: mean over the last 10 of 40 batches.
 void noise_floor(std::ofstream csv) {
   for (const Index batch : {5, 10, 20, 40, 80, 160, 320}) {
-    const auto settled = [&](double noise, double residual) {
+    const auto asymptotic_error = [&](double noise, double residual) {
       dyad::RecoverOptions options = problem(100, 3);
       options.problem.noise = noise;
       options.problem.residual = residual;
@@ -65,19 +66,19 @@ void noise_floor(std::ofstream csv) {
       for (std::size_t t = trace.size() - 10; t < trace.size(); ++t) sum += trace[t].error();
       return sum / 10;
     };
-    fmt::print(csv, "{},{},{}\n", batch * 3 * 100, settled(0.1, 0), settled(0, 0.01));
+    fmt::print(csv, "{},{},{}\n", batch * 3 * 100, asymptotic_error(0.1, 0), asymptotic_error(0, 0.01));
   }
 }
 
-/// The error against the rows where features are skewed, with the paper's moments and with estimated ones.
-void moments(std::ofstream csv) {
-  for (const auto& [name, used] :
+/// Error by the number of rows for skewed features, with Gaussian moments as in the paper and with estimated moments.
+void feature_moments(std::ofstream csv) {
+  for (const auto& [name, moments] :
        {std::pair{"gaussian", dyad::Moments::gaussian}, {"estimated", dyad::Moments::estimated}})
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
       dyad::RecoverOptions options = problem(100, 3);
-      options.problem.features = dyad::Features::skewed;
+      options.problem.features = dyad::FeatureDistribution::skewed;
       options.problem.seed = seed;
-      options.moments = used;
+      options.moments = moments;
       options.batch = 20 * 3 * 100;
       append_curve(csv, fmt::format("{}-{}", name, seed), options);
     }
@@ -94,5 +95,5 @@ int main(int argc, char** argv) {
   solvers(std::ofstream(folder + "/solvers.csv"));
   convergence(std::ofstream(folder + "/convergence.csv"));
   noise_floor(std::ofstream(folder + "/noise_floor.csv"));
-  moments(std::ofstream(folder + "/moments.csv"));
+  feature_moments(std::ofstream(folder + "/moments.csv"));
 }

@@ -1,4 +1,4 @@
-# solvers.csv, convergence.csv, noise_floor.csv, moments.csv -> docs/plots/*.svg
+# Plots solvers.csv, convergence.csv, noise_floor.csv and moments.csv of learning_curves: docs/plots/*.svg
 set datafile separator ','
 set datafile missing NaN
 set terminal svg size 620,380 font 'sans-serif,13' background 'white'
@@ -14,9 +14,9 @@ set xlabel 'rows / kd'
 set ylabel '|w - w*| + |M - M*|_2'
 set yrange [1e-9:3]
 set key bottom left
-plot curve('auto-exact') using 2:3 with lines lw 2 lc 2 title 'auto: the first rows kept', \
-     curve('kalman-exact') using 2:3 with lines lw 2 lc 6 title 'kalman: nothing kept', \
-     curve('moment-exact') using 2:3 with lines lw 2 lc 4 title 'moment: the paper', \
+plot curve('auto-exact') using 2:3 with lines lw 2 lc 2 title 'auto: first rows buffered', \
+     curve('kalman-exact') using 2:3 with lines lw 2 lc 6 title 'kalman: no rows buffered', \
+     curve('moment-exact') using 2:3 with lines lw 2 lc 4 title 'moment: method of the paper', \
      curve('auto-noise') using 2:3 with lines dt 2 lw 2 lc 2 title 'with noise 0.1', \
      curve('kalman-noise') using 2:3 with lines dt 2 lw 2 lc 6 title '', \
      curve('moment-noise') using 2:3 with lines dt 2 lw 2 lc 4 title ''
@@ -44,7 +44,7 @@ plot for [seed=1:5] curve(sprintf('gaussian-%d', seed)) using 2:3 with lines lc 
 set output 'docs/plots/noise_floor.svg'
 set logscale xy
 set xlabel 'rows in a batch'
-set ylabel 'error where it settles'
+set ylabel 'asymptotic error'
 plot folder.'/noise_floor.csv' using 1:2 with linespoints pt 7 title 'noise 0.1', \
      '' using 1:3 with linespoints pt 7 title 'residual spectrum 0.01', \
      1.8*0.1*sqrt(100/x) with lines dt 2 title '1.8 s sqrt(d/n)'

@@ -1,5 +1,5 @@
-// One pass over real data with default options, beside a grid over the prior that the default finds by itself.
-// The data is in the folder that DYAD_DATA names; without it this says so and ends.
+// Loss of one pass over real data: default options, which select the prior, compared with the best prior of a grid.
+// Requires the data in the folder DYAD_DATA.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -16,6 +16,7 @@
 namespace dyad {
 namespace {
 
+/// Mean loss of the predictions f of targets y.
 class Loss {
  public:
   explicit Loss(const Target& target) : target_(target) {}
@@ -23,7 +24,7 @@ class Loss {
     rows_ += 1;
     sum_ += target_.score(y, f);
   }
-  [[nodiscard]] double value() const { return likelihood_of(target_.task).figure(sum_ / rows_); }
+  [[nodiscard]] double value() const { return likelihood_of(target_.task).metric(sum_ / rows_); }
 
  private:
   const Target& target_;
@@ -36,17 +37,19 @@ struct Losses {
   double test = 0;
 };
 
+/// Trains one pass, with a fixed prior if given, and computes the losses. Without test rows, both losses are
+/// progressive.
 Losses run(const FeatureMap& map, const std::vector<RowBlock<double>>& train, const std::vector<RowBlock<double>>& test,
            std::optional<PriorShares> prior, std::uint64_t seed) {
   TrainSettings settings;
   settings.seed = seed;
-  settings.diagonal = usual_diagonal(map, train.front());
+  settings.diagonal = default_diagonal(map, train.front());
   settings.rank = std::min<Index>(8, train.front().dim);
-  settings.watches_moments = !prior && moments_carry_signal(train.front(), map.target.task);
+  settings.uses_moments = !prior && can_use_moments(train.front(), map.target.task);
   StreamOptions options = stream_options(TrainOptions(), settings, map);
   if (prior) {
     options.priors = {*prior};
-    options.keep.memory = 0;
+    options.buffered_start.memory = 0;
   }
   options.kalman.shape.dim = train.front().dim;
   ThreadPool pool(0);
@@ -59,14 +62,14 @@ Losses run(const FeatureMap& map, const std::vector<RowBlock<double>>& train, co
     learner.learn(block.view(), predictions);
     for (std::size_t i = 0; i < predictions.size(); ++i) progressive.add(block.targets[i], predictions[i]);
   }
-  Loss fresh(map.target);
+  Loss test_loss(map.target);
   const Model<double> model = learner.model();
   for (const RowBlock<double>& block : test) {
     predictions.resize(block.targets.size());
     model.predict(block.view(), predictions);
-    for (std::size_t i = 0; i < predictions.size(); ++i) fresh.add(block.targets[i], predictions[i]);
+    for (std::size_t i = 0; i < predictions.size(); ++i) test_loss.add(block.targets[i], predictions[i]);
   }
-  return {progressive.value(), test.empty() ? progressive.value() : fresh.value()};
+  return {progressive.value(), test.empty() ? progressive.value() : test_loss.value()};
 }
 
 double median_of_seeds(const FeatureMap& map, const std::vector<RowBlock<double>>& train,
@@ -79,34 +82,34 @@ double median_of_seeds(const FeatureMap& map, const std::vector<RowBlock<double>
 
 void compare(const std::string& folder, const Case& c) {
   FeatureMap map;
-  const auto train = read(map, folder + c.train, c.columns, true);
+  const auto train = read_blocks(map, folder + c.train, c.columns, true);
   std::vector<RowBlock<double>> test;
-  if (*c.test != '\0') test = read(map, folder + c.test, {}, false);
-  double unit = 1;
+  if (*c.test != '\0') test = read_blocks(map, folder + c.test, {}, false);
+  double scale = 1;
   double mean = 0;
   double square = 0;
   double count = 0;
   for (const RowBlock<double>& block : train)
     for (const double y : block.targets) {
-      const double value = map.target.in_units(y);
-      if (map.target.task == Task::regression) map.target.see(value);
+      const double value = map.target.unscale(y);
+      if (map.target.task == Task::regression) map.target.update_bounds(value);
       mean += value;
       square += value * value;
       count += 1;
     }
-  if (c.in_deviations) unit = std::sqrt(square / count - std::pow(mean / count, 2));
-  const double own = median_of_seeds(map, train, test, std::nullopt) / unit;
+  if (c.in_deviations) scale = std::sqrt(square / count - std::pow(mean / count, 2));
+  const double default_loss = median_of_seeds(map, train, test, std::nullopt) / scale;
   double best = INFINITY;
   PriorShares best_prior;
   for (const double weights : {0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8})
     for (const double factors : {0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0}) {
-      const double loss = median_of_seeds(map, train, test, PriorShares{weights, factors}) / unit;
+      const double loss = median_of_seeds(map, train, test, PriorShares{weights, factors}) / scale;
       if (!(loss < best)) continue;
       best = loss;
       best_prior = {weights, factors};
     }
-  fmt::print("{:<24} {:>10.4f} {:>14.4f} {:>8.2f}% {:>10.3g} {:>10.3g}\n", c.name, own, best, 100 * (own / best - 1),
-             best_prior.weights, best_prior.factors);
+  fmt::print("{:<24} {:>10.4f} {:>14.4f} {:>8.2f}% {:>10.3g} {:>10.3g}\n", c.name, default_loss, best,
+             100 * (default_loss / best - 1), best_prior.weights, best_prior.factors);
 }
 
 }  // namespace
@@ -115,10 +118,11 @@ void compare(const std::string& folder, const Case& c) {
 int main() {
   const char* folder = std::getenv("DYAD_DATA");
   if (folder == nullptr) {
-    fmt::print("one pass over real data: DYAD_DATA does not name a folder, so there is nothing to measure\n");
+    fmt::print("one pass over real data: skipped, because DYAD_DATA is not set to the folder of the data\n");
     return 0;
   }
-  fmt::print("One pass, default options, median of seeds 1 to 5, and the best of a grid of 63 fixed priors\n");
-  fmt::print("{:<24} {:>10} {:>14} {:>9} {:>10} {:>10}\n", "", "default", "best of grid", "", "weights", "factors");
+  fmt::print("Loss of one pass, median of seeds 1 to 5: default options, and the best of a grid of 63 fixed priors\n");
+  fmt::print("{:<24} {:>10} {:>14} {:>9} {:>10} {:>10}\n", "", "default", "best of grid", "excess", "weights",
+             "factors");
   for (const dyad::Case& c : dyad::real_cases()) dyad::compare(folder, c);
 }

@@ -1,5 +1,5 @@
-// Text to rows, as `train` reads it, and a model, as `predict` reads it, on one core, beside a plain read of the same
-// file.
+// Time of parsing text into rows, as in `train`, and of loading a model, as in `predict`, on one core. plain_read,
+// which reads the same file without parsing, is the lower bound.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -20,11 +20,11 @@ namespace {
 
 constexpr std::size_t file_bytes = std::size_t{64} << 20;
 
-/// A file of rows that `make_row` makes, gone when it ends.
-class MadeFile {
+/// Temporary file of rows that `make_row` appends to its text. The destructor removes it.
+class GeneratedFile {
  public:
   template <typename MakeRow>
-  MadeFile(const std::string& name, const std::string& header, MakeRow&& make_row)
+  GeneratedFile(const std::string& name, const std::string& header, MakeRow&& make_row)
       : path_(std::filesystem::temp_directory_path() / ("dyad-benchmark-" + std::to_string(getpid()) + name)) {
     std::string text = header;
     Random random(1, 0);
@@ -32,9 +32,9 @@ class MadeFile {
     std::ofstream(path_, std::ios::binary) << text;
     bytes_ = text.size();
   }
-  ~MadeFile() { std::filesystem::remove(path_); }
-  MadeFile(const MadeFile&) = delete;
-  MadeFile& operator=(const MadeFile&) = delete;
+  ~GeneratedFile() { std::filesystem::remove(path_); }
+  GeneratedFile(const GeneratedFile&) = delete;
+  GeneratedFile& operator=(const GeneratedFile&) = delete;
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
@@ -44,16 +44,18 @@ class MadeFile {
   std::size_t bytes_ = 0;
 };
 
-/// Few users and movies are most of the ratings.
-int popular(Random& random, int below) {
+/// Integer in [0, below) with a skewed distribution, as of users and movies in ratings.
+int skewed_integer(Random& random, int below) {
   const double u = random.uniform();
   return static_cast<int>(u * u * u * below);
 }
 
-std::string whole(Random& random, int below) { return std::to_string(static_cast<int>(random.uniform() * below)); }
+std::string uniform_integer(Random& random, int below) {
+  return std::to_string(static_cast<int>(random.uniform() * below));
+}
 
-const MadeFile& measurements_svm() {
-  static const MadeFile file(".svm", "", [](Random& random, std::string& text) {
+const GeneratedFile& measurements_svm() {
+  static const GeneratedFile file(".svm", "", [](Random& random, std::string& text) {
     text += std::to_string(random.normal());
     for (int j = 1; j <= 50; ++j) text += " " + std::to_string(j) + ":" + std::to_string(random.normal());
     text += "\n";
@@ -61,8 +63,8 @@ const MadeFile& measurements_svm() {
   return file;
 }
 
-const MadeFile& flags_svm() {
-  static const MadeFile file("-flags.svm", "", [](Random& random, std::string& text) {
+const GeneratedFile& flags_svm() {
+  static const GeneratedFile file("-flags.svm", "", [](Random& random, std::string& text) {
     text += random.uniform() < 0.2 ? "+1" : "-1";
     for (int j = 0; j < 14; ++j)
       text += " " + std::to_string(9 * j + 1 + static_cast<int>(random.uniform() * 9)) + ":1";
@@ -71,26 +73,26 @@ const MadeFile& flags_svm() {
   return file;
 }
 
-const MadeFile& ratings_svm() {
-  static const MadeFile file("-ratings.svm", "", [](Random& random, std::string& text) {
-    text += whole(random, 11) + " " + whole(random, 20000) + ":1 " +
+const GeneratedFile& ratings_svm() {
+  static const GeneratedFile file("-ratings.svm", "", [](Random& random, std::string& text) {
+    text += uniform_integer(random, 11) + " " + uniform_integer(random, 20000) + ":1 " +
             std::to_string(20000 + static_cast<int>(random.uniform() * 10000)) + ":1\n";
   });
   return file;
 }
 
-const MadeFile& numbers_csv() {
-  static const MadeFile file(".csv", "a,b,c,d,e,f,g,h,i,j,y\n", [](Random& random, std::string& text) {
+const GeneratedFile& numbers_csv() {
+  static const GeneratedFile file(".csv", "a,b,c,d,e,f,g,h,i,j,y\n", [](Random& random, std::string& text) {
     for (int j = 0; j < 10; ++j) text += std::to_string(random.normal()) + ",";
     text += std::to_string(random.normal()) + "\n";
   });
   return file;
 }
 
-const MadeFile& ratings_csv() {
-  static const MadeFile file("-ratings.csv", "user,movie,y,time\n", [](Random& random, std::string& text) {
-    text += std::to_string(popular(random, 20000)) + "," + std::to_string(popular(random, 10000)) + "," +
-            whole(random, 11) + ",1364" + whole(random, 1000000) + "\n";
+const GeneratedFile& ratings_csv() {
+  static const GeneratedFile file("-ratings.csv", "user,movie,y,time\n", [](Random& random, std::string& text) {
+    text += std::to_string(skewed_integer(random, 20000)) + "," + std::to_string(skewed_integer(random, 10000)) + "," +
+            uniform_integer(random, 11) + ",1364" + uniform_integer(random, 1000000) + "\n";
   });
   return file;
 }
@@ -101,15 +103,15 @@ void plain_read(benchmark::State& state, const File& (*make)()) {
   std::vector<char> buffer(std::size_t{1} << 17);
   for (auto _ : state) {
     const int descriptor = open(file.path().c_str(), O_RDONLY);
-    ssize_t got = 0;
-    while ((got = read(descriptor, buffer.data(), buffer.size())) > 0) benchmark::DoNotOptimize(buffer.data());
+    ssize_t count = 0;
+    while ((count = read(descriptor, buffer.data(), buffer.size())) > 0) benchmark::DoNotOptimize(buffer.data());
     close(descriptor);
   }
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(file.bytes()));
 }
 
-void text_to_rows(benchmark::State& state, const MadeFile& (*make)()) {
-  const MadeFile& file = make();
+void text_to_rows(benchmark::State& state, const GeneratedFile& (*make)()) {
+  const GeneratedFile& file = make();
   DataOptions data;
   data.paths = {file.path()};
   ColumnOptions columns;
@@ -132,7 +134,7 @@ void text_to_rows(benchmark::State& state, const MadeFile& (*make)()) {
       benchmark::Counter(static_cast<double>(rows * state.iterations()), benchmark::Counter::kIsRate);
 }
 
-/// Of the ratings: 30,000 names, k = 8, and what it takes to go on.
+/// Model file of the ratings: 30,000 categories, k = 8, with the training state. The destructor removes the file.
 class TrainedModel {
  public:
   TrainedModel() : path_(ratings_csv().path() + ".dyad") {

@@ -1,4 +1,4 @@
-// The real data that benchmarks look at, in the folder that DYAD_DATA names.
+// Real data sets of the benchmarks, in the folder DYAD_DATA.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace dyad {
 
 struct Case {
   const char* name;
-  const char* train;
-  const char* test;  ///< empty: progressive loss over the training rows
+  const char* train;  ///< path below DYAD_DATA
+  const char* test;   ///< path below DYAD_DATA; empty: progressive loss over the training rows
   ColumnOptions columns;
-  bool in_deviations;  ///< rmse as a share of the training targets' standard deviation
+  bool in_deviations;  ///< rmse in units of the standard deviation of the training targets
 };
 
-inline ColumnOptions ratings() {
+inline ColumnOptions rating_columns() {
   ColumnOptions columns;
   columns.target = "rating";
   columns.categorical = {"user", "movie"};
@@ -24,34 +24,35 @@ inline ColumnOptions ratings() {
   return columns;
 }
 
-inline ColumnOptions table() {
+inline ColumnOptions table_columns() {
   ColumnOptions columns;
   columns.target = "y";
   return columns;
 }
 
-inline std::vector<RowBlock<double>> read(FeatureMap& map, const std::string& path, const ColumnOptions& columns,
-                                          bool training) {
+/// Reads all rows. Training adds features to the map, which otherwise ignores unknown ones.
+inline std::vector<RowBlock<double>> read_blocks(FeatureMap& map, const std::string& path, const ColumnOptions& columns,
+                                                 bool training) {
   DataOptions data;
   data.paths = {path};
-  RowReader<double> reader(map,
-                           {.data = data,
-                            .columns = columns,
-                            .unknown = training ? TableEncoder::Unknown::grows : TableEncoder::Unknown::is_left_out,
-                            .room = 8});
+  RowReader<double> reader(
+      map, {.data = data,
+            .columns = columns,
+            .unknown = training ? TableEncoder::UnknownFeatures::add : TableEncoder::UnknownFeatures::ignore,
+            .min_feature_count = 8});
   std::vector<RowBlock<double>> blocks;
   for (RowBlock<double> block; reader.next(block) == RowReader<double>::Next::block;) blocks.push_back(block);
   return blocks;
 }
 
 inline std::vector<Case> real_cases() {
-  return {{"MovieTweetings, test", "/ratings/movietweetings.train.csv", "/ratings/movietweetings.test.csv", ratings(),
-           false},
-          {"MovieTweetings, stream", "/ratings/movietweetings.stream.csv", "", ratings(), false},
+  return {{"MovieTweetings, test", "/ratings/movietweetings.train.csv", "/ratings/movietweetings.test.csv",
+           rating_columns(), false},
+          {"MovieTweetings, stream", "/ratings/movietweetings.stream.csv", "", rating_columns(), false},
           {"a9a, test log-loss", "/binary/a9a.train.svm", "/binary/a9a.test.svm", {}, false},
-          {"bike, test", "/tabular/bike.train.csv", "/tabular/bike.test.csv", table(), true},
-          {"kin40k, test", "/tabular/kin40k.train.csv", "/tabular/kin40k.test.csv", table(), true},
-          {"concrete, test", "/tabular/concrete.train.csv", "/tabular/concrete.test.csv", table(), true}};
+          {"bike, test", "/tabular/bike.train.csv", "/tabular/bike.test.csv", table_columns(), true},
+          {"kin40k, test", "/tabular/kin40k.train.csv", "/tabular/kin40k.test.csv", table_columns(), true},
+          {"concrete, test", "/tabular/concrete.train.csv", "/tabular/concrete.test.csv", table_columns(), true}};
 }
 
 }  // namespace dyad

@@ -1,5 +1,5 @@
-// How many rows an exact recovery takes as d and k grow, with fitted exponents: `make bench`.
-//   rows_to_recover FOLDER   writes rows_to_recover.csv there and prints the table
+// Number of rows until the moment solver recovers a planted model, by d and k, with fitted exponents:
+//   rows_to_recover FOLDER   writes rows_to_recover.csv to the folder and prints a table
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -19,7 +19,7 @@ using dyad::Index;
 
 constexpr int seeds = 3;
 
-/// The median over the seeds of the rows until the error is 1e-6, with the default batch of 6kd.
+/// Rows until the error is 1e-6, median over the seeds, with the default batch of 6kd rows.
 double rows_needed(Index dim, Index rank) {
   std::vector<double> rows;
   for (int seed = 1; seed <= seeds; ++seed) {
@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
   for (const Index rank : ranks) fmt::print("{:>8}", rank);
   fmt::print("\n");
 
-  // log rows = c + a log d + b log k, by least squares
+  // Least squares for log rows = c + a log d + b log k.
   std::vector<Eigen::Vector3d> points;
   std::vector<double> log_rows;
   for (const Index dim : dims) {

@@ -1,4 +1,4 @@
-# rows_to_recover.csv -> docs/plots/rows_to_recover.svg
+# Plots rows_to_recover.csv: docs/plots/rows_to_recover.svg
 set datafile separator ','
 set terminal svg size 900,380 font 'sans-serif,13' background 'white'
 set output 'docs/plots/rows_to_recover.svg'

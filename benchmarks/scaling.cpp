@@ -1,5 +1,5 @@
-// How the time of each kernel grows with rows, features, rank, non-zeros and threads, with the exponent of the best
-// line through the logarithms: 1 is linear, 0 does not grow.
+// Scaling of the kernels with rows, features, rank, non-zeros and threads. The exponent is the slope of the regression
+// of log time on the logarithm of the size: 1 is linear, 0 is constant.
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -25,31 +25,31 @@ struct Size {
   Index rows = 0;
   Index dim = 0;
   Index rank = 0;
-  Index entries = 0;  ///< of a sparse row
+  Index entries = 0;  ///< non-zeros of a sparse row
   int threads = 1;
 };
 
-/// The least of several runs.
+/// Shortest time of several runs.
 double seconds_of(const std::function<void()>& work) {
   constexpr int runs = 7;
-  double least = std::numeric_limits<double>::infinity();
+  double seconds = std::numeric_limits<double>::infinity();
   for (int run = 0; run < runs; ++run) {
     const auto start = std::chrono::steady_clock::now();
     work();
-    least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    seconds = std::min(seconds, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
-  return least;
+  return seconds;
 }
 
-/// Rows of names: one of `entries` fields each.
+/// Rows of one-hot categories: `entries` columns with dim / entries categories each.
 struct SparseRows {
   explicit SparseRows(const Size& size) : dim(size.dim) {
     Random random(1, 0);
-    const Index field = size.dim / size.entries;
+    const Index categories = size.dim / size.entries;
     for (Index i = 0; i < size.rows; ++i) {
       for (Index e = 0; e < size.entries; ++e)
-        columns.push_back(
-            static_cast<std::int32_t>(e * field + static_cast<Index>(random.uniform() * static_cast<double>(field))));
+        columns.push_back(static_cast<std::int32_t>(
+            e * categories + static_cast<Index>(random.uniform() * static_cast<double>(categories))));
       offsets.push_back(static_cast<Index>(columns.size()));
       targets.push_back(random.normal());
     }
@@ -70,7 +70,7 @@ KalmanFilter<double> filter_of(const Size& size) {
   options.shape.rank = size.rank;
   options.shape.diagonal = Diagonal::zero;
   KalmanFilter<double> filter(options, {1, 0.1, 0.1, 0.01}, 1);
-  for (Index j = 0; j < size.dim; ++j) filter.begin(j, 1);
+  for (Index j = 0; j < size.dim; ++j) filter.add_feature(j, 1);
   return filter;
 }
 
@@ -92,11 +92,11 @@ double prediction(const Size& size) {
   const SparseRows rows(size);
   Model<double> model(size.dim, size.rank);
   Random random(1, 0);
-  for (double& number : model.factors) number = random.normal();
+  for (double& value : model.factors) value = random.normal();
   ThreadPool pool(size.threads);
   std::vector<double> values(rows.targets.size());
   return seconds_of([&] {
-    pool.split(size.rows, [&](int, Share share) {
+    pool.split(size.rows, [&](int, IndexRange share) {
       model.predict(
           rows.view().slice(share.first, share.count),
           std::span(values).subspan(static_cast<std::size_t>(share.first), static_cast<std::size_t>(share.count)));
@@ -110,7 +110,7 @@ DenseBlock<double> dense_rows(const Size& size) {
   options.rank = 1;
   ThreadPool pool(2);
   DenseBlock<double> block;
-  PlantedProblem(options).read(0, size.rows, pool, block);
+  PlantedProblem(options).generate(0, size.rows, pool, block);
   return block;
 }
 
@@ -119,8 +119,8 @@ double moments(const Size& size) {
   ThreadPool pool(size.threads);
   Random random(1, 0);
   Model<double> model(size.dim, size.rank);
-  as_tall(model.factors, size.dim, size.rank) = random_orthonormal<double>(random, size.dim, size.rank);
-  MomentAccumulator<double> sums(pool, model, as_tall(model.factors, size.dim, size.rank));
+  as_row_major(model.factors, size.dim, size.rank) = random_orthonormal<double>(random, size.dim, size.rank);
+  MomentAccumulator<double> sums(pool, model, as_row_major(model.factors, size.dim, size.rank));
   return seconds_of([&] { sums.add(block.view()); });
 }
 
@@ -135,47 +135,48 @@ double newton(const Size& size) {
   parameters.A = random_normal<double>(random, size.dim, size.rank);
   parameters.signs = alternating_signs<double>(size.rank);
   Objective objective(block.view(), options, pool);
-  objective.move_to(parameters);
+  objective.evaluate_at(parameters);
   const ParameterVector t = objective.negative_gradient();
-  return seconds_of([&] { (void)objective.curvature_times(t).intercept; });
+  return seconds_of([&] { (void)objective.curvature_product(t).intercept; });
 }
 
-double slope(const std::vector<double>& x, const std::vector<double>& y) {
+/// Slope of the least-squares line of log y on log x.
+double log_slope(const std::vector<double>& x, const std::vector<double>& y) {
   double mean_x = 0;
   double mean_y = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     mean_x += std::log(x[i]) / static_cast<double>(x.size());
     mean_y += std::log(y[i]) / static_cast<double>(x.size());
   }
-  double both = 0;
-  double squares = 0;
+  double covariance = 0;
+  double variance = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    both += (std::log(x[i]) - mean_x) * (std::log(y[i]) - mean_y);
-    squares += std::pow(std::log(x[i]) - mean_x, 2);
+    covariance += (std::log(x[i]) - mean_x) * (std::log(y[i]) - mean_y);
+    variance += std::pow(std::log(x[i]) - mean_x, 2);
   }
-  return both / squares;
+  return covariance / variance;
 }
 
 struct Kernel {
   std::string name;
   double (*seconds)(const Size&);
-  Size usual;
+  Size base;  ///< from which one dimension at a time is varied
   bool is_sparse;
 };
 
-void vary(const Kernel& kernel, const std::string& what, const std::vector<Index>& values,
+void vary(const Kernel& kernel, const std::string& dimension, const std::vector<Index>& values,
           const std::function<void(Size&, Index)>& set) {
   std::vector<double> x;
   std::vector<double> y;
   std::string shown;
   for (const Index value : values) {
-    Size size = kernel.usual;
+    Size size = kernel.base;
     set(size, value);
     x.push_back(static_cast<double>(value));
     y.push_back(kernel.seconds(size));
     shown += fmt::format(" {}: {:.2f}", value, 1e3 * y.back());
   }
-  fmt::print("{:<16} {:<10} {:>8.2f}  {}\n", kernel.name, what, slope(x, y), shown);
+  fmt::print("{:<16} {:<10} {:>8.2f}  {}\n", kernel.name, dimension, log_slope(x, y), shown);
   std::fflush(stdout);
 }
 
@@ -187,9 +188,9 @@ void run() {
                                     {"prediction", prediction, sparse, true},
                                     {"moment sums", moments, dense, false},
                                     {"newton product", newton, dense, false}};
-  fmt::print("{:<16} {:<10} {:>8}  milliseconds at each\n", "kernel", "grows with", "exponent");
+  fmt::print("{:<16} {:<10} {:>8}  size: milliseconds\n", "kernel", "varied", "exponent");
   for (const Kernel& kernel : kernels) {
-    const Index rows = kernel.usual.rows;
+    const Index rows = kernel.base.rows;
     vary(kernel, "rows", {rows / 2, rows, 2 * rows, 4 * rows}, [](Size& size, Index value) { size.rows = value; });
     if (kernel.is_sparse)
       vary(kernel, "non-zeros", {4, 8, 16, 32}, [](Size& size, Index value) { size.entries = value; });

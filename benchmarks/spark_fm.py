@@ -1,6 +1,6 @@
-"""dyad.spark beside Spark ML's own factorization machine on the same cluster and rows: spark_fm.py BUILD.
+"""Compares dyad.spark with the factorization machine of Spark ML on the same cluster and rows: spark_fm.py BUILD.
 
-Two workers of one core each on this machine. Prints the tables of docs/spark.md, and leaves them in BUILD/spark.md.
+The cluster has two workers of one core each on this machine. Prints the tables of docs/spark.md and writes them to BUILD/spark.md.
 """
 
 import pathlib
@@ -20,17 +20,19 @@ import spark_cluster  # noqa: E402
 STEPS = (1.0, 0.1, 0.01, 0.001)
 
 
-def planted(name, centre, spread, rows=200_000, d=10_000, rank=8, entries=10, noise=0.3):
-    """A factorization machine as Spark's can learn it: pairs of different features, M of positive sign. Factors lie
-    around `centre`."""
+def planted(name, center, spread, rows=200_000, d=10_000, rank=8, entries=10, noise=0.3):
+    """Rows of a factorization machine within the model class of Spark ML: pairs of distinct features, factors of positive sign.
+
+    The factors are normal with mean `center` and standard deviation `spread`.
+    """
     random = np.random.default_rng(1)
     field = d // entries
     columns = (random.integers(0, field, size=(rows, entries)) + field * np.arange(entries)).astype(np.int32)
     values = random.normal(size=(rows, entries))
-    w, V = 0.3 * random.normal(size=d), spread * random.normal(size=(d, rank)) + centre
+    w, V = 0.3 * random.normal(size=d), spread * random.normal(size=(d, rank)) + center
     p = np.einsum("ij,ijk->ik", values, V[columns])
-    own = np.einsum("ij,ijk->ik", values**2, V[columns] ** 2)
-    y = 1 + np.sum(values * w[columns], 1) + 0.5 * (p**2 - own).sum(1) + noise * random.normal(size=rows)
+    diagonal = np.einsum("ij,ijk->ik", values**2, V[columns] ** 2)
+    y = 1 + np.sum(values * w[columns], 1) + 0.5 * (p**2 - diagonal).sum(1) + noise * random.normal(size=rows)
     X = sp.csr_matrix((values.ravel(), columns.ravel(), np.arange(0, rows * entries + 1, entries)), shape=(rows, d))
     return sets.split(name, X, y, [field] * entries)
 
@@ -38,8 +40,8 @@ def planted(name, centre, spread, rows=200_000, d=10_000, rank=8, entries=10, no
 def rmse(model, frame):
     from pyspark.sql import functions as F
 
-    found = model.transform(frame).select(F.sqrt(F.avg((F.col("label") - F.col("prediction")) ** 2))).first()[0]
-    return float(found) if found is not None else np.inf
+    error = model.transform(frame).select(F.sqrt(F.avg((F.col("label") - F.col("prediction")) ** 2))).first()[0]
+    return float(error) if error is not None else np.inf
 
 
 def timed(estimator, train, test):
@@ -57,7 +59,7 @@ def compare(spark, data):
     train = spark_cluster.frame_of(spark, data.X, data.y).cache()
     test = spark_cluster.frame_of(spark, data.X_test, data.y_test).cache()
     train.count(), test.count()
-    timed(FactorizationRegressor(rank=2, solver="kalman", sampleRows=2000), train, test)  # all workers are up
+    timed(FactorizationRegressor(rank=2, solver="kalman", sampleRows=2000), train, test)  # starts all workers
     FMRegressor(factorSize=2, maxIter=2).fit(train)
     lines = [f"### {data.name}", "", "| system | options | test rmse | seconds |", "|---|---|---|---|"]
 
@@ -65,23 +67,23 @@ def compare(spark, data):
         lines.append(f"| {name} | {options} | {loss:.4f} | {seconds:.1f} |")
         print(lines[-1], flush=True)
 
-    theirs = []
+    spark_runs = []
     for step in STEPS:
         seconds, loss, _ = timed(FMRegressor(factorSize=8, stepSize=step, seed=1), train, test)
         row("Spark ML", f"stepSize {step:g}", loss, seconds)
-        theirs.append((loss if np.isfinite(loss) else np.inf, seconds))
-    best, its_seconds = min(theirs)
+        spark_runs.append((loss if np.isfinite(loss) else np.inf, seconds))
+    best, spark_seconds = min(spark_runs)
     one_pass, loss_of_pass, _ = timed(FactorizationRegressor(solver="kalman"), train, test)
-    row("dyad", "solver kalman: one pass, as the default begins", loss_of_pass, one_pass)
+    row("dyad", "solver kalman (one pass)", loss_of_pass, one_pass)
     seconds, loss, model = timed(FactorizationRegressor(), train, test)
-    row("dyad", f"default ({model.summary['origin']}, {model.summary['questions']} jobs)", loss, seconds)
+    row("dyad", f"default ({model.summary['origin']}, {model.summary['requests']} jobs)", loss, seconds)
     reached = one_pass if loss_of_pass <= best else seconds
-    behind = " (**behind**)" if reached > its_seconds else ""
-    verdict = f"Spark ML's best loss is reached in {reached:.1f} s, {its_seconds / reached:.1f} times its speed{behind}; "
-    verdict += "the default's loss "
-    verdict += f"is {100 * (1 - loss / best):.1f}% less." if loss <= best else f"is {100 * (loss / best - 1):.1f}% more: **behind**."
-    lines += ["", verdict, ""]
-    print(verdict, flush=True)
+    slower = " (**slower**)" if reached > spark_seconds else ""
+    ratio = spark_seconds / reached
+    comparison = f"dyad reaches the best loss of Spark ML in {reached:.1f} s, {ratio:.1f} times as fast{slower}. Its default loss is "
+    comparison += f"{100 * (1 - loss / best):.1f}% lower." if loss <= best else f"{100 * (loss / best - 1):.1f}% higher (**worse**)."
+    lines += ["", comparison, ""]
+    print(comparison, flush=True)
     train.unpersist(), test.unpersist()
     return lines
 
@@ -89,12 +91,12 @@ def compare(spark, data):
 def main(build):
     with tempfile.TemporaryDirectory() as name:
         spark = spark_cluster.start(pathlib.Path(name), batch=10_000)
-        chosen = [
-            planted("planted, factors around 0: 200,000 rows, 10,000 features", 0.0, 0.25),
-            planted("planted, factors with a common part: the same size", 0.15, 0.1),
+        datasets = [
+            planted("planted, factors with mean 0: 200,000 rows, 10,000 features", 0.0, 0.25),
+            planted("planted, factors with a common mean: 200,000 rows, 10,000 features", 0.15, 0.1),
         ]
-        chosen += [data for data in sets.real() if data.name == "MovieTweetings"]
-        lines = [line for data in chosen for line in compare(spark, data)]
+        datasets += [data for data in sets.real() if data.name == "MovieTweetings"]
+        lines = [line for data in datasets for line in compare(spark, data)]
         spark.stop()
     (build / "spark.md").write_text("\n".join(lines))
 

@@ -4,8 +4,9 @@
 
 namespace dyad::cli {
 
-/// What to tell the user where the process may not have the address space that it needs; empty: it may. Without enough
-/// of it OpenBLAS waits for ever, from its first thread on.
-std::string lack_of_address_space();
+/// Compares the limit on the address space (`ulimit -v`) with the reservations of OpenBLAS and the C library. OpenBLAS
+/// blocks forever in its first thread if they exceed the limit.
+/// \return an error message, or an empty string if the limit suffices
+std::string address_space_error();
 
 }  // namespace dyad::cli

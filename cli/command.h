@@ -14,63 +14,69 @@
 
 #include <dyad/text.h>
 
+#include "option_names.h"
 #include "suggestion.h"
 #include "terminal.h"
 
+/// \file
+/// Helpers of the subcommands: options with checked values, messages, signals, and the functions that register them.
+
 namespace dyad::cli {
 
-/// What a verb does once its options are read; returns the exit code.
+/// Runs a subcommand whose options have been parsed and returns the exit code.
 using Action = std::function<int()>;
 
-template <typename Target>
-struct Unwrapped {
-  using type = Target;
+/// Value type of an option: `Value`, or the content of a std::optional.
+template <typename Value>
+struct ValueType {
+  using type = Value;
 };
-template <typename Target>
-struct Unwrapped<std::optional<Target>> {
-  using type = Target;
+template <typename Value>
+struct ValueType<std::optional<Value>> {
+  using type = Value;
 };
 
-/// The flags that every verb has.
-struct Output {
-  bool json = false;
-  bool quiet = false;
+/// Output flags of all subcommands that process data.
+struct OutputFlags {
+  bool json = false;   ///< one JSON object on standard output
+  bool quiet = false;  ///< no progress and no messages on standard error
 
-  void add_to(CLI::App& verb) {
-    verb.add_flag("--json", json, "Print one JSON object on standard output at the end and nothing else there");
-    verb.add_flag("--quiet", quiet, "No progress or messages on standard error");
+  void add_to(CLI::App& subcommand) {
+    subcommand.add_flag("--json", json, "Print one JSON object, and nothing else, on standard output");
+    subcommand.add_flag("--quiet", quiet, "Suppress progress and messages on standard error");
   }
 };
 
-/// The verb's options, each with an error that says what is allowed.
-template <typename Choice>
-using Choices = std::vector<std::pair<std::string, Choice>>;
+/// Names of the values of an enumeration, in the order of the help text.
+template <typename Value>
+using Choices = std::vector<std::pair<std::string, Value>>;
 
-template <typename Choice>
-CLI::Option* add_choice(CLI::App& verb, const std::string& name, Choice& choice, const Choices<Choice>& choices,
+/// Adds an option whose value is one of `choices`. The error for any other value lists them.
+template <typename Value>
+CLI::Option* add_choice(CLI::App& subcommand, const std::string& name, Value& variable, const Choices<Value>& choices,
                         const std::string& description) {
-  std::vector<std::string> words;
-  for (const auto& [word, value] : choices) words.push_back(word);
-  const std::string allowed = fmt::format("{}", fmt::join(words, ", "));
-  const auto read = [&choice, choices, allowed, words, name](const std::string& given) {
-    for (const auto& [word, value] : choices)
-      if (word == given) {
-        choice = value;
+  std::vector<std::string> allowed;
+  for (const auto& [choice, value] : choices) allowed.push_back(choice);
+  const auto parse = [&variable, choices, allowed, name](const std::string& text) {
+    for (const auto& [choice, value] : choices)
+      if (choice == text) {
+        variable = value;
         return;
       }
-    throw CLI::ValidationError(name,
-                               fmt::format("'{}' is not one of {}{}", given, allowed, did_you_mean(given, words)));
+    throw CLI::ValidationError(name, fmt::format("expected one of {}, got '{}'{}", fmt::join(allowed, ", "), text,
+                                                 did_you_mean(text, allowed)));
   };
-  return verb.add_option_function<std::string>(name, read, description)
-      ->type_name(fmt::format("{}", fmt::join(words, "|")));
+  return subcommand.add_option_function<std::string>(name, parse, description)
+      ->type_name(fmt::format("{}", fmt::join(allowed, "|")));
 }
 
-template <typename Choice>
-std::string word_for(const Choices<Choice>& choices, Choice choice) {
-  return std::find_if(choices.begin(), choices.end(), [&](const auto& pair) { return pair.second == choice; })->first;
+/// Returns the name of a value, which must be one of `choices`.
+template <typename Value>
+std::string choice_name(const Choices<Value>& choices, Value value) {
+  return std::find_if(choices.begin(), choices.end(), [&](const auto& pair) { return pair.second == value; })->first;
 }
 
-/// All of the text as one number, or nothing.
+/// Parses the complete text as one number.
 template <typename Number>
 std::optional<Number> parse_number(const std::string& text) {
   Number number{};
@@ -78,46 +84,50 @@ std::optional<Number> parse_number(const std::string& text) {
   return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
-template <typename Target>
-CLI::Option* add_number(CLI::App& verb, const std::string& name, Target& target, const std::string& unit,
+/// Adds an option with an integer or real value. `placeholder` stands for the value in the help text.
+template <typename Value>
+CLI::Option* add_number(CLI::App& subcommand, const std::string& name, Value& variable, const std::string& placeholder,
                         const std::string& description) {
-  using Number = typename Unwrapped<Target>::type;
-  const auto read = [](const std::string& given) {
-    if (parse_number<Number>(given)) return std::string();
-    return fmt::format("expected {}, got '{}'", std::is_floating_point_v<Number> ? "a number" : "a whole number",
-                       given);
+  using Number = typename ValueType<Value>::type;
+  const auto check = [](const std::string& text) {
+    if (parse_number<Number>(text)) return std::string();
+    return fmt::format("expected {}, got '{}'", std::is_floating_point_v<Number> ? "a number" : "an integer", text);
   };
-  return verb.add_option(name, target, description)->type_name(unit)->check(read, "");
+  return subcommand.add_option(name, variable, description)->type_name(placeholder)->check(check, "");
 }
 
+/// Prints to standard error. Unprintable characters except newlines are escaped.
 template <typename... Values>
 void print_message(fmt::format_string<Values...> format, Values&&... values) {
   write_message(escape_unprintable(fmt::format(format, std::forward<Values>(values)...), "\n"));
 }
 
-/// A message behind a coloured mark: "dyad: ..."
-inline void print_marked(Style style, std::string_view mark, const std::string& message) {
-  write_message(styled(style, mark));
+/// Prints a line with a styled label: "dyad: ..." or "warning: ...".
+inline void print_labeled(Style style, std::string_view label, const std::string& message) {
+  write_message(styled(style, label));
   print_message(" {}\n", message);
 }
 
-/// The heading of a table.
+inline void print_warning(const std::string& message) { print_labeled(Style::yellow, "warning:", message); }
+
+/// Prints the column names of a table in bold.
 template <typename... Values>
 void print_heading(fmt::format_string<Values...> format, Values&&... values) {
   write_message(styled(Style::bold, escape_unprintable(fmt::format(format, std::forward<Values>(values)...), "\n")));
 }
 
-/// Writes a line of data to standard output, or throws.
+/// Writes `text` and a newline to standard output.
+/// \throws std::runtime_error if it cannot be written
 void print_result(const std::string& text);
 
-/// True once the user has pressed Ctrl-C or the process was asked to end.
-bool interrupted_by_user();
-/// For verbs that ask for that; others end at once.
-void watch_for_interrupts();
-/// A write beyond the limit on file size fails, and that is told.
-void survive_size_limits();
-/// For verbs whose work lasts: a reader of messages that went away stops nothing.
-void work_on_without_readers();
+/// True after SIGINT or SIGTERM, once install_interrupt_handlers() was called.
+bool is_interrupted();
+/// Makes SIGINT and SIGTERM set is_interrupted() instead of ending the process.
+void install_interrupt_handlers();
+/// Ignores SIGXFSZ, so that a write beyond the file size limit returns an error, which is reported.
+void ignore_file_size_signal();
+/// Ignores SIGPIPE, so that training continues after the reader of its messages has exited.
+void ignore_broken_pipe_signal();
 
 void add_recover(CLI::App& app, Action& action);
 void add_simulate(CLI::App& app, Action& action);

@@ -5,18 +5,19 @@
 
 namespace dyad::cli {
 
-/// One line `name = value` of a config file.
+/// A line `name = value` of a config file.
 struct ConfigEntry {
-  std::string section;  ///< the verb of the [section] it stands in; empty above all sections
-  std::string name;
-  std::string value;  ///< of a list: with commas between, as on the command line
-  std::string place;  ///< "dyad.toml, line 3"
+  std::string section;   ///< name of the enclosing [section], a subcommand; empty before the first section
+  std::string name;      ///< long name of an option, without dashes
+  std::string value;     ///< elements of a list are joined by commas, as on the command line
+  std::string location;  ///< for messages: "dyad.toml, line 3"
 };
 
-/// Throws std::invalid_argument for a file that cannot be read or is none, with the place.
+/// Reads all entries of a config file in order.
+/// \throws std::invalid_argument with the location, if the file cannot be read or has a syntax error
 std::vector<ConfigEntry> read_config_file(const std::string& path);
 
-/// The value as it has to stand in a config file.
-std::string quoted(const std::string& value);
+/// Returns the value in double quotes, escaped for a config file.
+std::string quote_value(const std::string& value);
 
 }  // namespace dyad::cli

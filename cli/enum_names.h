@@ -1,13 +1,14 @@
 #pragma once
 
-#include <dyad/data.h>
+#include <dyad/dataset.h>
 #include <dyad/recover.h>
+#include <dyad/types.h>
 
 #include "command.h"
 
 namespace dyad::cli {
 
-/// The words for choices that more than one verb has.
+/// Names of enumeration values in options and JSON output that several subcommands share.
 inline const Choices<Kind> kinds{
     {"gfm", Kind::gfm}, {"sensing", Kind::sensing}, {"phase", Kind::phase}, {"bilinear", Kind::bilinear}};
 inline const Choices<Diagonal> diagonals{{"tied", Diagonal::tied}, {"zero", Diagonal::zero}, {"free", Diagonal::free}};
@@ -18,16 +19,17 @@ inline const Choices<Outcome> outcomes{{"converged", Outcome::converged},
                                        {"diverged", Outcome::diverged},
                                        {"interrupted", Outcome::interrupted}};
 
-/// The same words for what may be left to us.
-template <typename Choice>
-Choices<std::optional<Choice>> or_automatic(const Choices<Choice>& choices) {
-  Choices<std::optional<Choice>> all{{"auto", std::nullopt}};
+/// The choices and "auto", which leaves the value empty.
+template <typename Value>
+Choices<std::optional<Value>> choices_with_auto(const Choices<Value>& choices) {
+  Choices<std::optional<Value>> all{{"auto", std::nullopt}};
   all.insert(all.end(), choices.begin(), choices.end());
   return all;
 }
 
-template <typename Choice>
-Choices<std::optional<Choice>> optional_choices(const Choices<Choice>& choices) {
+/// The choices for an optional variable.
+template <typename Value>
+Choices<std::optional<Value>> optional_choices(const Choices<Value>& choices) {
   return {choices.begin(), choices.end()};
 }
 

@@ -2,13 +2,13 @@
 
 namespace dyad::cli {
 
-/// What scripts may rely on.
+/// Exit codes of all subcommands. Scripts depend on the values.
 enum ExitCode : int {
-  done = 0,
-  failed = 1,  ///< while running: a full disk, a tolerance that was not reached
-  wrong_usage = 2,
-  bad_data = 3,  ///< or an unreadable model
-  interrupted = 130,
+  success = 0,
+  runtime_failure = 1,  ///< such as a full disk, or a tolerance that was not reached
+  usage_error = 2,      ///< such as an unknown option or a column that does not exist
+  data_error = 3,       ///< invalid data or an invalid model file
+  interrupted = 130,    ///< 128 + SIGINT, also after SIGTERM
 };
 
 }  // namespace dyad::cli

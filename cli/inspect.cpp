@@ -14,53 +14,57 @@
 namespace dyad::cli {
 namespace {
 
+/// Options and output of inspect.
 struct Inspect {
-  std::string model;
-  Index top = 20;
-  std::string export_path;
-  bool verify = false;
-  Output output;
+  std::string model;        ///< path
+  Index top = 20;           ///< number of listed weights and pairs
+  std::string export_path;  ///< CSV file; empty: none
+  bool verify = false;      ///< check the checksum only
+  OutputFlags output;
 
-  void add_to(CLI::App& verb) {
-    verb.add_option("MODEL", model, "The model, as train wrote it")->required()->type_name("FILE");
-    add_number(verb, "--top", top, "N", "How many of the strongest weights and pairs; default 20");
-    verb.add_option("--export", export_path, "Write them to this file: term,left,right,coefficient,effect")
+  void add_to(CLI::App& subcommand) {
+    subcommand.add_option("MODEL", model, "Model file")->required()->type_name("FILE");
+    add_number(subcommand, "--top", top, "N", "Number of weights and pairs to list, by decreasing effect; default 20");
+    subcommand
+        .add_option("--export", export_path,
+                    "Write the listed terms as CSV with columns term, left, right, coefficient, effect")
         ->type_name("FILE.csv");
-    verb.add_flag("--verify", verify, "Only check that the file is a complete model and that its checksum matches");
-    output.add_to(verb);
+    subcommand.add_flag("--verify", verify, "Check the structure and the checksum of the file, and exit");
+    output.add_to(subcommand);
   }
 
   [[nodiscard]] int run() const {
     const Inspection inspection = inspect(model, verify ? 0 : top);
     if (!output.quiet)
-      for (const std::string& warning : inspection.warnings) print_marked(Style::yellow, "warning:", warning);
+      for (const std::string& warning : inspection.warnings) print_warning(with_option_names(warning));
     if (verify) return print_verification(inspection);
     if (!export_path.empty()) export_terms(inspection, export_path);
     print_result(output.json ? json(inspection).dump() : text(inspection));
-    return done;
+    return success;
   }
 
  private:
-  /// Loading has verified the checksum. A model without one is intact as far as its structure goes, but not verified.
+  /// inspect() has verified the checksum. Model files of version 1 have none and count as not verified.
   [[nodiscard]] int print_verification(const Inspection& inspection) const {
     const bool is_verified = !inspection.checksum.empty();
     if (output.json)
       print_result(nlohmann::ordered_json{{"verified", is_verified}, {"checksum", inspection.checksum}}.dump());
     else if (is_verified)
-      print_result(fmt::format("{}: the checksum {} matches", escape_unprintable(model), inspection.checksum));
-    return is_verified ? done : bad_data;
+      print_result(fmt::format("{}: checksum {} verified", escape_unprintable(model), inspection.checksum));
+    return is_verified ? success : data_error;
   }
 
-  [[nodiscard]] static std::string exactness(const Inspection& inspection) {
-    if (inspection.pairs_are_exact) return "these are the strongest of all";
-    return fmt::format("found among the longest factors; a pair left out has an effect of at most {:.4g}",
-                       inspection.pair_bound);
+  /// Whether the listed pairs are proven to be the strongest.
+  [[nodiscard]] static std::string pair_guarantee(const Inspection& inspection) {
+    if (inspection.are_pairs_exact) return "exact";
+    return fmt::format("approximate; the effect of any other pair is at most {:.4g}", inspection.pair_bound);
   }
 
-  /// Bars of at most 40 letters, whatever the numbers are.
+  /// Bar with a length proportional to |value| / |largest|, of '-' for negative values.
   [[nodiscard]] static std::string bar(double value, double largest) {
-    const double share = std::isnormal(largest) ? std::abs(value) / largest : 0;
-    std::string bar(static_cast<std::size_t>(40 * share), value < 0 ? '-' : '+');
+    constexpr double max_length = 40;  // fits a terminal of 80 columns after the value
+    const double fraction = std::isnormal(largest) ? std::abs(value) / largest : 0;
+    std::string bar(static_cast<std::size_t>(max_length * fraction), value < 0 ? '-' : '+');
     return bar;
   }
 
@@ -69,15 +73,15 @@ struct Inspect {
     const auto add = [&]<typename... Values>(fmt::format_string<Values...> format, Values&&... values) {
       lines += fmt::format(format, std::forward<Values>(values)...) + "\n";
     };
-    const std::string target = inspection.target.empty() ? "the target" : escape_unprintable(inspection.target);
-    add("{} of {}, {} features, rank {}, trained on {} rows", word_for(kinds, inspection.kind),
+    const std::string target = inspection.target.empty() ? "y" : escape_unprintable(inspection.target);
+    add("{} for {}, {} features, rank {}, trained on {} rows", choice_name(kinds, inspection.kind),
         inspection.task != Task::classification
             ? target
-            : fmt::format("the log-odds that {} is '{}'", target, escape_unprintable(inspection.positive)),
+            : fmt::format("log-odds of {} = '{}'", target, escape_unprintable(inspection.positive)),
         inspection.features, inspection.rank,
         inspection.training.contains("rows") ? escape_unprintable(inspection.training.at("rows")) : "?");
     add("intercept {:.6g}", inspection.intercept);
-    add("\nspectrum of M, for numbers scaled to standard deviation 1 and categories as 1 or 0");
+    add("\nspectrum of M (numeric columns scaled to unit variance, categories as indicators)");
     double largest = 0;
     for (const double value : inspection.spectrum) largest = std::max(largest, std::abs(value));
     for (const double value : inspection.spectrum) add("  {:>12.6g} {}", value, bar(value, largest));
@@ -92,10 +96,10 @@ struct Inspect {
                                                          : term.left + " x " + term.right));
     };
     table("strongest weights", inspection.weights);
-    table("strongest pairs (" + exactness(inspection) + ")", inspection.pairs);
-    table("the signal a, up to its sign", inspection.signal);
-    add("\nThe coefficient is what stands before x, or x z, in the units of the data; the effect is what one standard\n"
-        "deviation of each column, or being in a category, changes in {}.",
+    table("strongest pairs (" + pair_guarantee(inspection) + ")", inspection.pairs);
+    table("signal a, up to its sign", inspection.signal);
+    add("\ncoefficient: in the units of the data\n"
+        "effect: change of {} per standard deviation of each numeric column, or by the presence of a category",
         inspection.task != Task::classification ? "the prediction" : "the log-odds");
     lines.pop_back();
     return lines;
@@ -114,14 +118,14 @@ struct Inspect {
       return array;
     };
     nlohmann::ordered_json fields;
-    fields["kind"] = word_for(kinds, inspection.kind);
+    fields["kind"] = choice_name(kinds, inspection.kind);
     fields["features"] = inspection.features;
     fields["rank"] = inspection.rank;
     fields["intercept"] = inspection.intercept;
     fields["spectrum"] = inspection.spectrum;
     fields["weights"] = list(inspection.weights);
     fields["pairs"] = list(inspection.pairs);
-    fields["pairs_are_exact"] = inspection.pairs_are_exact;
+    fields["pairs_are_exact"] = inspection.are_pairs_exact;
     fields["pair_bound"] = inspection.pair_bound;
     if (inspection.kind == Kind::phase) fields["signal"] = list(inspection.signal);
     fields["training"] = inspection.training;
@@ -133,10 +137,11 @@ struct Inspect {
 }  // namespace
 
 void add_inspect(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("inspect", "Show what a model has learned, by the names of the columns");
+  CLI::App* subcommand =
+      app.add_subcommand("inspect", "Show the spectrum, weights and pairwise interactions of a model");
   auto command = std::make_shared<Inspect>();
-  command->add_to(*verb);
-  verb->callback([&action, command] { action = [command] { return command->run(); }; });
+  command->add_to(*subcommand);
+  subcommand->callback([&action, command] { action = [command] { return command->run(); }; });
 }
 
 }  // namespace dyad::cli

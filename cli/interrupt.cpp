@@ -5,20 +5,20 @@
 namespace dyad::cli {
 namespace {
 
-volatile std::sig_atomic_t signalled = 0;
+volatile std::sig_atomic_t was_signaled = 0;
 
 }  // namespace
 
-bool interrupted_by_user() { return signalled != 0; }
+bool is_interrupted() { return was_signaled != 0; }
 
-void watch_for_interrupts() {
-  const auto remember = [](int) { signalled = 1; };
-  std::signal(SIGINT, remember);
-  std::signal(SIGTERM, remember);
+void install_interrupt_handlers() {
+  const auto handler = [](int) { was_signaled = 1; };
+  std::signal(SIGINT, handler);
+  std::signal(SIGTERM, handler);
 }
 
-void survive_size_limits() { std::signal(SIGXFSZ, SIG_IGN); }
+void ignore_file_size_signal() { std::signal(SIGXFSZ, SIG_IGN); }
 
-void work_on_without_readers() { std::signal(SIGPIPE, SIG_IGN); }
+void ignore_broken_pipe_signal() { std::signal(SIGPIPE, SIG_IGN); }
 
 }  // namespace dyad::cli

@@ -2,22 +2,22 @@
 
 namespace dyad::cli {
 
-std::vector<const CLI::App*> verbs_of(const CLI::App& app) {
+std::vector<const CLI::App*> subcommands_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-std::vector<std::string> verb_names(const CLI::App& app) {
+std::vector<std::string> subcommand_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* verb : verbs_of(app)) names.push_back(verb->get_name());
+  for (const CLI::App* subcommand : subcommands_of(app)) names.push_back(subcommand->get_name());
   return names;
 }
 
-std::vector<const CLI::Option*> options_of(const CLI::App& verb) {
-  return verb.get_options([](const CLI::Option* option) { return option->nonpositional(); });
+std::vector<const CLI::Option*> options_of(const CLI::App& subcommand) {
+  return subcommand.get_options([](const CLI::Option* option) { return option->nonpositional(); });
 }
 
-std::vector<const CLI::Option*> positionals_of(const CLI::App& verb) {
-  return verb.get_options([](const CLI::Option* option) { return option->get_positional(); });
+std::vector<const CLI::Option*> positionals_of(const CLI::App& subcommand) {
+  return subcommand.get_options([](const CLI::Option* option) { return option->get_positional(); });
 }
 
 std::vector<std::string> spellings_of(const CLI::Option& option) {

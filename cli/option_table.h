@@ -7,21 +7,22 @@
 
 namespace dyad::cli {
 
-/// What help, the manual, completions and settings have to know about verbs and options.
-std::vector<const CLI::App*> verbs_of(const CLI::App& app);
-std::vector<std::string> verb_names(const CLI::App& app);
-std::vector<const CLI::Option*> options_of(const CLI::App& verb);
-std::vector<const CLI::Option*> positionals_of(const CLI::App& verb);
+/// Queries of the parser, for the manual, completions, settings and error messages.
+std::vector<const CLI::App*> subcommands_of(const CLI::App& app);
+std::vector<std::string> subcommand_names(const CLI::App& app);
+std::vector<const CLI::Option*> options_of(const CLI::App& subcommand);
+std::vector<const CLI::Option*> positionals_of(const CLI::App& subcommand);
 
-/// -m and --model.
+/// All names of an option with dashes: -m and --model.
 std::vector<std::string> spellings_of(const CLI::Option& option);
 
-/// --rank is rank, and what has no long name is nothing.
+/// The first long name without dashes; empty if there is none.
 std::string name_of(const CLI::Option& option);
 
+/// False for flags.
 bool takes_value(const CLI::Option& option);
 
-/// The words that an option allows, where it allows nothing else.
+/// The allowed values of an option that add_choice() has added; else empty.
 std::vector<std::string> choices_of(const CLI::Option& option);
 
 }  // namespace dyad::cli

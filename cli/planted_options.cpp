@@ -5,51 +5,57 @@
 namespace dyad::cli {
 namespace {
 
-/// `part` of what was given.
-Index read_dim(const std::string& part, const std::string& given) {
-  if (const auto number = parse_number<Index>(part)) return *number;
-  throw CLI::ValidationError("--dim", fmt::format("expected a whole number or D1xD2, got '{}'", given));
+/// Parses one number of `text`, the value of --dim.
+Index parse_dim(const std::string& number, const std::string& text) {
+  if (const auto dim = parse_number<Index>(number)) return *dim;
+  throw CLI::ValidationError("--dim", fmt::format("expected an integer or D1xD2, got '{}'", text));
 }
 
 }  // namespace
 
-void PlantedArguments::add_to(CLI::App& verb, PlantedOptions& problem) {
-  add_choice(verb, "KIND", problem.kind, kinds, "What to plant")->required();
-  const auto read_dims = [&problem](const std::string& text) {
+void PlantedArguments::add_to(CLI::App& subcommand, PlantedOptions& problem) {
+  add_choice(subcommand, "KIND", problem.kind, kinds, "Kind of the planted model")->required();
+  const auto parse_dims = [&problem](const std::string& text) {
     const std::size_t cross = text.find('x');
-    problem.dim = read_dim(text.substr(0, cross), text);
+    problem.dim = parse_dim(text.substr(0, cross), text);
     if (cross == std::string::npos) return;
-    problem.right_dim = read_dim(text.substr(cross + 1), text);
+    problem.right_dim = parse_dim(text.substr(cross + 1), text);
     if (problem.right_dim == 0) throw CLI::ValidationError("--dim", "both numbers of D1xD2 must be at least 1");
   };
-  verb.add_option_function<std::string>("--dim", read_dims, "Number of features d; bilinear: of x and of z, D1xD2")
+  subcommand
+      .add_option_function<std::string>("--dim", parse_dims,
+                                        "Number d of features; bilinear: D1xD2 features of x and z")
       ->required()
       ->type_name("D");
-  rank_ = add_number(verb, "--rank", problem.rank, "K",
-                     "Rank k of M; default 8, or the number of features if that is less (phase: 1)");
-  add_number(verb, "--noise", problem.noise, "S", "Standard deviation of the noise in y; default 0");
-  add_number(verb, "--residual", problem.residual, "S", "Size of the eigenvalues of M* beyond rank k; default 0");
-  add_number(verb, "--condition", problem.condition, "C",
-             "Eigenvalues of M* are evenly spaced from 1 down to 1/C in size; default 1");
-  add_choice(verb, "--signs", problem.signs, all_signs, "Signs of the eigenvalues; default mixed");
-  add_number(verb, "--intercept", problem.intercept, "B", "Plant this intercept, and learn one");
-  add_choice(verb, "--features", problem.features, all_features,
-             "Distribution of the features, all with mean 0 and variance 1; skewed is min(N(0,1), 0.1), standardised; "
+  rank_ = add_number(subcommand, "--rank", problem.rank, "K", "Rank k of M; default min(8, d), phase: 1");
+  add_number(subcommand, "--noise", problem.noise, "S", "Standard deviation of the noise in y; default 0");
+  add_number(subcommand, "--residual", problem.residual, "S",
+             "Absolute value of the eigenvalues of M* beyond rank k; default 0");
+  add_number(subcommand, "--condition", problem.condition, "C",
+             "Condition number of M*: absolute eigenvalues are evenly spaced between 1 and 1/C; default 1");
+  add_choice(subcommand, "--signs", problem.signs, sign_choices, "Signs of the eigenvalues; default mixed");
+  add_number(subcommand, "--intercept", problem.intercept, "B",
+             "Intercept of the planted model; default: no intercept, and none is estimated");
+  add_choice(subcommand, "--features", problem.features, feature_choices,
+             "Distribution of the features, with mean 0 and variance 1; skewed: min(N(0,1), 0.1), standardized; "
              "default gaussian");
-  add_choice(verb, "--diagonal", problem.diagonal, diagonals,
-             "Squares x_j^2: tied to M, left out (zero), or with weights of their own (free); default tied");
-  add_number(verb, "--seed", problem.seed, "S", "The same seed gives the same problem; default 1");
+  add_choice(subcommand, "--diagonal", problem.diagonal, diagonals,
+             "Coefficients of x_j^2: M_jj (tied), none (zero) or independent of M (free); default tied");
+  add_number(subcommand, "--seed", problem.seed, "S", "Random seed; default 1");
 }
 
 void PlantedArguments::complete(PlantedOptions& problem) const {
+  if (problem.is_bilinear() != (problem.right_dim > 0))
+    throw std::invalid_argument(problem.is_bilinear() ? "KIND bilinear requires --dim D1xD2"
+                                                      : "--dim D1xD2 requires KIND bilinear");
   if (rank_->count() == 0) {
-    const Index most = problem.is_bilinear() ? std::min(problem.dim, problem.right_dim) : problem.dim;
-    problem.rank = problem.kind == Kind::phase ? 1 : std::min(problem.rank, most);
+    const Index max_rank = problem.is_bilinear() ? std::min(problem.dim, problem.right_dim) : problem.dim;
+    problem.rank = problem.kind == Kind::phase ? 1 : std::min(problem.rank, max_rank);
   }
   problem.validate();
 }
 
-std::string dims(const PlantedOptions& problem) {
+std::string format_dims(const PlantedOptions& problem) {
   return problem.is_bilinear() ? fmt::format("{}x{}", problem.dim, problem.right_dim) : std::to_string(problem.dim);
 }
 

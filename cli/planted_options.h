@@ -7,25 +7,26 @@
 
 namespace dyad::cli {
 
-inline const Choices<Signs> all_signs{{"mixed", Signs::mixed}, {"positive", Signs::positive}};
-inline const Choices<Features> all_features{{"gaussian", Features::gaussian},
-                                            {"uniform", Features::uniform},
-                                            {"skewed", Features::skewed},
-                                            {"rademacher", Features::rademacher}};
+inline const Choices<Signs> sign_choices{{"mixed", Signs::mixed}, {"positive", Signs::positive}};
+inline const Choices<FeatureDistribution> feature_choices{{"gaussian", FeatureDistribution::gaussian},
+                                                          {"uniform", FeatureDistribution::uniform},
+                                                          {"skewed", FeatureDistribution::skewed},
+                                                          {"rademacher", FeatureDistribution::rademacher}};
 
-/// KIND and the options that say what is planted, for `recover` and `simulate`.
+/// Options of the planted problem, for recover and simulate.
 class PlantedArguments {
  public:
-  void add_to(CLI::App& verb, PlantedOptions& problem);
+  /// Adds KIND and the options. `problem` must outlive the parser.
+  void add_to(CLI::App& subcommand, PlantedOptions& problem);
 
-  /// What depends on more than one option. Call it once they are all read.
+  /// Sets defaults that depend on other options, and validates. Call it after the parse.
   void complete(PlantedOptions& problem) const;
 
  private:
   CLI::Option* rank_ = nullptr;
 };
 
-/// "60x80" or "100".
-std::string dims(const PlantedOptions& problem);
+/// Number of features as text: "100", or "60x80" for bilinear problems.
+std::string format_dims(const PlantedOptions& problem);
 
 }  // namespace dyad::cli

@@ -1,4 +1,4 @@
-#include <dyad/predict.h>
+#include <dyad/evaluate.h>
 
 #include <memory>
 
@@ -9,20 +9,20 @@
 namespace dyad::cli {
 namespace {
 
-/// `predict` and `evaluate` differ in what they do with the predictions.
+/// Implements both predict and evaluate, which have the same inputs.
 struct Predict {
   PredictOptions options;
-  Output output;
+  OutputFlags output;
 
-  void add_to(CLI::App& verb, const char* rows) {
-    add_data(verb, options.data, rows);
-    verb.add_option("-m,--model", options.model_path, "The model, as train wrote it")->required()->type_name("MODEL");
-    add_number(verb, "--threads", options.threads, "T", "Default: all cores");
-    output.add_to(verb);
+  void add_to(CLI::App& subcommand, const char* data_description) {
+    add_data(subcommand, options.data, data_description);
+    subcommand.add_option("-m,--model", options.model_path, "Model file")->required()->type_name("MODEL");
+    add_number(subcommand, "--threads", options.threads, "T", "Number of threads; default: all cores");
+    output.add_to(subcommand);
   }
 
   [[nodiscard]] static nlohmann::ordered_json json(const PredictSummary& summary) {
-    nlohmann::ordered_json fields = json_of_run(summary);
+    nlohmann::ordered_json fields = run_json(summary);
     fields["unknown_cells"] = summary.unknown_cells;
     return fields;
   }
@@ -30,60 +30,63 @@ struct Predict {
   void report(const PredictSummary& summary) const {
     if (output.quiet) return;
     print_message("{} rows in {:.2f} s ({} rows/s)\n", summary.rows, summary.seconds,
-                  short_count(static_cast<double>(summary.rows) / summary.seconds));
+                  format_count(static_cast<double>(summary.rows) / summary.seconds));
     if (summary.unknown_cells > 0)
-      print_message("{} cells held a category or index that training had not shown; they count as nothing\n",
+      print_message("{} cells have a category or index that is not in the model; their terms are 0\n",
                     summary.unknown_cells);
-    for (const std::string& warning : summary.warnings) print_marked(Style::yellow, "warning:", warning);
+    for (const std::string& warning : summary.warnings) print_warning(with_option_names(warning));
   }
 
   [[nodiscard]] int run_predict() const {
     if (output.json && options.output_path == "-")
-      throw std::invalid_argument("with --json nothing else can go to standard output; give a file with -o");
-    watch_for_interrupts();
-    const PredictSummary summary = predict(options, {interrupted_by_user});
+      throw std::invalid_argument(
+          "--json requires an output file: predictions and JSON cannot both be written to standard output; use -o "
+          "FILE");
+    install_interrupt_handlers();
+    const PredictSummary summary = predict(options, {is_interrupted});
     report(summary);
     if (output.json) print_result(json(summary).dump());
-    return summary.outcome == Outcome::interrupted ? interrupted : done;
+    return summary.outcome == Outcome::interrupted ? interrupted : success;
   }
 
   [[nodiscard]] int run_evaluate() const {
-    watch_for_interrupts();
-    const EvaluateSummary summary = evaluate(options, {interrupted_by_user});
+    install_interrupt_handlers();
+    const EvaluateSummary summary = evaluate(options, {is_interrupted});
     report(summary);
-    if (!summary.metrics && !output.quiet) print_message("interrupted; metrics need all rows, so there are none\n");
+    if (!summary.metrics && !output.quiet) print_message("interrupted; no metrics, because they require all rows\n");
     if (output.json) {
       nlohmann::ordered_json fields = json(summary);
-      if (summary.metrics) fields["metrics"] = json_of(*summary.metrics);
+      if (summary.metrics) fields["metrics"] = metrics_json(*summary.metrics);
       print_result(fields.dump());
     } else if (summary.metrics) {
-      print_result(sentence_of(*summary.metrics));
+      print_result(format_metrics(*summary.metrics));
     }
-    return summary.outcome == Outcome::interrupted ? interrupted : done;
+    return summary.outcome == Outcome::interrupted ? interrupted : success;
   }
 };
 
 }  // namespace
 
 void add_predict(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("predict", "Write a prediction for each row, in order");
+  CLI::App* subcommand = app.add_subcommand("predict", "Predict the target of each row");
   auto command = std::make_shared<Predict>();
-  command->add_to(*verb, "Rows to predict: files, or - for standard input; csv, tsv and npy need no target");
-  verb->add_option("-o,--output", command->options.output_path, "Default: standard output")->type_name("FILE");
-  verb->add_flag("--std", command->options.deviations,
-                 "Add a comma and the standard deviation of the target, noise included; classes: that of the "
-                 "probability");
-  verb->add_flag("--labels", command->options.labels,
-                 "Classes: the label instead of the probability of the positive class; control and format characters "
-                 "are written as \\n, \\r, \\t, \\uXXXX or \\UXXXXXXXX, a backslash as \\\\");
-  verb->callback([&action, command] { action = [command] { return command->run_predict(); }; });
+  command->add_to(*subcommand, "Files of rows, or - for standard input; csv, tsv and npy do not need a target");
+  subcommand->add_option("-o,--output", command->options.output_path, "Output file; default: standard output")
+      ->type_name("FILE");
+  subcommand->add_flag(
+      "--std", command->options.deviations,
+      "Append a comma and the predictive standard deviation, including noise; classes: that of the probability");
+  subcommand->add_flag("--labels", command->options.labels,
+                       "Classes: write the label instead of the probability of the positive class; control and format "
+                       "characters are escaped as \\n, \\r, \\t, \\uXXXX or \\UXXXXXXXX, a backslash as \\\\");
+  subcommand->callback([&action, command] { action = [command] { return command->run_predict(); }; });
 }
 
 void add_evaluate(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("evaluate", "Measure a model on rows with targets");
+  CLI::App* subcommand = app.add_subcommand("evaluate", "Compute the metrics of a model on rows with targets");
   auto command = std::make_shared<Predict>();
-  command->add_to(*verb, "Rows with targets: files, or - for standard input");
-  verb->callback([&action, command] { action = [command] { return command->run_evaluate(); }; });
+  command->add_to(*subcommand, "Files of rows with targets, or - for standard input");
+  subcommand->callback([&action, command] { action = [command] { return command->run_evaluate(); }; });
 }
 
 }  // namespace dyad::cli

@@ -18,117 +18,121 @@ namespace {
 const Choices<Solver> recover_solvers{
     {"auto", Solver::automatic}, {"moment", Solver::moment}, {"kalman", Solver::kalman}, {"newton", Solver::newton}};
 const Choices<Update> updates{{"one-scan", Update::one_scan}, {"paper", Update::paper}};
-const Choices<Moments> all_moments{
+const Choices<Moments> moment_choices{
     {"auto", Moments::automatic}, {"gaussian", Moments::gaussian}, {"estimated", Moments::estimated}};
+
+/// Options, progress table and results of recover.
 struct Recover {
   RecoverOptions options;
-  Output output;
+  OutputFlags output;
   PlantedArguments planted;
-  CLI::Option* tolerance = nullptr;
+  CLI::Option* tolerance = nullptr;  ///< decides the exit code if it is set
 
-  void add_to(CLI::App& verb);
+  void add_to(CLI::App& subcommand);
   int run();
 
  private:
-  [[nodiscard]] std::string how() const;
+  [[nodiscard]] std::string describe_solver() const;
   [[nodiscard]] double rows_per_unknown(const RecoverySummary& summary) const;
-  void print_banner() const;
-  void note(const RecoveryPoint& point);
+  void print_start() const;
+  void report_progress(const RecoveryPoint& point);
   void print_line(const RecoveryPoint& point);
   void print_theory_line(const RecoveryPoint& point) const;
   void print_theory_summary(const RecoverySummary& summary) const;
   [[nodiscard]] nlohmann::ordered_json json(const RecoverySummary& summary) const;
 
-  RecoveryPoint last_;
-  double error_before_ = NAN;
-  Index rows_before_ = 0;
-  double seconds_before_ = 0;
+  RecoveryPoint last_;          ///< latest point, printed or not
+  double printed_error_ = NAN;  ///< of the last printed point; NaN: none
+  Index printed_rows_ = 0;      ///< of the last printed point
+  double printed_seconds_ = 0;  ///< of the last printed point
 };
 
-void Recover::add_to(CLI::App& verb) {
-  planted.add_to(verb, options.problem);
-  add_number(verb, "--rows", options.rows, "N", "Distinct rows that may be used; default 1000kd, or 60 batches");
-  tolerance =
-      add_number(verb, "--tolerance", options.tolerance, "E",
-                 "Stop when |w - w*| + |M - M*|_2 is down to this, default 1e-6; exit 1 if given and not reached");
-  add_number(verb, "--batch", options.batch, "N", "Rows in one update; default 6kd (bilinear: d = D1 + D2)");
+void Recover::add_to(CLI::App& subcommand) {
+  planted.add_to(subcommand, options.problem);
+  add_number(subcommand, "--rows", options.rows, "N", "Maximum number of distinct rows; default 1000kd or 60 batches");
+  tolerance = add_number(subcommand, "--tolerance", options.tolerance, "E",
+                         "Stop when |w - w*| + |M - M*|_2 <= E, default 1e-6; exit code 1 if set and not reached");
+  add_number(subcommand, "--batch", options.batch, "N", "moment: rows per update; default 6kd (bilinear: d = D1 + D2)");
   add_choice(
-      verb, "--solver", options.solver, recover_solvers,
-      "Who learns: moment is the paper; kalman goes row by row and keeps nothing; newton keeps all rows; auto keeps "
-      "a few at the start if --memory allows it, then is kalman; --batch, --update, --moments and --theory mean "
-      "moment");
-  add_choice(verb, "--update", options.update, optional_choices(updates),
-             "The moment solver's update; default one-scan");
-  add_size(verb, "--memory", options.memory, "For rows that are kept, such as 200M; 0: none; default 1G");
-  add_choice(verb, "--moments", options.moments, all_moments,
-             "Third and fourth moments of the features: as for Gaussian ones, or estimated; default auto");
-  verb.add_flag("--theory", options.theory, "Show the proof's constants and bounds beside what is measured");
-  add_number(verb, "--threads", options.threads, "T", "Default: all cores");
-  output.add_to(verb);
+      subcommand, "--solver", options.solver, recover_solvers,
+      "moment: method of moments (Lin and Ye 2016); kalman: online Bayesian updates; newton: Gauss-Newton on cached "
+      "rows; auto: Gauss-Newton on the first rows within --memory, then kalman, or moment if --batch, --update, "
+      "--moments or --theory is set; default auto");
+  add_choice(subcommand, "--update", options.update, optional_choices(updates),
+             "moment: update rule; default one-scan");
+  add_size(subcommand, "--memory", options.memory, "Memory for cached rows, such as 200M; 0: no cache; default 1G");
+  add_choice(subcommand, "--moments", options.moments, moment_choices,
+             "moment: third and fourth moments of the features, Gaussian or estimated; default auto");
+  subcommand.add_flag("--theory", options.theory,
+                      "moment: print the constants and bounds of the convergence proof next to the measured errors");
+  add_number(subcommand, "--threads", options.threads, "T", "Number of threads; default: all cores");
+  output.add_to(subcommand);
 }
 
 double Recover::rows_per_unknown(const RecoverySummary& summary) const {
   return static_cast<double>(summary.cached_rows) / static_cast<double>(options.unknowns());
 }
 
-/// Who learns, and why.
-std::string Recover::how() const {
-  const std::string asked = options.solver == Solver::automatic ? "auto: " : "";
-  switch (options.chosen_solver()) {
+std::string Recover::describe_solver() const {
+  const std::string prefix = options.solver == Solver::automatic ? "auto: " : "";
+  switch (options.resolved_solver()) {
     case Solver::moment:
-      return fmt::format("{}moment solver{}, {} update, batches of {} rows ({:.3g} kd)", asked,
-                         asked.empty() ? "" : ", for what is asked is its own",
-                         word_for(updates, options.update.value_or(Update::one_scan)), options.batch_rows(),
+      return fmt::format("{}moment, {} update, batches of {} rows ({:.3g} kd)", prefix,
+                         choice_name(updates, options.update.value_or(Update::one_scan)), options.batch_rows(),
                          static_cast<double>(options.batch_rows()) / static_cast<double>(options.problem.kd()));
     case Solver::newton:
-      return "newton: all rows are kept";
+      return "newton: Gauss-Newton on all rows, cached";
     case Solver::kalman:
-      return "kalman: row by row, from what the moments find, nothing kept";
+      return "kalman: online updates, initialized by moments";
     case Solver::automatic:
     case Solver::variational:
       break;
   }
-  return options.memory > 0 ? "auto: the first rows are kept for Gauss-Newton as memory allows, then kalman"
-                            : "auto: kalman from what the moments find, for no row may be kept";
+  return options.memory > 0 ? "auto: Gauss-Newton on the first rows within --memory, then kalman"
+                            : "auto: kalman, initialized by moments (no memory for cached rows)";
 }
 
-void Recover::print_banner() const {
+void Recover::print_start() const {
   const PlantedOptions& problem = options.problem;
   std::string extras;
-  if (!problem.is_bilinear()) extras += fmt::format(", {} signs", word_for(all_signs, problem.signs));
-  if (problem.features != Features::gaussian)
-    extras += fmt::format(", {} features", word_for(all_features, problem.features));
-  if (problem.diagonal != Diagonal::tied) extras += fmt::format(", {} diagonal", word_for(diagonals, problem.diagonal));
+  if (!problem.is_bilinear()) extras += fmt::format(", {} signs", choice_name(sign_choices, problem.signs));
+  if (problem.features != FeatureDistribution::gaussian)
+    extras += fmt::format(", {} features", choice_name(feature_choices, problem.features));
+  if (problem.diagonal != Diagonal::tied)
+    extras += fmt::format(", {} diagonal", choice_name(diagonals, problem.diagonal));
   if (problem.intercept) extras += fmt::format(", intercept {:g}", *problem.intercept);
   if (problem.noise > 0) extras += fmt::format(", noise {:g}", problem.noise);
   if (problem.residual > 0) extras += fmt::format(", residual {:g}", problem.residual);
-  print_message("planted   {}: d = {}, k = {}, condition {:g}{}, seed {}\n", word_for(kinds, problem.kind),
-                dims(problem), problem.rank, problem.condition, extras, problem.seed);
-  print_message("learning  {}, {} unknowns, {} threads\n", how(), options.unknowns(),
+  print_message("planted   {}: d = {}, k = {}, condition {:g}{}, seed {}\n", choice_name(kinds, problem.kind),
+                format_dims(problem), problem.rank, problem.condition, extras, problem.seed);
+  print_message("solver    {}; {} unknowns, {} threads\n", describe_solver(), options.unknowns(),
                 options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency()));
-  if (const std::string warning = options.warning(); !warning.empty())
-    print_marked(Style::yellow, "warning  ", warning);
+  if (const std::string warning = options.warning(); !warning.empty()) print_warning(with_option_names(warning));
   if (options.theory)
     print_heading("\n{:>10} {:>8} {:>8} {:>8} {:>19} {:>19} {:>19}  {}\n", "rows", "rows/kd", "CI-RIP", "delta",
-                  "tan angle <= bound", "|w-w*| <= bound", "|M-M*|_2 <= bound", "predicted factor");
+                  "tan theta <= bound", "|w-w*| <= bound", "|M-M*|_2 <= bound", "predicted factor");
   else
-    print_heading("\n{:>10} {:>8} {:>9} {:>9} {:>9} {:>7} {:>8}  error, 1 down to 1e-9\n", "rows", "rows/kd", "|w-w*|",
-                  "|M-M*|_2", "tan angle", "factor", "rows/s");
+    print_heading("\n{:>10} {:>8} {:>9} {:>9} {:>9} {:>7} {:>8}  log10 error, 1e-9 to 1\n", "rows", "rows/kd", "|w-w*|",
+                  "|M-M*|_2", "tan theta", "factor", "rows/s");
 }
 
-/// A bar whose length is the logarithm of the error: linear convergence is a straight slope.
+/// Bar of length proportional to log10(error / 1e-9). Linear convergence gives a straight line.
 std::string bar(double error) {
-  constexpr double columns_per_decade = 3;
-  const double decades = std::clamp(std::log10(error) + 9, 0.0, 9.5);
-  return std::isfinite(error) ? std::string(static_cast<std::size_t>(decades * columns_per_decade), '#') : "";
+  constexpr double min_log10_error = -9;  // below it the bar is empty
+  constexpr double max_decades = 9.5;     // errors above 10^0.5 have the same bar
+  constexpr double characters_per_decade = 3;
+  const double decades = std::clamp(std::log10(error) - min_log10_error, 0.0, max_decades);
+  return std::isfinite(error) ? std::string(static_cast<std::size_t>(decades * characters_per_decade), '#') : "";
 }
 
-/// Every batch of the moment solver; of the others as many lines as can be read.
-void Recover::note(const RecoveryPoint& point) {
-  constexpr double further = 1.25;
+/// Prints a line for every batch of the moment solver. For other solvers, which report more often, the number of rows
+/// grows geometrically from line to line.
+void Recover::report_progress(const RecoveryPoint& point) {
+  constexpr double row_growth_per_line = 1.25;  // ten lines per factor of ten
   last_ = point;
-  const bool every = options.chosen_solver() == Solver::moment;
-  if (every || static_cast<double>(point.rows) >= further * static_cast<double>(rows_before_)) print_line(point);
+  const bool prints_every_batch = options.resolved_solver() == Solver::moment;
+  const double next_rows = row_growth_per_line * static_cast<double>(printed_rows_);
+  if (prints_every_batch || static_cast<double>(point.rows) >= next_rows) print_line(point);
 }
 
 void Recover::print_line(const RecoveryPoint& point) {
@@ -138,51 +142,52 @@ void Recover::print_line(const RecoveryPoint& point) {
   print_message(
       "{:>10} {:>8.1f} {:>9.2e} {:>9.2e} {:>9.2e} {:>7} {:>8}  {}\n", point.rows, static_cast<double>(point.rows) / kd,
       point.error_w, point.error_M, point.tan_theta,
-      std::isnan(error_before_) ? "" : fmt::format("{:.3g}", error_before_ / error),
-      short_count(static_cast<double>(point.rows - rows_before_) / std::max(point.seconds - seconds_before_, 1e-9)),
+      std::isnan(printed_error_) ? "" : fmt::format("{:.3g}", printed_error_ / error),
+      format_count(static_cast<double>(point.rows - printed_rows_) / std::max(point.seconds - printed_seconds_, 1e-9)),
       bar(error));
-  error_before_ = error;
-  rows_before_ = point.rows;
-  seconds_before_ = point.seconds;
+  printed_error_ = error;
+  printed_rows_ = point.rows;
+  printed_seconds_ = point.seconds;
 }
 
 void Recover::print_theory_line(const RecoveryPoint& point) const {
   const auto kd = static_cast<double>(options.problem.kd());
-  const bool bounded = point.theory && point.theory->applies;
+  const bool has_bounds = point.theory && point.theory->is_applicable;
   const auto pair = [&](double measured, double bound) {
-    return bounded ? fmt::format("{:.1e} <= {:.1e}", measured, bound) : fmt::format("{:.1e}           ", measured);
+    return has_bounds ? fmt::format("{:.1e} <= {:.1e}", measured, bound) : fmt::format("{:.1e}           ", measured);
   };
   const TheoryPoint theory = point.theory.value_or(TheoryPoint());
-  std::string remark = "the start: no update yet";
-  if (point.theory && !bounded) remark = "the lemma does not apply yet";
-  if (bounded) remark = fmt::format("{:.2f}{}", theory.factor, theory.vacuous() ? ", vacuous" : "");
+  std::string remark = "initial estimate";
+  if (point.theory && !has_bounds) remark = "assumptions not satisfied";
+  if (has_bounds) remark = fmt::format("{:.2f}{}", theory.factor, theory.is_vacuous() ? ", vacuous" : "");
   print_message("{:>10} {:>8.1f} {:>8} {:>8} {:>19} {:>19} {:>19}  {}\n", point.rows,
                 static_cast<double>(point.rows) / kd, point.theory ? fmt::format("{:.1e}", theory.ci_rip) : "",
                 point.theory ? fmt::format("{:.1e}", theory.delta) : "", pair(point.tan_theta, theory.alpha_bound),
                 pair(point.error_w, theory.beta_bound), pair(point.error_M, theory.gamma_bound), remark);
 }
 
-/// What the last column means, for people who have not read the proof.
+/// Explains the columns of the table and the largest predicted factor.
 void Recover::print_theory_summary(const RecoverySummary& summary) const {
-  double largest = 0;
+  double max_factor = 0;
   for (const RecoveryPoint& point : summary.trace)
-    if (point.theory && point.theory->applies) largest = std::max(largest, point.theory->factor);
+    if (point.theory && point.theory->is_applicable) max_factor = std::max(max_factor, point.theory->factor);
   print_message(
-      "\nCI-RIP is the measured constant of the shifted CI-RIP theorem on that batch, delta the smallest with which "
-      "the\n"
-      "estimation sequence lemma holds too; the bounds follow from delta by the recursion lemma.\n");
-  if (largest == 0)
-    print_message("No update met the lemma's conditions, so the proof predicts nothing here.\n");
-  else if (largest < 1)
-    print_message("The proof predicts that the error falls by at least {:.2f} times with every batch.\n", 1 / largest);
+      "\nCI-RIP: measured constant of the shifted CI-RIP theorem on the batch\n"
+      "delta: smallest constant for which the theorem and the estimation sequence lemma hold\n"
+      "bounds: from delta by the recursion lemma\n");
+  if (max_factor == 0)
+    print_message("No update satisfies the assumptions of the lemma, so the proof gives no bound.\n");
+  else if (max_factor < 1)
+    print_message("The proof guarantees that each batch reduces the error by a factor of at least {:.2f}.\n",
+                  1 / max_factor);
   else
     print_message(
-        "A predicted factor above 1 is vacuous: the proof then says nothing about the rate. That does not matter, for "
-        "its\n"
-        "bounds add up worst cases that do not happen together; what the error really did stands beside them. The "
-        "factor\n"
-        "shrinks like 1/sqrt(n): batches of more than about {:.0f}kd rows would bring it below 1.\n",
-        std::ceil(largest * largest * static_cast<double>(options.batch_rows()) /
+        "A predicted factor of at least 1 is vacuous: the bound does not imply convergence. The bound adds worst cases "
+        "that do\n"
+        "not occur together; compare the measured errors. The factor decreases like 1/sqrt(n): batches of more than "
+        "about\n"
+        "{:.0f}kd rows would bring it below 1.\n",
+        std::ceil(max_factor * max_factor * static_cast<double>(options.batch_rows()) /
                   static_cast<double>(options.problem.kd())));
 }
 
@@ -200,7 +205,7 @@ nlohmann::ordered_json Recover::json(const RecoverySummary& summary) const {
       fields["theory"] = {{"ci_rip", point.theory->ci_rip},           {"delta", point.theory->delta},
                           {"alpha_bound", point.theory->alpha_bound}, {"beta_bound", point.theory->beta_bound},
                           {"gamma_bound", point.theory->gamma_bound}, {"factor", point.theory->factor},
-                          {"applies", point.theory->applies},         {"vacuous", point.theory->vacuous()}};
+                          {"applies", point.theory->is_applicable},   {"vacuous", point.theory->is_vacuous()}};
     return fields;
   };
   nlohmann::ordered_json fields;
@@ -210,7 +215,7 @@ nlohmann::ordered_json Recover::json(const RecoverySummary& summary) const {
   fields["seconds"] = summary.seconds;
   fields["rows_per_second"] = summary.rows_per_second();
   fields["peak_rss_bytes"] = summary.peak_rss_bytes;
-  fields["outcome"] = word_for(outcomes, summary.outcome);
+  fields["outcome"] = choice_name(outcomes, summary.outcome);
   fields["outcome_text"] = summary.outcome_text;
   fields["unknowns"] = options.unknowns();
   if (summary.cached_rows > 0) {
@@ -218,50 +223,50 @@ nlohmann::ordered_json Recover::json(const RecoverySummary& summary) const {
     fields["rows_per_unknown"] = rows_per_unknown(summary);
     fields["fits_exactly"] = summary.fits_exactly;
   }
-  fields["solver"] = word_for(recover_solvers, options.chosen_solver());
+  fields["solver"] = choice_name(recover_solvers, options.resolved_solver());
   fields["origin"] = summary.origin;
   fields["noise"] = summary.noise;
-  if (options.chosen_solver() == Solver::moment) fields["moments"] = word_for(all_moments, summary.moments);
+  if (options.resolved_solver() == Solver::moment) fields["moments"] = choice_name(moment_choices, summary.moments);
   fields["trace"] = nlohmann::ordered_json::array();
   for (const RecoveryPoint& point : summary.trace) fields["trace"].push_back(describe(point));
   return fields;
 }
 
 int Recover::run() {
-  watch_for_interrupts();
-  work_on_without_readers();
+  install_interrupt_handlers();
+  ignore_broken_pipe_signal();
   planted.complete(options.problem);
   options.validate();
   RecoveryHooks hooks;
-  hooks.interrupted = interrupted_by_user;
+  hooks.interrupted = is_interrupted;
   if (!output.quiet) {
-    print_banner();
-    hooks.progress = [this](const RecoveryPoint& point) { note(point); };
+    print_start();
+    hooks.progress = [this](const RecoveryPoint& point) { report_progress(point); };
   }
   const RecoverySummary summary = recover(options, hooks);
   if (!output.quiet) {
-    if (last_.rows > rows_before_ && !options.theory) print_line(last_);
+    if (last_.rows > printed_rows_ && !options.theory) print_line(last_);
     if (summary.cached_rows > 0)
-      print_message("\ncached rows {}, {:.2f} times the {} unknowns: {}\n", summary.cached_rows,
+      print_message("\n{} cached rows, {:.2f} per unknown ({} unknowns), {}\n", summary.cached_rows,
                     rows_per_unknown(summary), options.unknowns(),
-                    summary.fits_exactly ? "they are fitted exactly" : "they are not fitted exactly");
+                    summary.fits_exactly ? "fitted exactly" : "not fitted exactly");
     if (options.theory && !summary.trace.empty()) print_theory_summary(summary);
     print_message("\n");
   }
   print_result(output.json ? json(summary).dump() : summary.outcome_text);
   if (summary.outcome == Outcome::interrupted) return interrupted;
-  return tolerance->count() > 0 && summary.outcome != Outcome::converged ? failed : done;
+  return tolerance->count() > 0 && summary.outcome != Outcome::converged ? runtime_failure : success;
 }
 
 }  // namespace
 
 void add_recover(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("recover",
-                                      "Make a planted problem, learn it from a stream of rows, and report "
-                                      "the recovery error as it falls");
+  CLI::App* subcommand = app.add_subcommand("recover",
+                                            "Estimate a planted model from a stream of its rows and report the "
+                                            "recovery error");
   auto command = std::make_shared<Recover>();
-  command->add_to(*verb);
-  verb->callback([&action, command] { action = [command] { return command->run(); }; });
+  command->add_to(*subcommand);
+  subcommand->callback([&action, command] { action = [command] { return command->run(); }; });
 }
 
 }  // namespace dyad::cli

@@ -7,23 +7,25 @@
 
 namespace dyad::cli {
 
-/// Where each option that has a value got it: the flag, a variable of the environment, a line of the config file.
-using Origins = std::map<const CLI::Option*, std::string>;
+/// Origin of the value of each option that has one: "flag", "environment DYAD_RANK" or "config dyad.toml, line 3".
+using OptionOrigins = std::map<const CLI::Option*, std::string>;
 
-/// --config and --print-config. Flags take true and false by the same words wherever they are said. Call it when the
-/// verb has all of its options.
-void add_settings(CLI::App& verb);
-bool wants_config_printed(const CLI::App& verb);
+/// Adds --config and --print-config, and makes all flags accept the same spellings of true and false. Call it after all
+/// other options of the subcommand are added.
+void add_settings(CLI::App& subcommand);
 
-/// Looks in the environment, and then in the config file, for the options that the command line has left open. Throws
-/// std::invalid_argument with the variable or the line.
-Origins apply_settings(const CLI::App& app, CLI::App& verb);
+/// True if --print-config is set.
+bool is_config_requested(const CLI::App& subcommand);
 
-/// " (rank comes from DYAD_RANK)": the settings that the message names and no flag has given, or all of these where it
-/// names none.
-std::string origins_behind(const std::string& message, const CLI::App& verb, const Origins& origins);
+/// Sets options that are not on the command line from the environment or else from the config file.
+/// \throws std::invalid_argument with the name of the variable or the line of the file
+OptionOrigins apply_settings(const CLI::App& app, CLI::App& subcommand);
 
-/// The verb's settings as a config file that gives them again.
-std::string config_text(const CLI::App& verb, const Origins& origins);
+/// Returns " (rank comes from DYAD_RANK)" for the options that the message names and that the environment or the config
+/// file has set; for all such options if the message names none.
+std::string describe_origins(const std::string& message, const CLI::App& subcommand, const OptionOrigins& origins);
+
+/// Returns the settings of the subcommand as a config file.
+std::string config_text(const CLI::App& subcommand, const OptionOrigins& origins);
 
 }  // namespace dyad::cli

@@ -13,95 +13,101 @@
 namespace dyad::cli {
 namespace {
 
+/// Options and progress of simulate.
 struct Simulate {
   SimulateOptions options;
-  Output output;
+  OutputFlags output;
   PlantedArguments planted;
   CLI::Option* format = nullptr;
 
-  void add_to(CLI::App& verb);
+  void add_to(CLI::App& subcommand);
+  /// Sets defaults that depend on other options, and validates.
   void complete();
   int run();
 
  private:
   void print_progress(const SimulateSummary& summary);
-  Index next_line_ = 1;
+  Index next_progress_rows_ = 1;  ///< row count of the next progress line
 };
 
-void Simulate::add_to(CLI::App& verb) {
-  planted.add_to(verb, options.problem);
-  add_number(verb, "--rows", options.rows, "N", "Rows to write")->required();
-  verb.add_option("-o,--output", options.path, "File to write, or - for standard output")
+void Simulate::add_to(CLI::App& subcommand) {
+  planted.add_to(subcommand, options.problem);
+  add_number(subcommand, "--rows", options.rows, "N", "Number of rows")->required();
+  subcommand.add_option("-o,--output", options.path, "Output file, or - for standard output")
       ->required()
       ->type_name("FILE");
-  format = add_choice(verb, "--format", options.format, formats,
-                      "Default: by the name (.svm .libsvm .csv .tsv .npy), libsvm for standard output");
-  verb.add_option("--target-file", options.target_path, "npy: file for the targets; default: NAME.target.npy")
+  format = add_choice(subcommand, "--format", options.format, formats,
+                      "File format; default: by extension (.svm .libsvm .csv .tsv .npy), libsvm for standard output");
+  subcommand
+      .add_option("--target-file", options.target_path, "npy: output file of the targets; default: NAME.target.npy")
       ->type_name("FILE");
-  verb.add_option("--truth", options.truth_path, "Write the planted model to this file")->type_name("MODEL");
-  add_number(verb, "--threads", options.threads, "T", "Default: all cores; the bytes are the same for any number");
-  output.add_to(verb);
+  subcommand.add_option("--truth", options.truth_path, "Write the planted model to this file")->type_name("MODEL");
+  add_number(subcommand, "--threads", options.threads, "T",
+             "Number of threads; default: all cores; the output does not depend on it");
+  output.add_to(subcommand);
 }
 
 void Simulate::complete() {
   planted.complete(options.problem);
-  const auto ends_with = [&](const std::string& end) { return options.path.ends_with(end); };
+  const auto ends_with = [&](const std::string& extension) { return options.path.ends_with(extension); };
   if (format->count() == 0 && options.path != "-") {
-    const Choices<Format> endings{{".svm", Format::libsvm},
-                                  {".libsvm", Format::libsvm},
-                                  {".csv", Format::csv},
-                                  {".tsv", Format::tsv},
-                                  {".npy", Format::npy}};
+    const Choices<Format> extensions{{".svm", Format::libsvm},
+                                     {".libsvm", Format::libsvm},
+                                     {".csv", Format::csv},
+                                     {".tsv", Format::tsv},
+                                     {".npy", Format::npy}};
     const auto found =
-        std::find_if(endings.begin(), endings.end(), [&](const auto& pair) { return ends_with(pair.first); });
-    if (found == endings.end())
-      throw std::invalid_argument(
-          fmt::format("the name '{}' does not end in .svm, .libsvm, .csv, .tsv or .npy; give the format with --format",
-                      options.path));
+        std::find_if(extensions.begin(), extensions.end(), [&](const auto& pair) { return ends_with(pair.first); });
+    if (found == extensions.end())
+      throw std::invalid_argument(fmt::format(
+          "cannot infer the format of '{}' from its extension (.svm, .libsvm, .csv, .tsv, .npy); set --format",
+          options.path));
     options.format = found->second;
   }
   if (options.format == Format::npy && options.target_path.empty()) {
-    if (options.path == "-") throw std::invalid_argument("npy on standard output needs --target-file for the targets");
+    if (options.path == "-")
+      throw std::invalid_argument("npy on standard output requires --target-file for the targets");
     options.target_path = options.path.substr(0, options.path.size() - (ends_with(".npy") ? 4 : 0)) + ".target.npy";
   }
   if (output.json && (options.path == "-" || options.target_path == "-" || options.truth_path == "-"))
-    throw std::invalid_argument("with --json nothing else can go to standard output; give files");
+    throw std::invalid_argument(
+        "--json requires output files: data and JSON cannot both be written to standard output");
   options.validate();
 }
 
-/// A line at 1, 2, 4, 8, ... blocks: few lines for any number of rows.
+/// Prints a line whenever the number of rows has doubled.
 void Simulate::print_progress(const SimulateSummary& summary) {
-  if (summary.rows < next_line_ && summary.rows < options.rows) return;
-  next_line_ = 2 * summary.rows;
+  if (summary.rows < next_progress_rows_ && summary.rows < options.rows) return;
+  next_progress_rows_ = 2 * summary.rows;
   print_message("{:>12} rows {:>9.1f} MB {:>8.1f} MB/s\n", summary.rows, static_cast<double>(summary.bytes) / 1e6,
                 static_cast<double>(summary.bytes) / 1e6 / summary.seconds);
 }
 
 int Simulate::run() {
-  watch_for_interrupts();
+  install_interrupt_handlers();
   complete();
   SimulateHooks hooks;
-  hooks.interrupted = interrupted_by_user;
+  hooks.interrupted = is_interrupted;
   if (!output.quiet) hooks.progress = [this](const SimulateSummary& summary) { print_progress(summary); };
   const SimulateSummary summary = simulate(options, hooks);
-  const bool stopped = summary.outcome == Outcome::interrupted;
-  if (stopped && !output.quiet)
-    print_message("interrupted{}\n", options.path == "-" ? "" : "; " + options.path + " is as it was before");
+  const bool is_stopped = summary.outcome == Outcome::interrupted;
+  if (is_stopped && !output.quiet)
+    print_message("interrupted{}\n", options.path == "-" ? "" : "; " + options.path + " is unchanged");
   if (output.json) {
-    nlohmann::ordered_json fields = json_of_run(summary);
+    nlohmann::ordered_json fields = run_json(summary);
     fields["bytes"] = summary.bytes;
     print_result(fields.dump());
   }
-  return stopped ? interrupted : done;
+  return is_stopped ? interrupted : success;
 }
 
 }  // namespace
 
 void add_simulate(CLI::App& app, Action& action) {
-  CLI::App* verb = app.add_subcommand("simulate", "Write the rows of a planted problem to a file");
+  CLI::App* subcommand = app.add_subcommand("simulate", "Write rows of a planted problem to a file");
   auto command = std::make_shared<Simulate>();
-  command->add_to(*verb);
-  verb->callback([&action, command] { action = [command] { return command->run(); }; });
+  command->add_to(*subcommand);
+  subcommand->callback([&action, command] { action = [command] { return command->run(); }; });
 }
 
 }  // namespace dyad::cli

@@ -5,7 +5,8 @@
 
 namespace dyad::cli {
 
-/// "; did you mean rank?" for a word that is nearly one of these, "" for one that is not.
-std::string did_you_mean(const std::string& given, const std::vector<std::string>& words);
+/// Returns "; did you mean rank?" if `text` is similar to one of `candidates` (a prefix of it, or within an edit
+/// distance of a third of its length), else an empty string.
+std::string did_you_mean(const std::string& text, const std::vector<std::string>& candidates);
 
 }  // namespace dyad::cli

@@ -16,9 +16,10 @@
 namespace dyad::cli {
 namespace {
 
+/// Carriage return and ECMA-48 "erase to end of line".
 constexpr const char* erase_line = "\r\x1b[K";
 
-bool status_is_shown = false;
+bool is_status_shown = false;
 
 std::string_view environment(const char* name) {
   const char* value = std::getenv(name);
@@ -26,7 +27,7 @@ std::string_view environment(const char* name) {
 }
 
 void erase_status() {
-  if (std::exchange(status_is_shown, false)) std::fputs(erase_line, stderr);
+  if (std::exchange(is_status_shown, false)) std::fputs(erase_line, stderr);
 }
 
 }  // namespace
@@ -37,13 +38,13 @@ bool has_status_line() {
 }
 
 std::string styled(Style style, std::string_view text) {
-  static const bool has_colour = has_status_line() && environment("NO_COLOR").empty();
-  return has_colour ? fmt::format("\x1b[{}m{}\x1b[0m", static_cast<int>(style), text) : std::string(text);
+  static const bool has_color = has_status_line() && environment("NO_COLOR").empty();
+  return has_color ? fmt::format("\x1b[{}m{}\x1b[0m", static_cast<int>(style), text) : std::string(text);
 }
 
 void show_status(const std::string& text) {
   std::fputs((erase_line + text).c_str(), stderr);
-  status_is_shown = true;
+  is_status_shown = true;
 }
 
 void write_message(const std::string& text) {
@@ -54,7 +55,7 @@ void write_message(const std::string& text) {
 void print_result(const std::string& text) {
   erase_status();
   if (std::fputs((text + '\n').c_str(), stdout) < 0 || std::fflush(stdout) != 0)
-    throw std::runtime_error(fmt::format("standard output cannot be written: {}", std::strerror(errno)));
+    throw std::runtime_error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
 }
 
 }  // namespace dyad::cli

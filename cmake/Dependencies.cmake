@@ -1,4 +1,4 @@
-# All of them are Debian packages; scripts/install-dependencies installs them.
+# scripts/install-dependencies installs the Debian packages of all dependencies.
 find_package(Threads REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(fmt 9 REQUIRED)
@@ -8,7 +8,7 @@ set(ZLIB_USE_STATIC_LIBS ${DYAD_STATIC_DEPENDENCIES})
 find_package(ZLIB REQUIRED)
 find_package(zstd REQUIRED)
 
-# OpenBLAS picks its kernels for the processor at run time: a generic build is a fast one.
+# OpenBLAS selects the kernels for the processor at run time, so that a generic build is fast on all processors.
 set(BLA_VENDOR OpenBLAS)
 set(BLA_STATIC ${DYAD_STATIC_DEPENDENCIES})
 find_package(BLAS REQUIRED)

@@ -1,4 +1,4 @@
-# What `cmake --install` leaves behind, so that find_package(dyad) works.
+# Rules of `cmake --install`: library, headers, command, manual page, completions and the files of find_package(dyad).
 include(CMakePackageConfigHelpers)
 
 install(TARGETS dyad EXPORT dyadTargets

@@ -10,27 +10,28 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/// What a fuzzer calls with every input: libFuzzer's main where there is one, replay.cpp otherwise.
+/// Entry point of a fuzz target, called with every input by libFuzzer or, in builds without it, by replay.cpp.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
+/// Helpers of the fuzz targets. Each target passes an input to one part of the library and aborts if a required
+/// property is violated.
 namespace dyad::fuzz {
 
-/// A promise that was not kept.
-[[noreturn]] inline void broken(const char* promise) {
-  std::fprintf(stderr, "broken promise: %s\n", promise);
+[[noreturn]] inline void fail(const char* property) {
+  std::fprintf(stderr, "property violated: %s\n", property);
   std::abort();
 }
 
-inline void require(bool holds, const char* promise) {
-  if (!holds) broken(promise);
+inline void require(bool holds, const char* property) {
+  if (!holds) fail(property);
 }
 
-/// Runs what may be refused in just this way.
-template <typename Refusal, typename Action>
-void may_refuse(Action&& action) {
+/// Runs the action. Exceptions of type `Exception` are an allowed outcome; all others terminate the target.
+template <typename Exception, typename Action>
+void allow_exception(Action&& action) {
   try {
     std::forward<Action>(action)();
-  } catch (const Refusal&) {
+  } catch (const Exception&) {
   }
 }
 
@@ -38,48 +39,48 @@ inline std::string text_of(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-/// Whether it says that it is gzip or zstd, which readers unpack.
-inline bool is_packed(std::string_view bytes) {
+/// True if the bytes begin with a magic number of gzip or zstd. Readers decompress such files.
+inline bool is_compressed(std::string_view bytes) {
   const bool is_skippable_frame =
       bytes.size() >= 4 && (bytes[0] & 0xf0) == 0x50 && bytes.substr(1, 3) == "\x2a\x4d\x18";
   return bytes.starts_with("\x1f\x8b") || bytes.starts_with("\x28\xb5\x2f\xfd") || is_skippable_frame;
 }
 
-/// A file in memory, with a name to open it by.
+/// Anonymous file in memory (memfd_create) with a path to open it.
 class MemoryFile {
  public:
-  explicit MemoryFile(std::string_view bytes) : number_(memfd_create("dyad", 0)) {
-    require(number_ >= 0, "there is a file in memory");
+  explicit MemoryFile(std::string_view bytes) : descriptor_(memfd_create("dyad", 0)) {
+    require(descriptor_ >= 0, "the file in memory is created");
     while (!bytes.empty()) {
-      const ssize_t written = write(number_, bytes.data(), bytes.size());
-      require(written > 0, "the file in memory can be written");
+      const ssize_t written = write(descriptor_, bytes.data(), bytes.size());
+      require(written > 0, "the file in memory is written");
       bytes.remove_prefix(static_cast<std::size_t>(written));
     }
   }
-  ~MemoryFile() { close(number_); }
+  ~MemoryFile() { close(descriptor_); }
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
 
-  [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(number_); }
+  [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
 
  private:
-  int number_;
+  int descriptor_;
 };
 
-/// Small decisions from the front of an input; zeros when it is used up.
-class Choices {
+/// Takes option values from the leading bytes of an input, one byte each. Returns 0 after the last byte.
+class OptionBytes {
  public:
-  explicit Choices(std::string_view bytes) : bytes_(bytes) {}
+  explicit OptionBytes(std::string_view bytes) : bytes_(bytes) {}
 
-  /// In [0, count).
-  int among(int count) {
+  /// A value in [0, count).
+  int next(int count) {
     if (bytes_.empty()) return 0;
-    const int choice = static_cast<unsigned char>(bytes_.front()) % count;
+    const int value = static_cast<unsigned char>(bytes_.front()) % count;
     bytes_.remove_prefix(1);
-    return choice;
+    return value;
   }
-  bool flag() { return among(2) == 1; }
-  [[nodiscard]] std::string_view rest() const { return bytes_; }
+  bool next_flag() { return next(2) == 1; }
+  [[nodiscard]] std::string_view remaining() const { return bytes_; }
 
  private:
   std::string_view bytes_;

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
+#include <dyad/evaluate.h>
 #include <dyad/inspect.h>
-#include <dyad/predict.h>
 #include <dyad/train.h>
 
 #include "predictions.h"
@@ -16,21 +16,23 @@
 namespace dyad::fuzz {
 namespace {
 
-/// Whether it can be read; what can must survive another round.
-bool reads(const std::string& bytes) {
+/// True if the bytes are a valid model file. Writing and reading a valid model must reproduce its bytes.
+bool is_valid_model(const std::string& bytes) {
   try {
     const ModelFile model = ModelFile::from_bytes(bytes, "model");
-    const std::string again = model.to_bytes();
-    require(ModelFile::from_bytes(again, "again").to_bytes() == again, "what was read is written and read the same");
+    const std::string written = model.to_bytes();
+    require(ModelFile::from_bytes(written, "written").to_bytes() == written,
+            "a written model is read and written unchanged");
     return true;
   } catch (const DataError&) {
     return false;
   }
 }
 
+/// Runs the action. DataError and std::invalid_argument are allowed outcomes.
 template <typename Action>
-void may_refuse_use(Action&& action) {
-  may_refuse<DataError>([&] { may_refuse<std::invalid_argument>(action); });
+void allow_errors(Action&& action) {
+  allow_exception<DataError>([&] { allow_exception<std::invalid_argument>(action); });
 }
 
 std::string quoted(const std::string& cell) {
@@ -39,7 +41,7 @@ std::string quoted(const std::string& cell) {
   return text + "\"";
 }
 
-/// A target that the model knows.
+/// A valid target for the task of the model.
 std::string target_for(const ModelFile& file, bool positive) {
   const Target& target = file.features.target;
   if (target.task == Task::regression) return positive ? "1" : "0";
@@ -55,7 +57,7 @@ std::string csv_for(const ModelFile& file) {
     text += "\n" + quoted(target_for(file, positive));
     if (!map.weight.empty()) text += ",1";
     for (const Column& column : map.columns())
-      text += column.role == Column::Role::number ? ",0.5" : positive ? ",x" : ",y";
+      text += column.role == Column::Role::numeric ? ",0.5" : positive ? ",x" : ",y";
   }
   return text + "\n";
 }
@@ -73,7 +75,7 @@ std::string npy_of(const std::vector<double>& values, Index columns) {
          std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double));
 }
 
-/// A stranger's model, used for everything that a model is for.
+/// Inspects the model, predicts rows of all formats with it, and resumes its training.
 void use(const std::string& bytes) {
   static const ScratchFolder folder;
   const std::string path = folder.write("model", bytes);
@@ -83,7 +85,7 @@ void use(const std::string& bytes) {
   const Index columns = std::max<Index>(1, file.features.dim());
   const MemoryFile npy(npy_of(std::vector<double>(static_cast<std::size_t>(2 * columns), 0.5), columns));
   const MemoryFile npy_targets(npy_of({0, 1}, 1));
-  may_refuse_use([&] { (void)inspect(path, 5); });
+  allow_errors([&] { (void)inspect(path, 5); });
   for (const Format format : {Format::libsvm, Format::csv, Format::npy}) {
     PredictOptions predicting;
     predicting.data.paths = {(format == Format::csv ? csv : format == Format::npy ? npy : libsvm).path()};
@@ -92,12 +94,12 @@ void use(const std::string& bytes) {
     predicting.output_path = folder.file("predictions");
     predicting.threads = 1;
     for (const bool deviations : {false, true})
-      may_refuse_use([&] {
+      allow_errors([&] {
         predicting.deviations = deviations;
         const PredictSummary summary = predict(predicting);
         require_finite_predictions(folder.content("predictions"), summary.rows, deviations);
       });
-    may_refuse_use([&] {
+    allow_errors([&] {
       TrainOptions training;
       training.data = predicting.data;
       if (format == Format::npy) training.data.target_paths = {npy_targets.path()};
@@ -105,7 +107,7 @@ void use(const std::string& bytes) {
       training.resume = true;
       training.threads = 1;
       (void)train(training);
-      require(reads(folder.content("model")), "a model that was resumed can be read");
+      require(is_valid_model(folder.content("model")), "a resumed model is valid");
     });
   }
 }
@@ -116,7 +118,7 @@ void use(const std::string& bytes) {
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace dyad::fuzz;
   std::string bytes = text_of(data, size);
-  dyad::write_checksum(bytes);  // or every change would be refused for its checksum
-  if (reads(bytes)) use(bytes);
+  dyad::write_checksum(bytes);  // otherwise every mutation is rejected because of its checksum
+  if (is_valid_model(bytes)) use(bytes);
   return 0;
 }

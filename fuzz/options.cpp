@@ -11,34 +11,35 @@
 namespace dyad::fuzz {
 namespace {
 
-/// A variable of the environment, NAME=VALUE, for a while.
-class Variable {
+/// Sets an environment variable, given as NAME=VALUE, for the lifetime of the object.
+class ScopedVariable {
  public:
-  explicit Variable(const std::string& line) : name_(line.substr(0, line.find('='))) {
+  explicit ScopedVariable(const std::string& line) : name_(line.substr(0, line.find('='))) {
     setenv(name_.c_str(), line.c_str() + name_.size() + 1, 1);
   }
-  ~Variable() {
+  ~ScopedVariable() {
     if (!name_.empty()) unsetenv(name_.c_str());
   }
-  Variable(Variable&& other) noexcept : name_(std::exchange(other.name_, {})) {}
-  Variable& operator=(Variable&&) = delete;
+  ScopedVariable(ScopedVariable&& other) noexcept : name_(std::exchange(other.name_, {})) {}
+  ScopedVariable& operator=(ScopedVariable&&) = delete;
 
  private:
   std::string name_;
 };
 
+/// Runs a command that only prints, with standard output redirected to /dev/null.
 void run_without_output(const cli::Action& action) {
   static const bool is_silent = std::freopen("/dev/null", "w", stdout) != nullptr;
-  require(is_silent && action() == 0, "what is only printed can be printed");
+  require(is_silent && action() == 0, "printing succeeds");
 }
 
-/// The lines of the input are the arguments, those that begin like DYAD_RANK=3 variables; those behind an empty line
-/// make a config file.
+/// Parses the input as a command line. Each line before the first empty line is an argument, or an environment variable
+/// if it has the form DYAD_RANK=3. The text after the empty line is the content of a config file.
 void parse(const std::string& input) {
   const std::size_t gap = input.find("\n\n");
   const std::string lines = input.substr(0, gap);
   std::vector<std::string> arguments;
-  std::vector<Variable> variables;
+  std::vector<ScopedVariable> variables;
   for (std::size_t begin = 0; begin <= lines.size();) {
     const std::size_t end = std::min(lines.find('\n', begin), lines.size());
     const std::string line = lines.substr(begin, end - begin);
@@ -51,7 +52,7 @@ void parse(const std::string& input) {
   const MemoryFile config(gap == std::string::npos ? std::string() : input.substr(gap + 2));
   if (gap != std::string::npos) arguments.insert(arguments.end(), {"--config", config.path()});
   const cli::Action action = cli::parse_command(arguments);
-  require(static_cast<bool>(action), "what can be read can be done");
+  require(static_cast<bool>(action), "a parsed command has an action");
   if (arguments.front() == "man" || arguments.front() == "completion") run_without_output(action);
 }
 
@@ -60,6 +61,6 @@ void parse(const std::string& input) {
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace dyad::fuzz;
-  may_refuse<std::invalid_argument>([&] { parse(text_of(data, size)); });
+  allow_exception<std::invalid_argument>([&] { parse(text_of(data, size)); });
   return 0;
 }

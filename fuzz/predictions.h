@@ -12,7 +12,8 @@
 
 namespace dyad::fuzz {
 
-/// One line for each row: a finite number, and with `deviations` another one that is not negative.
+/// Checks that the text has one line per row with a finite prediction and, if `deviations`, a finite nonnegative
+/// standard deviation.
 inline void require_finite_predictions(const std::string& text, Index rows, bool deviations) {
   std::istringstream lines(text);
   std::string line;
@@ -20,15 +21,16 @@ inline void require_finite_predictions(const std::string& text, Index rows, bool
   while (std::getline(lines, line)) {
     ++count;
     const std::size_t comma = line.find(',');
-    require((comma != std::string::npos) == deviations, "a deviation is there where it was asked for");
+    require((comma != std::string::npos) == deviations,
+            "a line has a deviation if and only if deviations are requested");
     double value = 0;
     require(parse_number(std::string_view(line).substr(0, comma), value) && std::isfinite(value),
             "a prediction is a finite number");
     if (!deviations) continue;
     require(parse_number(std::string_view(line).substr(comma + 1), value) && std::isfinite(value) && value >= 0,
-            "a deviation is a finite number");
+            "a deviation is a finite nonnegative number");
   }
-  require(count == rows, "there is a line for each row");
+  require(count == rows, "there is one line per row");
 }
 
 }  // namespace dyad::fuzz

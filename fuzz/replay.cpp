@@ -8,7 +8,7 @@
 
 #include "fuzz.h"
 
-/// Runs all inputs in the folders given: a fuzzer without the search, for every compiler.
+/// Runs all inputs in the given folders. Replaces the main function of libFuzzer in builds without it.
 int main(int argc, char** argv) {
   std::vector<std::filesystem::path> inputs;
   for (int i = 1; i < argc; ++i)

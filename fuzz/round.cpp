@@ -3,8 +3,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include <dyad/data_error.h>
-#include <dyad/predict.h>
+#include <dyad/error.h>
+#include <dyad/evaluate.h>
 #include <dyad/train.h>
 
 #include "predictions.h"
@@ -14,47 +14,47 @@
 namespace dyad::fuzz {
 namespace {
 
-TrainOptions options_from(Choices& choices) {
+TrainOptions options_from(OptionBytes& bytes) {
   TrainOptions options;
   constexpr std::array formats{Format::csv, Format::libsvm, Format::tsv};
-  options.data.format = formats[static_cast<std::size_t>(choices.among(3))];
+  options.data.format = formats[static_cast<std::size_t>(bytes.next(3))];
   constexpr std::array kinds{Kind::gfm, Kind::sensing, Kind::phase, Kind::bilinear};
-  options.kind = kinds[static_cast<std::size_t>(choices.among(4))];
-  if (options.kind != Kind::phase) options.rank = 1 + choices.among(3);
+  options.kind = kinds[static_cast<std::size_t>(bytes.next(4))];
+  if (options.kind != Kind::phase) options.rank = 1 + bytes.next(3);
   constexpr std::array solvers{Solver::automatic, Solver::kalman, Solver::moment, Solver::newton, Solver::variational};
-  options.solver = solvers[static_cast<std::size_t>(choices.among(5))];
+  options.solver = solvers[static_cast<std::size_t>(bytes.next(5))];
   constexpr std::array diagonals{Diagonal::tied, Diagonal::zero, Diagonal::free};
-  if (options.kind == Kind::gfm && choices.flag())
-    options.diagonal = diagonals[static_cast<std::size_t>(choices.among(3))];
-  options.precision = choices.flag() ? Precision::single_precision : Precision::double_precision;
-  if (choices.flag()) options.columns.task = choices.flag() ? Task::classification : Task::regression;
-  if (choices.flag()) options.columns.hash_bits = 1 + choices.among(4);
+  if (options.kind == Kind::gfm && bytes.next_flag())
+    options.diagonal = diagonals[static_cast<std::size_t>(bytes.next(3))];
+  options.precision = bytes.next_flag() ? Precision::single_precision : Precision::double_precision;
+  if (bytes.next_flag()) options.columns.task = bytes.next_flag() ? Task::classification : Task::regression;
+  if (bytes.next_flag()) options.columns.hash_bits = 1 + bytes.next(4);
   if (options.kind == Kind::bilinear) options.columns.right = {options.data.format == Format::libsvm ? "3-" : "b"};
-  if (choices.flag()) options.columns.categorical = {"a"};
-  if (choices.flag()) options.columns.weight = "w";
+  if (bytes.next_flag()) options.columns.categorical = {"a"};
+  if (bytes.next_flag()) options.columns.weight = "w";
   if (options.data.format != Format::libsvm) options.columns.target = "y";
-  if (choices.flag()) options.half_life = 1 + choices.among(20);
-  if (choices.flag()) options.range = {-1, choices.among(5)};
-  if (choices.flag()) options.passes = 1 + choices.among(3);
-  if (choices.flag()) options.memory = 0;
-  if (choices.flag()) options.batch = 1 + choices.among(8);
-  options.checkpoint_every = choices.among(5);
+  if (bytes.next_flag()) options.half_life = 1 + bytes.next(20);
+  if (bytes.next_flag()) options.range = {-1, bytes.next(5)};
+  if (bytes.next_flag()) options.passes = 1 + bytes.next(3);
+  if (bytes.next_flag()) options.memory = 0;
+  if (bytes.next_flag()) options.batch = 1 + bytes.next(8);
+  options.checkpoint_every = bytes.next(5);
   options.threads = 1;
   return options;
 }
 
-/// What was learned is refused by nobody, but for this reason.
+/// Runs the action on a trained model. The only exception allowed is a DataError whose message contains `reason`.
 template <typename Action>
-void may_refuse_for(std::string_view reason, Action&& action) {
+void allow_error_with(std::string_view reason, Action&& action) {
   try {
     action();
-  } catch (const DataError& refusal) {
-    if (std::string_view(refusal.what()).find(reason) == std::string_view::npos) throw;
+  } catch (const DataError& error) {
+    if (std::string_view(error.what()).find(reason) == std::string_view::npos) throw;
   }
 }
 
-/// Nothing where the rows or the options are refused.
-std::optional<TrainSummary> first_training(const TrainOptions& options) {
+/// The summary of training, or nothing if the rows or the options are rejected.
+std::optional<TrainSummary> try_train(const TrainOptions& options) {
   try {
     return train(options);
   } catch (const DataError&) {
@@ -63,18 +63,18 @@ std::optional<TrainSummary> first_training(const TrainOptions& options) {
   return std::nullopt;
 }
 
-/// Learns, predicts what it learned, and goes on learning.
+/// Trains a model, predicts and evaluates the training rows, and resumes training on them.
 void run(std::string_view input) {
   static const ScratchFolder folder;
-  Choices choices(input);
-  TrainOptions training = options_from(choices);
-  const MemoryFile rows(choices.rest());
+  OptionBytes bytes(input);
+  TrainOptions training = options_from(bytes);
+  const MemoryFile rows(bytes.remaining());
   training.data.paths = {rows.path()};
   training.model_path = folder.file("model");
-  const std::optional<TrainSummary> learned = first_training(training);
-  if (!learned) return;
-  require(learned->rows > 0, "who learned, learned from rows");
-  require(ModelFile::load(training.model_path).model.is_finite(), "a model is finite");
+  const std::optional<TrainSummary> trained = try_train(training);
+  if (!trained) return;
+  require(trained->rows > 0, "training reads at least one row");
+  require(ModelFile::load(training.model_path).model.is_finite(), "all parameters are finite");
 
   PredictOptions predicting;
   predicting.data = training.data;
@@ -83,21 +83,21 @@ void run(std::string_view input) {
   predicting.threads = 1;
   const auto predict_all = [&](bool deviations) {
     predicting.deviations = deviations;
-    require(predict(predicting).rows == learned->rows, "what was learned can be predicted");
-    require_finite_predictions(folder.content("predictions"), learned->rows, deviations);
+    require(predict(predicting).rows == trained->rows, "all training rows are predicted");
+    require_finite_predictions(folder.content("predictions"), trained->rows, deviations);
   };
   predict_all(false);
-  may_refuse_for("all rows have weight 0",
-                 [&] { require(std::isfinite(evaluate(predicting).metrics.value().loss), "the loss is finite"); });
-  // The deviation of a row that is very far from all others overflows, and that is told.
-  if (training.solver != Solver::moment) may_refuse_for("the prediction is not finite", [&] { predict_all(true); });
+  allow_error_with("all rows have weight 0",
+                   [&] { require(std::isfinite(evaluate(predicting).metrics.value().loss), "the loss is finite"); });
+  // The standard deviation of a row far outside of the training data may overflow, which is an error.
+  if (training.solver != Solver::moment) allow_error_with("the prediction is not finite", [&] { predict_all(true); });
 
   TrainOptions more;
   more.data = training.data;
   more.model_path = training.model_path;
   more.resume = true;
   more.threads = 1;
-  require(train(more).all_rows == 2 * learned->rows, "training goes on where it stopped");
+  require(train(more).all_rows == 2 * trained->rows, "resumed training adds to the number of rows");
 }
 
 }  // namespace

@@ -10,12 +10,12 @@
 
 namespace dyad::fuzz {
 
-/// A folder for the files of one process, gone when it ends.
+/// Temporary folder, removed by the destructor.
 class ScratchFolder {
  public:
   ScratchFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "dyad_fuzz_XXXXXX").string();
-    require(mkdtemp(name.data()) != nullptr, "there is a folder for scratch files");
+    require(mkdtemp(name.data()) != nullptr, "a temporary folder is created");
     path_ = name;
   }
   ~ScratchFolder() {

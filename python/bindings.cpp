@@ -1,4 +1,4 @@
-// The library's rows, training and predictions for Python. What Python users see is in dyad/*.py.
+// Extension module dyad._core: rows, training and prediction. The public API is in dyad/*.py.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -9,8 +9,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <dyad/data_error.h>
-#include <dyad/memory.h>
+#include <dyad/dataset.h>
+#include <dyad/error.h>
 #include <dyad/predictor.h>
 #include <dyad/train.h>
 #include <dyad/version.h>
@@ -23,26 +23,27 @@ using namespace nanobind::literals;
 namespace dyad::python {
 namespace {
 
-constexpr auto solvers = {std::pair{"auto", Solver::automatic},
-                          {"moment", Solver::moment},
-                          {"kalman", Solver::kalman},
-                          {"newton", Solver::newton},
-                          {"variational", Solver::variational}};
+constexpr auto solver_names = {std::pair{"auto", Solver::automatic},
+                               {"moment", Solver::moment},
+                               {"kalman", Solver::kalman},
+                               {"newton", Solver::newton},
+                               {"variational", Solver::variational}};
 
-std::string word_for(Solver solver) {
-  for (const auto& [word, known] : solvers)
-    if (known == solver) return word;
+std::string name_of(Solver solver) {
+  for (const auto& [name, value] : solver_names)
+    if (value == solver) return name;
   return "auto";
 }
 
-nb::dict described(const Metrics& metrics, Task task) {
+nb::dict to_dict(const Metrics& metrics, Task task) {
   nb::dict fields;
   fields["loss"] = metrics.loss;
   fields["kind"] = loss_name(task);
   return fields;
 }
 
-/// What training needs besides rows, all by keyword.
+/// Training options besides the rows: the fields of TrainOptions that Python sets, with enumerators as names. An empty
+/// field has the default of TrainOptions, or with `resume` the value of the model.
 struct Settings {
   std::optional<Index> rank;
   std::optional<std::string> kind;
@@ -61,13 +62,13 @@ struct Settings {
   [[nodiscard]] TrainOptions options() const {
     TrainOptions options;
     options.rank = rank;
-    options.kind = chosen<Kind>(
+    options.kind = parse_choice<Kind>(
         kind, {{"gfm", Kind::gfm}, {"sensing", Kind::sensing}, {"phase", Kind::phase}, {"bilinear", Kind::bilinear}},
         "kind");
-    options.solver = chosen<Solver>(solver, solvers, "solver");
-    options.diagonal = chosen<Diagonal>(
+    options.solver = parse_choice<Solver>(solver, solver_names, "solver");
+    options.diagonal = parse_choice<Diagonal>(
         diagonal, {{"tied", Diagonal::tied}, {"zero", Diagonal::zero}, {"free", Diagonal::free}}, "diagonal");
-    options.precision = chosen<Precision>(
+    options.precision = parse_choice<Precision>(
         precision, {{"double", Precision::double_precision}, {"single", Precision::single_precision}}, "precision");
     options.seed = seed;
     options.range = range;
@@ -81,32 +82,32 @@ struct Settings {
   }
 };
 
-/// A fit, with all that it looks at.
+/// Training run. Owns its rows and options, because the run may outlast the call (see Job).
 class FitJob : public Job {
  public:
   FitJob(ArrayRows rows, TrainOptions options, nb::object progress)
       : rows_(std::move(rows)), options_(std::move(options)), progress_(std::move(progress)) {
-    options_.data.memory = &rows_.rows();
+    options_.data.dataset = &rows_.rows();
   }
 
   [[nodiscard]] const TrainSummary& summary() const { return summary_; }
   [[nodiscard]] const std::vector<std::pair<Index, double>>& trace() const { return trace_; }
 
  protected:
-  void work() override {
+  void execute() override {
     TrainHooks hooks;
-    hooks.interrupted = [this] { return is_stopped(); };
+    hooks.interrupted = [this] { return is_stop_requested(); };
     hooks.progress = [this](const TrainProgress& point) {
       trace_.emplace_back(point.rows, point.average_loss);
       report("pass", point.rows, "", point.average_loss);
     };
-    hooks.refine = [this](const RefineProgress& point) { report("refine", 0, point.level, point.held_out); };
+    hooks.multi_pass = [this](const MultiPassProgress& point) { report("multi_pass", 0, point.level, point.held_out); };
     summary_ = train(options_, hooks);
   }
 
  private:
   void report(const char* stage, Index rows, const std::string& level, double loss) {
-    tell([this, stage, rows, level, loss] {
+    post([this, stage, rows, level, loss] {
       if (!progress_.is_none()) progress_(stage, rows, level, loss);
     });
   }
@@ -133,8 +134,8 @@ nb::tuple fit(const ArrayRows& rows, const Settings& settings, const std::option
   fields["origin"] = summary.origin;
   fields["noise"] = summary.noise;
   fields["passes"] = summary.passes;
-  fields["solver"] = word_for(summary.solver);
-  fields["progressive"] = described(summary.progressive, summary.task);
+  fields["solver"] = name_of(summary.solver);
+  fields["progressive"] = to_dict(summary.progressive, summary.task);
   fields["warnings"] = summary.warnings;
   fields["trace"] = job->trace();
   return nb::make_tuple(nb::bytes(summary.model_bytes.data(), summary.model_bytes.size()), fields);
@@ -143,19 +144,19 @@ nb::tuple fit(const ArrayRows& rows, const Settings& settings, const std::option
 nb::object predict(const Predictor& predictor, const ArrayRows& rows, bool deviations, int threads) {
   const auto count = static_cast<std::size_t>(rows.rows().count);
   std::vector<double> values(count);
-  std::vector<double> spreads(deviations ? count : 0);
-  Interruption interruption;
+  std::vector<double> standard_deviations(deviations ? count : 0);
+  SignalCheck interrupted;
   if (count > 0) {
     const nb::gil_scoped_release release;
-    (void)predictor.predict(rows.rows(), values, spreads, threads, {[&] { return interruption(); }});
+    (void)predictor.predict(rows.rows(), values, standard_deviations, threads, {[&] { return interrupted(); }});
   }
-  interruption.finish();
-  nb::object first = array_of(std::move(values));
-  if (!deviations) return first;
-  return nb::make_tuple(first, array_of(std::move(spreads)));
+  interrupted.rethrow();
+  nb::object predictions = to_array(std::move(values));
+  if (!deviations) return predictions;
+  return nb::make_tuple(predictions, to_array(std::move(standard_deviations)));
 }
 
-nb::list described(const std::vector<Term>& terms) {
+nb::list to_list(const std::vector<Term>& terms) {
   nb::list list;
   for (const Term& term : terms) list.append(nb::make_tuple(term.left, term.right, term.coefficient, term.effect));
   return list;
@@ -166,10 +167,10 @@ nb::dict inspect(const Predictor& predictor, Index top) {
   nb::dict fields;
   fields["intercept"] = inspection.intercept;
   fields["spectrum"] = inspection.spectrum;
-  fields["weights"] = described(inspection.weights);
-  fields["pairs"] = described(inspection.pairs);
-  fields["pairs_are_exact"] = inspection.pairs_are_exact;
-  fields["signal"] = described(inspection.signal);
+  fields["weights"] = to_list(inspection.weights);
+  fields["pairs"] = to_list(inspection.pairs);
+  fields["pairs_are_exact"] = inspection.are_pairs_exact;
+  fields["signal"] = to_list(inspection.signal);
   fields["training"] = inspection.training;
   fields["target"] = inspection.target;
   return fields;
@@ -181,10 +182,10 @@ nb::dict parameters(const Predictor& predictor) {
   const auto rank = static_cast<std::size_t>(model.rank());
   nb::dict fields;
   fields["intercept"] = model.intercept;
-  fields["weights"] = array_of(model.weights);
-  fields["factors"] = array_of(model.factors, {dim, rank});
-  fields["spectrum"] = array_of(model.spectrum);
-  fields["squares"] = array_of(model.squares);
+  fields["weights"] = to_array(model.weights);
+  fields["factors"] = to_array(model.factors, {dim, rank});
+  fields["spectrum"] = to_array(model.spectrum);
+  fields["squares"] = to_array(model.squares);
   fields["left_dim"] = model.left_dim;
   return fields;
 }
@@ -193,15 +194,18 @@ nb::dict parameters(const Predictor& predictor) {
 
 NB_MODULE(_core, module) {
   module.attr("__version__") = DYAD_VERSION;
-  nb::exception<DataError>(module, "DataError", PyExc_ValueError);
+  nb::exception<DataError> data_error(module, "DataError", PyExc_ValueError);
+  data_error.doc() =
+      "Invalid content of an input: a file of rows, rows in memory, a model file or statistics.\n\n"
+      "The message has the form ``file:line:column: expected ...``. Subclass of ValueError.";
 
   nb::class_<ArrayRows>(module, "Rows")
       .def_static("dense", &ArrayRows::dense, "values"_a.noconvert())
       .def_static("sparse", &ArrayRows::sparse, "offsets"_a.noconvert(), "indices"_a.noconvert(),
                   "values"_a.noconvert(), "columns"_a)
       .def_static("table", &ArrayRows::table, "count"_a)
-      .def("add_numbers", &ArrayRows::add_numbers, "name"_a, "values"_a.noconvert())
-      .def("add_categories", &ArrayRows::add_categories, "name"_a, "codes"_a.noconvert(), "categories"_a)
+      .def("add_numeric", &ArrayRows::add_numeric, "name"_a, "values"_a.noconvert())
+      .def("add_categorical", &ArrayRows::add_categorical, "name"_a, "codes"_a.noconvert(), "categories"_a)
       .def("set_targets", &ArrayRows::set_targets, "targets"_a.noconvert(), "labels"_a)
       .def("set_weights", &ArrayRows::set_weights, "weights"_a.noconvert());
 
@@ -227,7 +231,7 @@ NB_MODULE(_core, module) {
       .def_static(
           "from_bytes",
           [](const nb::bytes& bytes, const nb::str& file) {
-            return Predictor::from_bytes(text_of(bytes), file.c_str());
+            return Predictor::from_bytes(to_string(bytes), file.c_str());
           },
           "model"_a, "file"_a = "the model")
       .def("predict", &predict, "rows"_a, "deviations"_a = false, "threads"_a = 0)
@@ -246,7 +250,7 @@ NB_MODULE(_core, module) {
   bind_row_learner(module);
   bind_files(module);
   bind_streams(module);
-  bind_parts(module);
+  bind_distributed(module);
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&Job::finish_all));
 }
 

@@ -16,31 +16,32 @@ using namespace nanobind::literals;
 namespace dyad::python {
 namespace {
 
-// Arguments are objects of Python, which the functions below convert: conversions by nanobind are noexcept, so that
-// memory that is not there would end the process.
+// The arguments of these functions are Python objects, which the functions convert themselves. Conversions by nanobind
+// are noexcept: if an allocation fails in them, the process ends.
 
-constexpr const char* in_memory = "the model";
+constexpr const char* in_memory_name = "the model";  ///< of a model without a path, in error messages
 
-std::string text_in(const nb::str& text) {
+std::string to_utf8(const nb::str& text) {
   Py_ssize_t size = 0;
   const char* characters = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
   if (characters == nullptr) throw nb::python_error();
   return {characters, static_cast<std::size_t>(size)};
 }
 
-std::map<std::string, std::string> texts_of(const nb::dict& texts) {
+std::map<std::string, std::string> to_map(const nb::dict& texts) {
   std::map<std::string, std::string> result;
-  for (const auto& [name, text] : texts) result[text_in(nb::cast<nb::str>(name))] = text_in(nb::cast<nb::str>(text));
+  for (const auto& [name, text] : texts) result[to_utf8(nb::cast<nb::str>(name))] = to_utf8(nb::cast<nb::str>(text));
   return result;
 }
 
-/// The name of a file as the system spells it.
-std::string path_of(const nb::bytes& path) {
-  std::string text = text_of(path);
-  if (text.find('\0') != std::string::npos) throw std::invalid_argument("path must not hold a null character");
+/// Returns a path in the encoding of the file system.
+std::string to_path(const nb::bytes& path) {
+  std::string text = to_string(path);
+  if (text.find('\0') != std::string::npos) throw std::invalid_argument("path must not contain a null character");
   return text;
 }
 
+/// Raises OSError. `number`: errno; 0: unknown.
 [[noreturn]] void raise_os_error(int number, const std::string& what) {
   nb::object text = nb::steal(PyUnicode_DecodeFSDefaultAndSize(what.data(), static_cast<Py_ssize_t>(what.size())));
   if (!text.is_valid()) throw nb::python_error();
@@ -50,9 +51,9 @@ std::string path_of(const nb::bytes& path) {
   throw nb::python_error();
 }
 
-/// Replaces the file as a whole, or leaves it as it was.
+/// Replaces the file atomically. If writing fails, the old file is unchanged.
 void write_file(const nb::bytes& path, const nb::bytes& content) {
-  const std::string name = path_of(path);
+  const std::string name = to_path(path);
   const std::string_view bytes(content.c_str(), content.size());
   std::string failure;
   int number = 0;
@@ -74,38 +75,38 @@ void write_file(const nb::bytes& path, const nb::bytes& content) {
 }
 
 nb::bytes read_file(const nb::bytes& path) {
-  const std::string name = path_of(path);
+  const std::string name = to_path(path);
   std::string bytes;
   {
     const nb::gil_scoped_release release;
     bytes = ModelFile::read_bytes(name);
   }
-  return bytes_of(bytes);
+  return to_bytes(bytes);
 }
 
 nb::bytes annotate(const nb::bytes& model, const nb::dict& annotations) {
-  ModelFile file = ModelFile::from_bytes(text_of(model), in_memory);
-  file.annotations = texts_of(annotations);
-  return bytes_of(file.to_bytes());
+  ModelFile file = ModelFile::from_bytes(to_string(model), in_memory_name);
+  file.annotations = to_map(annotations);
+  return to_bytes(file.to_bytes());
 }
 
-nb::bytes pack(const nb::dict& annotations, const nb::list& parts) {
+nb::bytes pack_container(const nb::dict& annotations, const nb::list& parts) {
   ModelContainer container;
-  container.annotations = texts_of(annotations);
-  for (const nb::handle part : parts) container.parts.push_back(text_of(nb::cast<nb::bytes>(part)));
-  return bytes_of(container.to_bytes());
+  container.annotations = to_map(annotations);
+  for (const nb::handle part : parts) container.parts.push_back(to_string(nb::cast<nb::bytes>(part)));
+  return to_bytes(container.to_bytes());
 }
 
-nb::tuple unpack(const nb::bytes& content, const nb::str& file) {
-  const ModelContainer container = ModelContainer::from_bytes(text_of(content), text_in(file));
+nb::tuple unpack_container(const nb::bytes& content, const nb::str& file) {
+  const ModelContainer container = ModelContainer::from_bytes(to_string(content), to_utf8(file));
   nb::dict annotations;
   for (const auto& [name, text] : container.annotations) annotations[name.c_str()] = text;
   nb::list parts;
-  for (const std::string& part : container.parts) parts.append(bytes_of(part));
+  for (const std::string& part : container.parts) parts.append(to_bytes(part));
   return nb::make_tuple(annotations, parts);
 }
 
-/// False for files of format version 1, which cannot be verified.
+/// Returns false for files of format version 1, which have no checksum.
 bool has_checksum(const nb::bytes& content) {
   return has_valid_checksum(std::string_view(content.c_str(), content.size()));
 }
@@ -116,8 +117,8 @@ void bind_files(nb::module_& module) {
   module.def("write_file", &write_file, "path"_a, "content"_a);
   module.def("read_file", &read_file, "path"_a);
   module.def("annotate", &annotate, "model"_a, "annotations"_a);
-  module.def("pack", &pack, "annotations"_a, "parts"_a);
-  module.def("unpack", &unpack, "content"_a, "file"_a);
+  module.def("pack_container", &pack_container, "annotations"_a, "parts"_a);
+  module.def("unpack_container", &unpack_container, "content"_a, "file"_a);
   module.def("has_checksum", &has_checksum, "content"_a);
 }
 

@@ -1,77 +1,75 @@
 #include "job.h"
 
-#include <chrono>
 #include <utility>
 #include <vector>
 
 #include <nanobind/nanobind.h>
 #include <unistd.h>
 
-namespace nb = nanobind;
+#include "support.h"
 
 namespace dyad::python {
 namespace {
 
-/// Stopped jobs that may still be at it; those of a process that was forked are none of the child's business.
-struct LeftBehind {
+/// Stopped jobs whose threads may still run. A forked child inherits the list but not the threads.
+struct StoppedJobs {
   std::vector<std::shared_ptr<Job>> jobs;
   pid_t process = getpid();
 
-  [[nodiscard]] bool are_ours() const { return process == getpid(); }
+  [[nodiscard]] bool has_threads() const { return process == getpid(); }
 };
 
-LeftBehind& left_behind() {
-  static auto* const all = new LeftBehind;  // outlives Python
+StoppedJobs& stopped_jobs() {
+  static auto* const all = new StoppedJobs;  // never deleted: it must outlive the interpreter
   return *all;
 }
 
 }  // namespace
 
-void Job::tell(std::function<void()> message) {
+void Job::post(std::function<void()> callback) {
   {
     const std::lock_guard lock(mutex_);
-    messages_.push_back(std::move(message));
+    callbacks_.push_back(std::move(callback));
   }
   changed_.notify_one();
 }
 
-void Job::work_and_report() {
+void Job::execute_and_notify() {
   std::exception_ptr failure;
   try {
-    work();
+    execute();
   } catch (...) {
     failure = std::current_exception();
   }
   const std::lock_guard lock(mutex_);
   failure_ = failure;
-  done_ = true;
+  is_done_ = true;
   changed_.notify_one();
 }
 
 void Job::run(const std::shared_ptr<Job>& job) {
-  if (left_behind().are_ours())
-    std::erase_if(left_behind().jobs, [](const std::shared_ptr<Job>& old) {
+  if (stopped_jobs().has_threads())
+    std::erase_if(stopped_jobs().jobs, [](const std::shared_ptr<Job>& old) {
       const std::lock_guard lock(old->mutex_);
-      if (old->done_) old->thread_.join();
-      return old->done_;
+      if (old->is_done_) old->thread_.join();
+      return old->is_done_;
     });
-  job->thread_ = std::thread([own = job.get()] { own->work_and_report(); });
-  for (bool done = false; !done;) {
-    std::deque<std::function<void()>> messages;
+  job->thread_ = std::thread([task = job.get()] { task->execute_and_notify(); });
+  for (bool is_done = false; !is_done;) {
+    std::deque<std::function<void()>> callbacks;
     {
       const nb::gil_scoped_release release;
       std::unique_lock lock(job->mutex_);
-      job->changed_.wait_for(lock, std::chrono::milliseconds(20),
-                             [&] { return job->done_ || !job->messages_.empty(); });
-      messages.swap(job->messages_);
-      done = job->done_;
+      job->changed_.wait_for(lock, signal_check_interval, [&] { return job->is_done_ || !job->callbacks_.empty(); });
+      callbacks.swap(job->callbacks_);
+      is_done = job->is_done_;
     }
     try {
-      for (const auto& message : messages) message();
+      for (const auto& callback : callbacks) callback();
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
     } catch (...) {
-      job->stopped_ = true;
-      left_behind().jobs.push_back(job);
+      job->is_stop_requested_ = true;
+      stopped_jobs().jobs.push_back(job);
       throw;
     }
   }
@@ -80,9 +78,10 @@ void Job::run(const std::shared_ptr<Job>& job) {
 }
 
 void Job::finish_all() {
-  std::vector<std::shared_ptr<Job>> jobs = std::exchange(left_behind().jobs, {});
-  if (!left_behind().are_ours()) {
-    new std::vector<std::shared_ptr<Job>>(std::move(jobs));  // their threads are not here to be waited for
+  std::vector<std::shared_ptr<Job>> jobs = std::exchange(stopped_jobs().jobs, {});
+  if (!stopped_jobs().has_threads()) {
+    // In a forked child, std::thread can be neither joined nor destroyed: the jobs are leaked.
+    new std::vector<std::shared_ptr<Job>>(std::move(jobs));
     return;
   }
   const nb::gil_scoped_release release;

@@ -1,4 +1,4 @@
-// Work in a thread of its own: Python's thread stays free to hear Ctrl-C and to speak.
+// Background thread for long calls, so that the thread of Python handles signals and callbacks meanwhile.
 #pragma once
 
 #include <atomic>
@@ -12,35 +12,38 @@
 
 namespace dyad::python {
 
-/// Ctrl-C, or an exception of the user's own function, is answered at once, whatever the work is about: what is left of
-/// it ends by itself, unheard, and is cleared away by the next job or when Python ends.
+/// Task that runs in its own thread while the calling thread handles signals and callbacks. If Ctrl-C or a callback
+/// raises an exception, run() throws immediately and requests the task to stop. The thread of the task may then run on
+/// for a while; the next job, or finish_all(), joins it.
 class Job {
  public:
   virtual ~Job() = default;
 
-  /// Works until the end. With the GIL, which is released meanwhile. Throws what the work or a message has thrown.
+  /// Runs the job to its end. Requires the GIL and releases it while waiting. Throws the exceptions of the task, of
+  /// signal handlers and of callbacks.
   static void run(const std::shared_ptr<Job>& job);
 
-  /// Waits for all that was left behind; Python calls it before it ends.
+  /// Joins the threads of all stopped jobs. Registered with Python's atexit.
   static void finish_all();
 
  protected:
-  virtual void work() = 0;
+  /// The task. Runs without the GIL, in the thread of the job.
+  virtual void execute() = 0;
 
-  /// Asked by the work.
-  [[nodiscard]] bool is_stopped() const { return stopped_; }
-  /// To be called in Python's thread, soon.
-  void tell(std::function<void()> message);
+  /// True if the task should end. Called by the task.
+  [[nodiscard]] bool is_stop_requested() const { return is_stop_requested_; }
+  /// Queues a function that the thread of Python calls with the GIL. Called by the task.
+  void post(std::function<void()> callback);
 
  private:
-  void work_and_report();
+  void execute_and_notify();
 
-  std::mutex mutex_;
+  std::mutex mutex_;  ///< of callbacks_, is_done_ and failure_
   std::condition_variable changed_;
-  std::deque<std::function<void()>> messages_;
-  bool done_ = false;
-  std::exception_ptr failure_;
-  std::atomic<bool> stopped_ = false;
+  std::deque<std::function<void()>> callbacks_;
+  bool is_done_ = false;
+  std::exception_ptr failure_;  ///< exception of the task
+  std::atomic<bool> is_stop_requested_ = false;
   std::thread thread_;
 };
 

@@ -18,7 +18,8 @@ using namespace nanobind::literals;
 namespace dyad::python {
 namespace {
 
-/// Learns one row at a time. The number of features grows with the largest column seen.
+/// Learner<double> of one row per call. The number of features grows with the largest column seen; it is at least
+/// doubled, so that the cost of growing is constant per feature. Not thread-safe.
 class RowLearner {
  public:
   RowLearner(const std::string& task, Index rank, double half_life,
@@ -26,7 +27,7 @@ class RowLearner {
       : dim_(rank), learner_(options(task, rank, half_life, range, memory, seed)) {}
 
   void learn(const std::vector<std::int32_t>& columns, const std::vector<double>& values, double target) {
-    require_row(columns, values);
+    check_row(columns, values);
     if (!columns.empty() && columns.back() >= dim_) {
       dim_ = std::max<Index>(2 * dim_, columns.back() + 1);
       learner_.grow(dim_);
@@ -34,10 +35,10 @@ class RowLearner {
     learner_.learn(row(columns, values, {&target, 1}));
   }
 
-  /// `unseen`: the number of features of the row that have no column.
+  /// Returns the prediction and its standard deviation. `unseen`: number of features of the row that have no column.
   [[nodiscard]] std::pair<double, double> predict(std::vector<std::int32_t> columns, std::vector<double> values,
                                                   Index unseen) const {
-    require_row(columns, values);
+    check_row(columns, values);
     while (!columns.empty() && columns.back() >= dim_) {
       columns.pop_back();
       values.pop_back();
@@ -49,8 +50,8 @@ class RowLearner {
     return {value, deviation};
   }
 
-  [[nodiscard]] nb::bytes to_bytes() { return bytes_of(learner_.to_bytes()); }
-  static RowLearner from_bytes(const nb::bytes& bytes) { return RowLearner(text_of(bytes)); }
+  [[nodiscard]] nb::bytes to_bytes() { return python::to_bytes(learner_.to_bytes()); }
+  static RowLearner from_bytes(const nb::bytes& bytes) { return RowLearner(to_string(bytes)); }
 
   [[nodiscard]] Index rows() const { return learner_.rows(); }
   [[nodiscard]] double noise() const { return learner_.noise(); }
@@ -61,14 +62,15 @@ class RowLearner {
     dim_ = learner_.dim();
   }
 
-  static void require_row(const std::vector<std::int32_t>& columns, const std::vector<double>& values) {
+  static void check_row(const std::vector<std::int32_t>& columns, const std::vector<double>& values) {
     if (columns.size() != values.size())
       throw std::invalid_argument(
           fmt::format("columns and values must have the same length, got {} and {}", columns.size(), values.size()));
     for (std::size_t i = 0; i < columns.size(); ++i)
       if (columns[i] < 0 || columns[i] == std::numeric_limits<std::int32_t>::max() ||
           (i > 0 && columns[i] <= columns[i - 1]))
-        throw std::invalid_argument("columns must increase from 0 up and lie below 2^31 - 1");
+        throw std::invalid_argument(fmt::format(
+            "columns must be strictly increasing and in [0, 2^31 - 1), got {} at position {}", columns[i], i));
   }
 
   static LearnerOptions options(const std::string& task, Index rank, double half_life,
@@ -76,7 +78,7 @@ class RowLearner {
                                 std::uint64_t seed) {
     LearnerOptions options;
     options.shape.dim = options.shape.rank = rank;
-    options.task = *chosen<Task>(task, task_names, "task");
+    options.task = *parse_choice<Task>(task, task_names, "task");
     options.shape.diagonal = Diagonal::free;
     options.half_life = half_life;
     options.range = range;

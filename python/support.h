@@ -1,4 +1,7 @@
-// Bytes, choices, Ctrl-C and arrays between Python and the library.
+// Conversions between Python and C++ objects and the poll for Ctrl-C, shared by the files of this folder.
+//
+// The folder contains the extension module dyad._core: bindings of the library for the Python package in dyad/*.py. The
+// module is private to that package, which validates arguments and converts arrays before it calls the bindings.
 #pragma once
 
 #include <chrono>
@@ -17,67 +20,76 @@
 
 namespace dyad::python {
 
-inline std::string text_of(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
-inline nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+/// Interval between checks for signals: short for a user who presses Ctrl-C, long beside the cost of taking the GIL.
+inline constexpr std::chrono::milliseconds signal_check_interval{20};
 
-/// Asked often, from C++ without the GIL: whether the user has pressed Ctrl-C.
-class Interruption {
+inline std::string to_string(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
+inline nb::bytes to_bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+
+/// Predicate for the `interrupted` hooks of the library. Returns true once a signal handler of Python has raised an
+/// exception, for example KeyboardInterrupt for Ctrl-C. Must be called without the GIL; takes it at most once per
+/// signal_check_interval. Not thread-safe.
+class SignalCheck {
  public:
   bool operator()() {
     if (raised_) return true;
     const auto now = std::chrono::steady_clock::now();
-    if (now - last_ < std::chrono::milliseconds(20)) return false;
-    last_ = now;
+    if (now - last_check_ < signal_check_interval) return false;
+    last_check_ = now;
     const nb::gil_scoped_acquire gil;
     if (PyErr_CheckSignals() != 0) raised_ = std::make_exception_ptr(nb::python_error());
     return raised_ != nullptr;
   }
 
-  /// What was raised goes on its way.
-  void finish() const {
+  /// Rethrows the exception of the signal handler, if there is one. Requires the GIL.
+  void rethrow() const {
     if (raised_) std::rethrow_exception(raised_);
   }
 
  private:
   std::exception_ptr raised_;
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point last_check_ = std::chrono::steady_clock::now();
 };
 
-/// The choice that a word means; nothing where there is none.
+/// Returns the enumerator with this name, or nothing if `text` is empty.
+/// \param choices   pairs of a name and an enumerator
+/// \param argument  name of the argument in the error message
+/// \throws std::invalid_argument that lists the allowed names
 template <typename Choice, typename Choices = std::initializer_list<std::pair<const char*, Choice>>>
-std::optional<Choice> chosen(const std::optional<std::string>& word, const Choices& choices, const char* name) {
-  if (!word) return {};
-  for (const auto& [known, choice] : choices)
-    if (*word == known) return choice;
-  std::string all;
-  for (const auto& [known, choice] : choices) all += (all.empty() ? "'" : ", '") + std::string(known) + "'";
-  throw std::invalid_argument(std::string(name) + " must be one of " + all + ", got '" + *word + "'");
+std::optional<Choice> parse_choice(const std::optional<std::string>& text, const Choices& choices,
+                                   const char* argument) {
+  if (!text) return {};
+  for (const auto& [name, choice] : choices)
+    if (*text == name) return choice;
+  std::string names;
+  for (const auto& [name, choice] : choices) names += (names.empty() ? "'" : ", '") + std::string(name) + "'";
+  throw std::invalid_argument(std::string(argument) + " must be one of " + names + ", got '" + *text + "'");
 }
 
-/// Takes the numbers over, without copying them.
+/// Returns a NumPy array that owns the values. Does not copy them.
 template <typename Number>
-nb::object array_of(std::vector<Number> numbers, std::vector<std::size_t> shape) {
-  auto* owned = new std::vector<Number>(std::move(numbers));
-  const nb::capsule owner(owned, [](void* of) noexcept { delete static_cast<std::vector<Number>*>(of); });
+nb::object to_array(std::vector<Number> values, std::vector<std::size_t> shape) {
+  auto* owned = new std::vector<Number>(std::move(values));
+  const nb::capsule owner(owned, [](void* pointer) noexcept { delete static_cast<std::vector<Number>*>(pointer); });
   return nb::cast(nb::ndarray<nb::numpy, Number>(owned->data(), shape.size(), shape.data(), owner));
 }
 
 template <typename Number>
-nb::object array_of(std::vector<Number> numbers) {
-  const std::size_t size = numbers.size();
-  return array_of(std::move(numbers), {size});
+nb::object to_array(std::vector<Number> values) {
+  const std::size_t size = values.size();
+  return to_array(std::move(values), {size});
 }
 
-/// Files as they are, and statistics that add: streams.cpp.
+/// Binds the reader of files and the statistics of the moment solver (streams.cpp).
 void bind_streams(nb::module_& module);
 
-/// Rows in many parts: parts.cpp.
-void bind_parts(nb::module_& module);
+/// Binds distributed training (distributed.cpp).
+void bind_distributed(nb::module_& module);
 
-/// Model files and containers: files.cpp.
+/// Binds model files and containers (files.cpp).
 void bind_files(nb::module_& module);
 
-/// The row-by-row learner: row_learner.cpp.
+/// Binds the online learner (row_learner.cpp).
 void bind_row_learner(nb::module_& module);
 
 }  // namespace dyad::python

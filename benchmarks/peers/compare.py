@@ -1,4 +1,4 @@
-"""dyad beside its peers, in one run: compare.py BUILD [SET ...] writes docs/benchmarks.md and its plots."""
+"""Compares dyad with other libraries in one run: compare.py BUILD [DATASET ...] writes docs/benchmarks.md and its plots."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ import sets  # noqa: E402
 import systems  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Name on PyPI, if it differs from the name of the module.
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 
 
 def by_work(runs):
-    """For each amount of work the points of all runs."""
+    """Return the points of all runs for each amount of work."""
     return [list(points) for points in zip(*runs)]
 
 
 def best_run(system, runs):
-    """Learning rates are tried one by one: the run with the best end. Seeds are not chosen."""
+    """Return the run with the best final loss for systems with learning rates, and None for systems whose runs are seeds."""
     return min(runs, key=lambda points: points[-1].loss) if hasattr(system, "rates") else None
 
 
-class Line:
-    """What a system made of a set: one point for each amount of work."""
+class Curve:
+    """Results of a system on a data set: (work, seconds of all runs, losses) for each amount of work."""
 
     def __init__(self, system, runs):
         self.name = system.name
@@ -46,36 +47,39 @@ class Line:
             losses = [point.loss for point in ([chosen[len(self.points)]] if chosen else points)]
             self.points.append((points[0].work, [point.seconds for point in points], losses))
 
-    def seconds(self, place=-1):
-        return statistics.median(self.points[place][1])
+    def seconds(self, index=-1):
+        return statistics.median(self.points[index][1])
 
-    def loss(self, place=-1):
-        return statistics.median(self.points[place][2])
+    def loss(self, index=-1):
+        return statistics.median(self.points[index][2])
 
 
 def spread(values, form):
+    """Return "median (minimum to maximum)"."""
     low, middle, high = (format(value, form) for value in (min(values), statistics.median(values), max(values)))
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
-def measure(data, found):
-    lines = []
-    for system in [*systems.OWN, *(one for name in found for one in systems.PEERS[name])]:
+def measure(data, installed):
+    """Run all systems on the data set."""
+    curves = []
+    for system in [*systems.DYAD_SYSTEMS, *(peer for name in installed for peer in systems.PEER_SYSTEMS[name])]:
         print(f"{data.name}: {system.name}", file=sys.stderr, flush=True)
         runs = system.runs(data)
         if runs:
-            lines.append(Line(system, runs))
-    return lines
+            curves.append(Curve(system, runs))
+    return curves
 
 
-def plot(data, lines):
+def plot(data, curves):
+    """Plot loss by time; return the path of the plot relative to the page."""
     figure, axes = plt.subplots(figsize=(7, 4))
-    for line in lines:
-        seconds = [line.seconds(i) for i in range(len(line.points))]
-        losses = [line.loss(i) for i in range(len(line.points))]
-        axes.plot(seconds, losses, marker="o", label=line.name, linewidth=2 if line.name == "dyad" else 1)
-    best = min(line.loss() for line in lines)
-    worst = max(loss for line in lines for i in range(len(line.points)) if np.isfinite(loss := line.loss(i)))
+    for curve in curves:
+        seconds = [curve.seconds(i) for i in range(len(curve.points))]
+        losses = [curve.loss(i) for i in range(len(curve.points))]
+        axes.plot(seconds, losses, marker="o", label=curve.name, linewidth=2 if curve.name == "dyad" else 1)
+    best = min(curve.loss() for curve in curves)
+    worst = max(loss for curve in curves for i in range(len(curve.points)) if np.isfinite(loss := curve.loss(i)))
     axes.set_ylim(best - 0.05 * (min(worst, 2 * best) - best), min(worst, 2 * best) * 1.02)
     axes.set_xscale("log")
     axes.set_xlabel("seconds to fit")
@@ -89,71 +93,72 @@ def plot(data, lines):
     return f"plots/{path.name}"
 
 
-def section(data, lines):
-    own = next(line for line in lines if line.name == "dyad")
-    others = [line for line in lines if not line.name.startswith("dyad")]
-    what = "log loss" if data.is_classification else "rmse"
+def section(data, curves):
+    """Return the lines of the section of a data set."""
+    dyad = next(curve for curve in curves if curve.name == "dyad")
+    others = [curve for curve in curves if not curve.name.startswith("dyad")]
+    loss_name = "log loss" if data.is_classification else "rmse"
     text = [
         f"### {data.name}",
         "",
-        f"{data.X.shape[0]:,} rows to learn from, {data.X_test.shape[0]:,} to test, {data.X.shape[1]:,} features, "
-        f"{data.X.nnz / data.X.shape[0]:.0f} non-zeros in a row.",
+        f"{data.X.shape[0]:,} training rows, {data.X_test.shape[0]:,} test rows, {data.X.shape[1]:,} features, "
+        f"{data.X.nnz / data.X.shape[0]:.0f} non-zeros per row.",
         "",
-        f"| system | work | {what} | seconds |",
+        f"| system | work | {loss_name} | seconds |",
         "|---|---|---|---|",
     ]
-    best = min((line.loss() for line in others), default=np.inf)
-    for line in lines:
-        work, seconds, losses = line.points[-1]
-        mark = " **behind**" if line is own and line.loss() > best else ""
-        text.append(f"| {line.name} | {work} | {spread(losses, '.4f')}{mark} | {spread(seconds, '.3f')} |")
-    for line in others:
-        reached = [own.seconds(i) for i in range(len(own.points)) if own.loss(i) <= line.loss()]
-        if line.name == "myFM" and reached:
-            ratio = f"{line.seconds() / min(reached):.2g} times myFM's speed"
-            text += ["", f"What myFM reaches with its last sample, dyad reaches in {min(reached):.3f} s: {ratio}."]
-    return [*text, "", f"![{what} against time]({plot(data, lines)})", ""]
+    best = min((curve.loss() for curve in others), default=np.inf)
+    for curve in curves:
+        work, seconds, losses = curve.points[-1]
+        mark = " **worse**" if curve is dyad and curve.loss() > best else ""
+        text.append(f"| {curve.name} | {work} | {spread(losses, '.4f')}{mark} | {spread(seconds, '.3f')} |")
+    for curve in others:
+        reached = [dyad.seconds(i) for i in range(len(dyad.points)) if dyad.loss(i) <= curve.loss()]
+        if curve.name == "myFM" and reached:
+            ratio = f"{curve.seconds() / min(reached):.2g} times as fast as myFM"
+            text += ["", f"dyad reaches the final loss of myFM in {min(reached):.3f} s, {ratio}."]
+    return [*text, "", f"![{loss_name} by time]({plot(data, curves)})", ""]
 
 
-def sweep_rates(data, found):
-    """Seconds of one more sweep, or sample: from the difference of two runs."""
+def sweep_rates(data, installed):
+    """Return a table of the seconds per sweep or sample, from the difference of two runs."""
 
-    def per_sweep(system, few, many):
-        system.works = (few, many)
+    def per_sweep(system, low, high):
+        system.works = (low, high)
         runs = system.runs(data)
-        return [(many_run.seconds - few_run.seconds) / (many - few) for few_run, many_run in runs]
+        return [(long_run.seconds - short_run.seconds) / (high - low) for short_run, long_run in runs]
 
-    own = per_sweep(systems.Dyad("dyad", "variational"), 6, 26)
+    dyad = per_sweep(systems.Dyad("dyad", "variational"), 6, 26)
     lines = ["", f"| one sweep over {data.name} | seconds |", "|---|---|"]
-    lines.append(f"| dyad, variational | {spread(own, '.4f')} |")
-    if "myfm" in found:
-        theirs = per_sweep(systems.MyFM(), 5, 25)
-        ratio = statistics.median(theirs) / statistics.median(own)
-        lines.append(f"| myFM, Gibbs | {spread(theirs, '.4f')} ({ratio:.1f} times dyad's) |")
+    lines.append(f"| dyad, variational | {spread(dyad, '.4f')} |")
+    if "myfm" in installed:
+        myfm = per_sweep(systems.MyFM(), 5, 25)
+        ratio = statistics.median(myfm) / statistics.median(dyad)
+        lines.append(f"| myFM, Gibbs | {spread(myfm, '.4f')} ({ratio:.1f} times dyad's) |")
     return lines
 
 
-def kernels(build):
-    """What the programs before this one have left, if they ran."""
+def program_sections(build):
+    """Return the sections with the output of bounds.py, scaling and process.py (see scripts/bench), if it exists."""
     text = []
-    parts = [
-        ("bounds.md", "Kernels beside their bounds", BOUNDS_TEXT, ""),
-        ("scaling.txt", "How time grows", SCALING_TEXT, "```"),
-        ("process.txt", "The command itself", "", "```"),
+    sections = [
+        ("bounds.md", "Kernels and their lower bounds", BOUNDS_TEXT, ""),
+        ("scaling.txt", "Scaling", SCALING_TEXT, "```"),
+        ("process.txt", "Startup, size and memory of the command", "", "```"),
     ]
-    for file, title, words, fence in parts:
+    for file, title, introduction, fence in sections:
         if (build / file).exists():
-            text += [f"## {title}", "", *([words, ""] if words else []), *([fence] if fence else [])]
+            text += [f"## {title}", "", *([introduction, ""] if introduction else []), *([fence] if fence else [])]
             text += [(build / file).read_text().rstrip(), *([fence] if fence else []), ""]
     return text
 
 
-BOUNDS_TEXT = """Medians of five repetitions; kernel and bound in one run. The bounds: for moment sums the two bare matrix products at
-OpenBLAS's rate for these shapes, for Gauss-Newton products half as much again; for predictions and sweeps the numbers of each
-row's features read, and nothing computed; for the Kalman pass these numbers read and written; for text and models a plain read
-of the file. 200,000 features, of which few are most of the rows."""
-SCALING_TEXT = """The exponent is the slope of the best line through the logarithms: 1 is linear, 0 does not grow, -1 halves with
-twice as many."""
+BOUNDS_TEXT = """Medians of five repetitions, measured in the same run as the bounds. The lower bound on time is, for moment sums, the two matrix
+products alone, by OpenBLAS with the same shapes; for Gauss-Newton products, 1.5 times that; for predictions and sweeps, reading the
+parameters of each row's features; for the Kalman filter, reading and writing them; for text and models, reading the file. A fraction
+above 100% means that the kernel is faster than its reference. The sparse rows have 200,000 features with a skewed distribution."""
+SCALING_TEXT = """The exponent is the slope of the regression of log time on log size: 1 is linear, 0 is constant, and -1 halves the time when the size
+doubles."""
 
 
 def machine():
@@ -162,28 +167,28 @@ def machine():
     return f"{os.cpu_count()} cores ({model}), Python {platform.python_version()}"
 
 
-def main(build, wanted):
-    found = [name for name in systems.PEERS if importlib.util.find_spec(name)]
-    missing = [name for name in systems.PEERS if name not in found]
-    packages = [DISTRIBUTIONS.get(name, name) for name in found]
+def main(build, names):
+    installed = [name for name in systems.PEER_SYSTEMS if importlib.util.find_spec(name)]
+    missing = [name for name in systems.PEER_SYSTEMS if name not in installed]
+    packages = [DISTRIBUTIONS.get(name, name) for name in installed]
     versions = [f"{name} {importlib.metadata.version(name)}" for name in packages]
-    chosen = [data for data in sets.all_sets() if not wanted or data.name in wanted]
+    datasets = [data for data in sets.all_sets() if not names or data.name in names]
     text = [(pathlib.Path(__file__).parent / "page.md").read_text().rstrip(), ""]
     text += [f"Measured on {machine()}; {', '.join(versions)}."]
     if missing:
-        text += [f"Not installed, and so not here: {', '.join(missing)}."]
+        text += [f"Not installed and therefore not measured: {', '.join(missing)}."]
     if not os.environ.get("DYAD_DATA"):
-        text += ["Without the real data, whose folder `DYAD_DATA` names."]
-    what, rows = sets.stream()
-    text += ["", "## Row by row", ""]
-    text += online.table(what, rows, online.compare(rows, build / "dyad", found))
-    text += ["", "## Accuracy against time", ""]
-    for data in chosen:
-        text += section(data, measure(data, found))
-    pairs = [data for data in chosen if len(data.fields) == 2 and data.fields[0] > 0]
+        text += ["Without the real data sets, because `DYAD_DATA` is not set."]
+    title, rows = sets.stream()
+    text += ["", "## Online learning", ""]
+    text += online.table(title, rows, online.compare(rows, build / "dyad", installed))
+    text += ["", "## Accuracy and time", ""]
+    for data in datasets:
+        text += section(data, measure(data, installed))
+    pairs = [data for data in datasets if len(data.fields) == 2 and data.fields[0] > 0]
     if pairs:
-        text += ["## The speed of a sweep", *sweep_rates(pairs[-1], found), ""]
-    text += kernels(build)
+        text += ["## Time per sweep", *sweep_rates(pairs[-1], installed), ""]
+    text += program_sections(build)
     (ROOT / "docs" / "benchmarks.md").write_text("\n".join(text))
     print("\n".join(text))
 

@@ -1,4 +1,4 @@
-"""Systems that learn row by row, on a stream of ratings: the loss of every row predicted before it is learned, and speed."""
+"""Online learning on a stream of ratings: progressive rmse (each row is predicted before it is learned) and rows per second."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ RANK = 8
 RUNS = 5
 
 
-class Online(NamedTuple):
+class OnlineResult(NamedTuple):
     name: str
     settings: str
     loss: float
-    rates: list[float]  # rows per second, of each run
+    rates: list[float]  # rows per second of each run
 
 
-def dyad_on(rows, folder, command):
-    """The command line, from text to a saved model."""
+def run_dyad(rows, folder, command):
+    """Run the command line on a csv file, including parsing and saving the model."""
     path = folder / "stream.csv"
     path.write_text("user,film,rating\n" + "".join(f"{u},{f},{y.strip()}\n" for u, f, y in rows))
-    words = [command, "train", path, "--target", "rating", "--categorical", "user,film", "--passes", "1"]
-    said = []
+    train = [command, "train", path, "--target", "rating", "--categorical", "user,film", "--passes", "1"]
+    summaries = []
     for _ in range(RUNS):
-        run = subprocess.run([*words, "-m", folder / "model", "--json", "--quiet"], check=True, capture_output=True)
-        said.append(json.loads(run.stdout))
-    rates = [one["rows"] / one["seconds"] for one in said]
-    return Online("dyad", "default options, one pass", said[0]["progressive"]["rmse"], rates)
+        run = subprocess.run([*train, "-m", folder / "model", "--json", "--quiet"], check=True, capture_output=True)
+        summaries.append(json.loads(run.stdout))
+    rates = [summary["rows"] / summary["seconds"] for summary in summaries]
+    return OnlineResult("dyad", "default options, one pass", summaries[0]["progressive"]["rmse"], rates)
 
 
-def vw_on(rows, folder):
-    """Its own parser on its own text; --lrq as in its demonstration of it."""
+def run_vowpal_wabbit(rows, folder):
+    """Run Vowpal Wabbit on a file of its format, with --lrq as in its demonstration."""
     import vowpalwabbit
 
     path = folder / "stream.vw"
@@ -51,10 +51,10 @@ def vw_on(rows, folder):
         rates.append(len(rows) / (time.perf_counter() - start))
         best = min(best, (float(np.sqrt(model.get_sum_loss() / len(rows))), f"best of six learning rates: {rate}"))
         model.finish()
-    return Online("Vowpal Wabbit", best[1], best[0], rates)
+    return OnlineResult("Vowpal Wabbit", best[1], best[0], rates)
 
 
-def river_on(rows):
+def run_river(rows):
     from river import facto, optim
 
     dicts = [({"u" + u: 1.0, "f" + f: 1.0}, float(y)) for u, f, y in rows]
@@ -63,47 +63,49 @@ def river_on(rows):
         model = facto.FMRegressor(
             n_factors=RANK, weight_optimizer=optim.SGD(rate), latent_optimizer=optim.SGD(rate), seed=1
         )
-        squares, done, start = 0.0, 0, time.perf_counter()
+        squared_error, count, start = 0.0, 0, time.perf_counter()
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for done, (x, y) in enumerate(dicts, 1):
+            for count, (x, y) in enumerate(dicts, 1):
                 error = model.predict_one(x) - y
-                if not abs(error) < 1e100:  # it has diverged
-                    squares = np.inf
+                if not abs(error) < 1e100:  # diverged
+                    squared_error = np.inf
                     break
-                squares += error**2
+                squared_error += error**2
                 model.learn_one(x, y)
-        rates.append(done / (time.perf_counter() - start))
-        loss = float(np.sqrt(squares / len(rows)))
+        rates.append(count / (time.perf_counter() - start))
+        loss = float(np.sqrt(squared_error / len(rows)))
         best = min(best, (loss if np.isfinite(loss) else np.inf, f"best of five learning rates: {rate}"))
-    return Online("river", best[1], best[0], rates)
+    return OnlineResult("river", best[1], best[0], rates)
 
 
 def compare(rows, command, installed):
+    """Run all installed systems, dyad first."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        systems = [dyad_on(rows, folder, command)]
+        results = [run_dyad(rows, folder, command)]
         if "vowpalwabbit" in installed:
-            systems.append(vw_on(rows, folder))
+            results.append(run_vowpal_wabbit(rows, folder))
         if "river" in installed:
-            systems.append(river_on(rows))
-    return systems
+            results.append(run_river(rows))
+    return results
 
 
-def table(what, rows, systems):
-    first = statistics.median(systems[0].rates)
+def table(title, rows, results):
+    """Return the lines of the section."""
+    dyad_rate = statistics.median(results[0].rates)
     lines = [
-        f"{what}: {len(rows):,} rows, rank {RANK}. Each row is predicted, then learned; rmse over all rows. Rows per",
-        "second: median (least to most) of at least 5 runs; dyad and Vowpal Wabbit from a text file, river from dicts that",
-        "are made before.",
+        f"{title}: {len(rows):,} rows, rank {RANK}. Each row is predicted before it is learned. The rmse is over all rows. The rate is",
+        "the median (minimum to maximum) of at least 5 runs. dyad and Vowpal Wabbit parse a text file. river learns from dicts in",
+        "memory.",
         "",
-        "| system | settings | rmse | rows per second | dyad is faster by |",
+        "| system | settings | rmse | rows per second | dyad's rate relative to it |",
         "|---|---|---|---|---|",
     ]
-    best = min(one.loss for one in systems)
-    for one in systems:
-        rate = statistics.median(one.rates)
-        spread = f"{rate:,.0f} ({min(one.rates):,.0f} to {max(one.rates):,.0f})"
-        mark = " **behind**" if one.name == "dyad" and one.loss > best else ""
-        lines.append(f"| {one.name} | {one.settings} | {one.loss:.4f}{mark} | {spread} | {first / rate:.1f} |")
+    best = min(result.loss for result in results)
+    for result in results:
+        rate = statistics.median(result.rates)
+        spread = f"{rate:,.0f} ({min(result.rates):,.0f} to {max(result.rates):,.0f})"
+        mark = " **worse**" if result.name == "dyad" and result.loss > best else ""
+        lines.append(f"| {result.name} | {result.settings} | {result.loss:.4f}{mark} | {spread} | {dyad_rate / rate:.1f} |")
     return lines

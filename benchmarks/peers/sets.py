@@ -1,4 +1,4 @@
-"""The data that all systems learn from: made here, and real data from the folder that DYAD_DATA names, if there is one."""
+"""Data sets of the comparison: generated ones, and real ones from the folder DYAD_DATA if it is set."""
 
 from __future__ import annotations
 
@@ -12,32 +12,33 @@ from sklearn.datasets import load_svmlight_file
 
 
 @dataclass
-class Set:
+class DataSet:
     name: str
     is_classification: bool
     X: sp.csr_matrix
     y: np.ndarray
     X_test: sp.csr_matrix
     y_test: np.ndarray
-    fields: list[int]  # sizes of the groups of columns of which a row has one each; one group: all are numbers
+    fields: list[int]  # numbers of columns of the one-hot categories; a single entry: numeric columns
 
     @property
     def is_dense(self) -> bool:
         return len(self.fields) == 1
 
     def loss(self, prediction: np.ndarray) -> float:
-        """Root mean square error of predictions inside the range of the targets; classes: log loss."""
+        """Return the rmse of the predictions, clipped to the range of the targets, or the log loss of classes."""
         if self.is_classification:
             p = np.clip(np.asarray(prediction, float), 1e-6, 1 - 1e-6)
             return float(-np.mean(np.where(self.y_test > 0, np.log(p), np.log(1 - p))))
-        inside = np.clip(np.asarray(prediction, float), self.y.min(), self.y.max())
-        return float(np.sqrt(np.mean((inside - self.y_test) ** 2)))
+        clipped = np.clip(np.asarray(prediction, float), self.y.min(), self.y.max())
+        return float(np.sqrt(np.mean((clipped - self.y_test) ** 2)))
 
 
-def split(name, X, y, fields, is_classification=False, train=0.9):
-    cut = int(train * X.shape[0])
+def split(name, X, y, fields, is_classification=False, train_fraction=0.9):
+    """Split the rows, in their order, into training and test rows."""
+    cut = int(train_fraction * X.shape[0])
     X = sp.csr_matrix(X)
-    return Set(name, is_classification, X[:cut], y[:cut], X[cut:], y[cut:], fields)
+    return DataSet(name, is_classification, X[:cut], y[:cut], X[cut:], y[cut:], fields)
 
 
 def one_hot(codes, sizes):
@@ -49,7 +50,7 @@ def one_hot(codes, sizes):
 
 
 def planted(rows=6000, d=30, rank=3):
-    """y = b + w'x + x'Mx, M of rank 3 with both signs, noise of a tenth."""
+    """y = b + w'x + x'Mx with M of rank 3, eigenvalues of both signs, and noise of standard deviation 0.1."""
     random = np.random.default_rng(1)
     X = random.normal(size=(rows, d))
     U, _ = np.linalg.qr(random.normal(size=(d, rank)))
@@ -58,7 +59,7 @@ def planted(rows=6000, d=30, rank=3):
 
 
 def ratings(rows=100_000, users=5000, films=2000, rank=4):
-    """Stars from 1 to 5 of users and films, few of whom are most of the rows."""
+    """Ratings from 1 to 5 of films by users, with a skewed distribution of both."""
     random = np.random.default_rng(2)
     u = (users * random.random(rows) ** 2).astype(int)
     f = (films * random.random(rows) ** 2).astype(int)
@@ -69,7 +70,7 @@ def ratings(rows=100_000, users=5000, films=2000, rank=4):
 
 
 def tabular(rows=10_000, d=12):
-    """Columns of numbers, whose squares, pairs and a kink count."""
+    """Numeric columns; the target depends on products, a square and a piecewise linear term."""
     random = np.random.default_rng(3)
     X = random.normal(size=(rows, d))
     y = X[:, 0] * X[:, 1] - X[:, 2] * X[:, 3] + 0.5 * X[:, 4] ** 2 + X[:, 5] + np.maximum(X[:, 6], 0)
@@ -77,7 +78,7 @@ def tabular(rows=10_000, d=12):
 
 
 def clicks(rows=60_000):
-    """Six fields of names, a click or none."""
+    """Six categorical columns and a binary target."""
     random = np.random.default_rng(4)
     sizes = [1000, 500, 200, 50, 20, 10]
     codes = np.stack([(size * random.random(rows) ** 2).astype(int) for size in sizes], 1)
@@ -90,24 +91,26 @@ def clicks(rows=60_000):
     return split("clicks", one_hot(codes, sizes), y, sizes, is_classification=True)
 
 
-def svm(name, folder, file, is_classification, zero_based):
+def libsvm(name, folder, file, is_classification, zero_based):
     X, y = load_svmlight_file(str(folder / f"{file}.train.svm"), zero_based=zero_based)
     X_test, y_test = load_svmlight_file(str(folder / f"{file}.test.svm"), n_features=X.shape[1], zero_based=zero_based)
-    return Set(name, is_classification, X, y, X_test, y_test, [0, X.shape[1]])
+    return DataSet(name, is_classification, X, y, X_test, y_test, [0, X.shape[1]])
 
 
 def table(name, folder):
+    """Read a csv table. Features are standardized and clipped at 6 standard deviations, targets are standardized."""
+
     def read(part):
         with open(folder / f"{name}.{part}.csv") as file:
             header = file.readline().strip().split(",")
-            numbers = np.loadtxt(file, delimiter=",")
+            values = np.loadtxt(file, delimiter=",")
         target = header.index("y")
-        return np.delete(numbers, target, 1), numbers[:, target]
+        return np.delete(values, target, 1), values[:, target]
 
     (X, y), (X_test, y_test) = read("train"), read("test")
     mean, deviation = X.mean(0), np.where(X.std(0) > 0, X.std(0), 1)
     scaled = [sp.csr_matrix(np.clip((part - mean) / deviation, -6, 6)) for part in (X, X_test)]
-    return Set(name, False, scaled[0], (y - y.mean()) / y.std(), scaled[1], (y_test - y.mean()) / y.std(), [X.shape[1]])
+    return DataSet(name, False, scaled[0], (y - y.mean()) / y.std(), scaled[1], (y_test - y.mean()) / y.std(), [X.shape[1]])
 
 
 def real():
@@ -115,23 +118,23 @@ def real():
     if not folder:
         return []
     root = pathlib.Path(folder)
-    films = svm("MovieTweetings", root / "ratings", "movietweetings", False, zero_based=True)
+    films = libsvm("MovieTweetings", root / "ratings", "movietweetings", False, zero_based=True)
     users = int(films.X.indices[films.X.indptr[:-1]].max()) + 1
     films.fields = [users, films.X.shape[1] - users]
     tables = [table(name, root / "tabular") for name in ("concrete", "bike", "kin40k")]
-    return [films, *tables, svm("a9a", root / "binary", "a9a", True, zero_based=False)]
+    return [films, *tables, libsvm("a9a", root / "binary", "a9a", True, zero_based=False)]
 
 
 def stream():
-    """User, film and rating of MovieTweetings in the order of time; without DYAD_DATA, of the ratings made here."""
+    """Return a title and the rows (user, film, rating) of MovieTweetings in time order or, without DYAD_DATA, of generated ratings."""
     folder = os.environ.get("DYAD_DATA")
     if folder:
         with open(pathlib.Path(folder) / "ratings" / "movietweetings.stream.csv") as file:
             next(file)
-            return "MovieTweetings in the order of time", [tuple(line.split(",")[:3]) for line in file]
-    made = ratings()
-    pairs = made.X.indices.reshape(-1, 2)
-    return "ratings made here", [(f"{u}", f"{f}", f"{y:g}") for (u, f), y in zip(pairs, made.y)]
+            return "MovieTweetings in time order", [tuple(line.split(",")[:3]) for line in file]
+    data = ratings()
+    pairs = data.X.indices.reshape(-1, 2)
+    return "generated ratings", [(f"{u}", f"{f}", f"{y:g}") for (u, f), y in zip(pairs, data.y)]
 
 
 def all_sets():

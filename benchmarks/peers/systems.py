@@ -1,4 +1,8 @@
-"""The systems, each as its documentation advises: what they make of a set, at one or more amounts of work."""
+"""The systems of the comparison, with the settings that their documentation recommends.
+
+`runs(data)` returns one list of points per run (seed or learning rate), with a point for each amount of work, or an empty list if the system
+does not support the data.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +23,15 @@ RUNS = 5
 
 
 class Point(NamedTuple):
-    work: str
+    work: str  # amount of work, such as "10 passes"
     seconds: float
-    loss: float
+    loss: float  # on the test rows
 
 
-def timed(work):
+def timed(function):
+    """Call the function; return the seconds and its result."""
     start = time.perf_counter()
-    result = work()
+    result = function()
     return time.perf_counter() - start, result
 
 
@@ -35,16 +40,16 @@ def probability_or_value(model, X, is_classification):
 
 
 class Dyad:
-    """One solver, or what it chooses by itself."""
+    """dyad with one solver or, with "auto", its own choice. `works` are numbers of passes; None: the default."""
 
     def __init__(self, name, solver, works=(None,)):
         self.name, self.solver, self.works = name, solver, works
 
     def runs(self, data):
         if self.solver in ("variational", "newton") and data.is_dense == (self.solver == "variational"):
-            return []  # each is for the other sort of rows
+            return []  # variational is for sparse rows, newton for dense rows
         if self.solver == "moment" and not data.is_dense:
-            return []  # names have no moments to speak of
+            return []  # the moments of one-hot categories carry no information on pairs
         Estimator = dyad.FactorizationClassifier if data.is_classification else dyad.FactorizationRegressor
         X = data.X.toarray() if data.is_dense else data.X
         X_test = data.X_test.toarray() if data.is_dense else data.X_test
@@ -52,7 +57,7 @@ class Dyad:
         def run(seed, passes):
             model = Estimator(RANK, solver=self.solver, passes=passes, random_state=seed)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that another solver would be better
+                warnings.simplefilter("ignore")  # dyad recommends another solver
                 seconds, _ = timed(lambda: model.fit(X, data.y))
             loss = data.loss(probability_or_value(model, X_test, data.is_classification))
             return Point("default" if passes is None else f"{passes} passes", seconds, loss)
@@ -61,7 +66,7 @@ class Dyad:
 
 
 class MyFM:
-    """Gibbs sampling; the fields as groups with priors of their own, as its manual advises."""
+    """Gibbs sampling, with one group of priors per field, as its manual recommends."""
 
     name = "myFM"
     works = (10, 30, 100)
@@ -86,7 +91,7 @@ class MyFM:
 
 
 def vw_text(data, X, y):
-    """Columns of a field share a namespace; the fields are a, b, c, ..."""
+    """Yield lines of Vowpal Wabbit's format, with one namespace (a, b, c, ...) per field."""
     field_of = np.repeat(np.arange(len(data.fields)), data.fields)
     offsets, columns, values = X.indptr, X.indices, X.data
     for i in range(X.shape[0]):
@@ -101,7 +106,7 @@ def vw_text(data, X, y):
 
 
 class VowpalWabbit:
-    """Low-rank pairs of fields (--lrq); of numbers and flags, which are one field, all pairs (-q)."""
+    """Low-rank interactions between fields (--lrq), or all pairs (-q) if there is a single field."""
 
     name = "Vowpal Wabbit"
     works = (1, 3, 10)
@@ -122,8 +127,8 @@ class VowpalWabbit:
                 (folder / part).write_text("".join(vw_text(data, X, y)))
 
             def run(rate, passes):
-                again = f"--passes {passes} --cache_file {folder}/cache -k --holdout_off" if passes > 1 else ""
-                options = f"-d {folder}/train -f {folder}/model -l {rate} {self.options(data)} {again}"
+                multiple_passes = f"--passes {passes} --cache_file {folder}/cache -k --holdout_off" if passes > 1 else ""
+                options = f"-d {folder}/train -f {folder}/model -l {rate} {self.options(data)} {multiple_passes}"
                 seconds, _ = timed(lambda: vowpalwabbit.Workspace(options).finish())
                 vowpalwabbit.Workspace(f"-d {folder}/test -t -i {folder}/model -p {folder}/out --quiet").finish()
                 loss = data.loss(np.loadtxt(folder / "out"))
@@ -133,15 +138,15 @@ class VowpalWabbit:
 
 
 class River:
-    """One pass, as it is made for."""
+    """Stochastic gradient descent in one pass; river is a library for online learning."""
 
     name = "river"
     works = (1,)
     rates = (0.003, 0.01, 0.03, 0.1, 0.3)
-    most_entries = 8  # of a row: with more, its loops over pairs take minutes
+    max_entries = 8  # mean non-zeros per row; with more, its loops over pairs take minutes
 
     def runs(self, data):
-        if data.X.nnz > self.most_entries * data.X.shape[0]:
+        if data.X.nnz > self.max_entries * data.X.shape[0]:
             return []
         from river import facto, optim
 
@@ -150,8 +155,8 @@ class River:
 
         def dicts(X):
             for i in range(X.shape[0]):
-                own = slice(X.indptr[i], X.indptr[i + 1])
-                yield {f"{j}": float(x) for j, x in zip(X.indices[own], X.data[own])}
+                entries = slice(X.indptr[i], X.indptr[i + 1])
+                yield {f"{j}": float(x) for j, x in zip(X.indices[entries], X.data[entries])}
 
         rows, rows_test = list(dicts(data.X)), list(dicts(data.X_test))
 
@@ -165,27 +170,27 @@ class River:
                 try:
                     seconds, _ = timed(learn)
                     if data.is_classification:
-                        out = [model.predict_proba_one(x).get(True, 0.5) for x in rows_test]
+                        predictions = [model.predict_proba_one(x).get(True, 0.5) for x in rows_test]
                     else:
-                        out = [model.predict_one(x) for x in rows_test]
-                except OverflowError:  # it has diverged
+                        predictions = [model.predict_one(x) for x in rows_test]
+                except OverflowError:  # diverged
                     return None
-            loss = data.loss(np.array(out))
+            loss = data.loss(np.array(predictions))
             return [Point("1 pass", seconds, loss if np.isfinite(loss) else np.inf)]
 
-        return [done for rate in self.rates if (done := run(rate)) is not None]
+        return [points for rate in self.rates if (points := run(rate)) is not None]
 
 
 class ScikitLearn:
-    """A model of its own kind, the same in every run but for the seed."""
+    """A scikit-learn estimator with default settings; runs differ in the seed only."""
 
     works = (1,)
 
-    def __init__(self, name, make, serves):
-        self.name, self.make, self.serves = name, make, serves
+    def __init__(self, name, make, supports):
+        self.name, self.make, self.supports = name, make, supports
 
     def runs(self, data):
-        if not self.serves(data):
+        if not self.supports(data):
             return []
         X = data.X.toarray() if data.is_dense else data.X
         X_test = data.X_test.toarray() if data.is_dense else data.X_test
@@ -218,14 +223,14 @@ def trees(data, seed):
     return HistGradientBoostingRegressor(random_state=seed)
 
 
-OWN = [
+DYAD_SYSTEMS = [
     Dyad("dyad", "auto", (1, 2, 4, 8, None)),
     Dyad("dyad, one pass", "kalman"),
     Dyad("dyad, Gauss-Newton", "newton"),
     Dyad("dyad, variational", "variational"),
     Dyad("dyad, moments", "moment"),
 ]
-PEERS = {
+PEER_SYSTEMS = {
     "myfm": [MyFM()],
     "vowpalwabbit": [VowpalWabbit()],
     "river": [River()],

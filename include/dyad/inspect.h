@@ -4,43 +4,49 @@
 #include <string>
 #include <vector>
 
-#include <dyad/data.h>
+#include <dyad/shape.h>
+#include <dyad/types.h>
 
 namespace dyad {
 
-/// A term of the model in the units of the data: y (or, for classes, the log-odds) is the intercept and the sum of
-/// coefficient * x_left * x_right, or coefficient * x_left where there is no right. Categories are 1 or 0.
+/// Term of a model in the units of the data. The prediction (classes: the log-odds) is the intercept plus the sum of
+/// coefficient * x_left * x_right, or coefficient * x_left if `right` is empty. Categories are indicators, 1 or 0.
 struct Term {
-  std::string left;
-  std::string right;  ///< empty: a linear weight; the same as left: a square
-  double coefficient = 0;
-  double effect = 0;  ///< of one standard deviation (numbers, as measured in the first rows) or of a category
+  std::string left;        ///< name of a feature
+  std::string right;       ///< empty: linear term; equal to `left`: square
+  double coefficient = 0;  ///< in the units of the data
+  double effect = 0;  ///< change of the prediction per standard deviation of a numeric feature (of the first rows),
+                      ///< or by the presence of a category
 };
 
+/// Content of a model file in the units of the data.
 struct Inspection {
-  std::string model_path;
-  Kind kind = Kind::gfm;
-  Task task = Task::regression;
-  std::string target;
-  std::string positive;  ///< classes
-  Index features = 0;
-  Index rank = 0;
-  double intercept = 0;          ///< in the units of the data
-  std::vector<double> spectrum;  ///< of M, for scaled columns and the scaled target
-  std::vector<Term> weights;     ///< strongest first, by effect
-  std::vector<Term> pairs;       ///< strongest first, by effect
-  double pair_bound = 0;         ///< no pair that is not listed has a larger effect
-  bool pairs_are_exact = true;   ///< the listed pairs are the strongest there are
-  std::vector<Term> signal;      ///< phase: a, up to its sign, the strongest first
-  std::map<std::string, std::string> training;
-  std::string checksum;  ///< of the model file, verified; empty: it has none (version 1)
-  std::vector<std::string> warnings{};
+  std::string model_path;                       ///< the file
+  Kind kind = Kind::gfm;                        ///< of the model
+  Task task = Task::regression;                 ///< of the model
+  std::string target;                           ///< name of the target column
+  std::string positive;                         ///< classes: label of the positive class
+  Index features = 0;                           ///< number of features
+  Index rank = 0;                               ///< k
+  double intercept = 0;                         ///< in the units of the data
+  std::vector<double> spectrum;                 ///< of M, for scaled columns and the scaled target
+  std::vector<Term> weights;                    ///< linear terms by decreasing absolute effect
+  std::vector<Term> pairs;                      ///< second-order terms by decreasing absolute effect
+  double pair_bound = 0;                        ///< upper bound on the effect of all pairs that are not listed
+  bool are_pairs_exact = true;                  ///< true: `pairs` are proven to be the strongest
+  std::vector<Term> signal;                     ///< phase: entries of a, up to its sign, by decreasing absolute value
+  std::map<std::string, std::string> training;  ///< settings and results of the training run
+  std::string checksum;                         ///< of the model file, verified; empty: version 1 has none
+  std::vector<std::string> warnings{};          ///< for the user
 };
 
-/// The `top` strongest terms of each sort. Pairs are found by bounds on what is left, never by forming all of them.
+/// Reads a model file and lists the `top` strongest terms of each sort. Pairs are found by branch and bound; the d x d
+/// matrix M is not formed.
+/// \throws DataError if the file is not a model, std::runtime_error if it cannot be read
 Inspection inspect(const std::string& model_path, Index top);
 
-/// Writes them as CSV: term,left,right,coefficient,effect. The path must not be that of the model.
+/// Writes the terms as CSV with the columns term, left, right, coefficient, effect.
+/// \throws std::invalid_argument if `path` is the path of the model, std::runtime_error if it cannot be written
 void export_terms(const Inspection& inspection, const std::string& path);
 
 }  // namespace dyad

@@ -7,70 +7,96 @@
 #include <string>
 #include <utility>
 
-#include <dyad/data.h>
 #include <dyad/model.h>
 #include <dyad/shape.h>
+#include <dyad/types.h>
 
 namespace dyad {
 
-/// A learner to embed: rows in as they come, one or many at a time, predictions out between them. No step size, nothing
-/// to tune; memory does not grow with the rows.
+/// Options of Learner.
 struct LearnerOptions {
   ModelShape shape;                                ///< of any kind: see ModelShape::of
   Task task = Task::regression;                    ///< classification: targets above 0 are the positive class
-  std::optional<std::pair<double, double>> range;  ///< that targets cannot leave: those at its ends may stand for more
-  double half_life = 0;  ///< rows after which data counts half, for drift; 0: it always counts
-  double memory = 0;     ///< bytes for rows to keep and solve at the start
-  int threads = 1;       ///< 0: all cores
-  std::uint64_t seed = 1;
+  std::optional<std::pair<double, double>> range;  ///< regression: targets are censored at these bounds
+  double half_life = 0;    ///< rows after which the weight of a row is halved, for drifting data; 0: no forgetting
+  double memory = 0;       ///< bytes for buffered first rows, from which the start is estimated; 0: none
+  int threads = 1;         ///< 0: all cores
+  std::uint64_t seed = 1;  ///< of the random start
 
-  /// Throws std::invalid_argument with a sentence that says what is allowed.
+  /// Throws std::invalid_argument that names the invalid field and its allowed values.
   void validate() const;
 };
 
+/// Online learner for second-order models. It has no step size and uses O(rank x dim) memory for any number of rows.
+/// Rows can be learned one at a time or in blocks, and predictions are available at any time.
+///
+///     dyad::LearnerOptions options;
+///     options.shape.dim = 20;
+///     dyad::Learner<double> learner(options);
+///     learner.learn(rows);                  // dyad::Rows<double> with targets
+///     learner.predict(new_rows, values);    // std::span<double>, one per row
+///
+/// Const member functions may run concurrently; the others need exclusive access.
 template <typename Scalar>
 class Learner {
  public:
+  /// \throws std::invalid_argument for invalid options
   explicit Learner(const LearnerOptions& options);
   ~Learner();
-  Learner(Learner&&) noexcept;
-  Learner& operator=(Learner&&) noexcept;
+  Learner(Learner&&) noexcept;             ///< moves the learner
+  Learner& operator=(Learner&&) noexcept;  ///< moves the learner
 
-  /// Learns the rows. `predictions`, unless empty, gets what each was predicted to be before it was learned: the
-  /// target, or the probability of the positive class. Features without a value of 1 or so should be centred; scales
-  /// are found from the first rows, which had better come many at a time.
+  /// Updates the model with the rows. The scales of the features are estimated from the first block, which should
+  /// contain at least 50 rows. Continuous features should be centered.
+  /// \param rows         rows with targets
+  /// \param predictions  unless empty, receives the prediction of each row before the model learned it: the target, or
+  ///                     the probability of the positive class
+  /// \throws std::invalid_argument if sizes disagree, or if a value is not finite or exceeds max_abs_value; the learner
+  ///         then keeps the state that it had before the call
+  /// Complexity: O(rank) per non-zero, times the number of candidate priors while the scale of the prior is selected.
   void learn(const Rows<Scalar>& rows, std::span<Scalar> predictions = {});
 
-  /// `deviations`, unless empty: the standard deviation of the target, noise included; classes: of the probability.
-  /// Features that no row has shown contribute nothing to predictions and their prior variance to deviations.
-  /// `unseen`, unless empty: for each row, the number of such features that it has beyond those of `rows`; not for
-  /// bilinear models.
+  /// Predicts the rows.
+  /// \param rows         rows to predict; features without learned rows contribute 0 to predictions and their prior
+  ///                     variance to deviations
+  /// \param predictions  receives the target, or the probability of the positive class
+  /// \param deviations   unless empty, receives the standard deviation of the target including noise; classes: of the
+  ///                     probability
+  /// \param unseen       unless empty: for each row, the number of further unknown features that `rows` do not contain;
+  ///                     not for bilinear models
+  /// \throws std::invalid_argument if sizes disagree
   void predict(const Rows<Scalar>& rows, std::span<Scalar> predictions, std::span<Scalar> deviations = {},
                std::span<const Index> unseen = {}) const;
 
-  /// More features at the end; bilinear: `left_dim` of them are those of x.
+  /// Appends features with zero parameters and the prior variances.
+  /// \param dim       new number of features, not below dim()
+  /// \param left_dim  bilinear: new number of features of x
   void grow(Index dim, Index left_dim = 0);
 
-  [[nodiscard]] Index dim() const;     ///< features at present
-  [[nodiscard]] Index rows() const;    ///< learned so far
-  [[nodiscard]] double noise() const;  ///< standard deviation of what the model cannot explain; before the
-                                       ///< second row: infinite
-  /// Of the target, or of the log-odds. Classes: the constant while learned rows give no evidence against it.
+  /// Number of features.
+  [[nodiscard]] Index dim() const;
+  /// Number of rows learned.
+  [[nodiscard]] Index rows() const;
+  /// Estimated standard deviation of the noise; infinite before the second row.
+  [[nodiscard]] double noise() const;
+  /// Returns the model of the target, or of the log-odds. Classes: the constant model until the learned rows give
+  /// evidence against it.
   [[nodiscard]] Model<Scalar> model() const;
-  [[nodiscard]] std::string origin() const;  ///< one line: where the model comes from
+  /// Returns one line that describes how the model was estimated.
+  [[nodiscard]] std::string origin() const;
 
-  /// Serializes options and state in the safetensors layout. A learner made from the bytes learns and predicts the same
-  /// numbers as this one. Not const: it ends the buffering of first rows (`LearnerOptions::memory`), and drops
+  /// Serializes options and state in the safetensors format. A learner restored from the bytes gives the same results
+  /// as this one. Not const: the call ends the buffering of first rows (`LearnerOptions::memory`) and removes
   /// candidates of the filter selection that are not finite.
   [[nodiscard]] std::string to_bytes();
 
-  /// Throws DataError if the bytes were not written by `to_bytes` of a learner with the same scalar type, or are
-  /// damaged.
+  /// Restores a learner from the result of to_bytes().
+  /// \throws DataError if the bytes are damaged, or of a learner with another scalar type
   static Learner from_bytes(const std::string& bytes);
 
  private:
   struct Implementation;
-  std::unique_ptr<Implementation> own_;
+  std::unique_ptr<Implementation> implementation_;
 };
 
 extern template class Learner<float>;

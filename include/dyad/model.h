@@ -7,38 +7,53 @@
 
 namespace dyad {
 
+/// Parameters of a second-order model.
+///
 /// Symmetric: y = b + w'x + x'Mx with M = U diag(lambda) U', U'U = I, of low rank and of any sign.
 /// Bilinear:  y = b + w'x + v'z + x'Mz with M = U diag(s) V', for rows [x, z] whose first `left_dim` features are x.
+///
+///     dyad::Model<double> model(3, 1);                 // zero model: three features, rank 1
+///     model.factors = {1, 0, 0};                       // U
+///     model.spectrum = {2};                            // lambda
+///     model.predict(rows, predictions);                // 2 x_0^2
 template <typename Scalar>
 struct Model {
-  /// The zero model: nothing but zeros, in `dim` features with `rank` factors.
+  /// Creates the zero model.
+  /// \param dim       number of features
+  /// \param rank      number of factors
+  /// \param left_dim  bilinear: number of features of x; 0: symmetric
   Model(Index dim, Index rank, Index left_dim = 0);
 
-  Index left_dim = 0;            ///< bilinear: features of x; 0: symmetric
+  Index left_dim = 0;            ///< bilinear: number of features of x; 0: symmetric
   Scalar intercept = 0;          ///< b
   std::vector<Scalar> weights;   ///< w, one per feature; bilinear: [w, v]
-  std::vector<Scalar> factors;   ///< U, dim x rank, row-major: feature j owns the rank numbers from j * rank on;
-                                 ///< bilinear: U above V
-  std::vector<Scalar> spectrum;  ///< lambda or s, strongest first
-  std::vector<Scalar> squares;   ///< symmetric, and not empty: the coefficient of x_j^2 is M_jj + squares[j]
+  std::vector<Scalar> factors;   ///< U, dim x rank, row-major; bilinear: U above V
+  std::vector<Scalar> spectrum;  ///< lambda or s, by decreasing absolute value
+  std::vector<Scalar> squares;   ///< symmetric: the coefficient of x_j^2 is M_jj + squares[j]; empty: M_jj
 
+  /// Number of features.
   [[nodiscard]] Index dim() const { return static_cast<Index>(weights.size()); }
+  /// Number of factors.
   [[nodiscard]] Index rank() const { return static_cast<Index>(spectrum.size()); }
+  /// True for x'Mz, false for x'Mx.
   [[nodiscard]] bool is_bilinear() const { return left_dim > 0; }
 
-  /// M_ij, in O(rank). Bilinear: i counts the features of x, j those of z.
+  /// Returns M_ij in O(rank). Bilinear: i is a feature of x, j is a feature of z, both counted from 0.
+  /// \throws std::invalid_argument if an index is out of range
   [[nodiscard]] Scalar interaction(Index i, Index j) const;
 
-  /// The mean of all second-order terms for independent standardised features.
-  [[nodiscard]] Scalar mean_of_interactions() const;
+  /// Returns the mean of the second-order terms for independent features of mean 0 and variance 1, tr(M).
+  [[nodiscard]] Scalar mean_interaction() const;
 
+  /// True if all parameters are finite.
   [[nodiscard]] bool is_finite() const;
 
-  /// Writes one prediction per row, in O(rank) for each non-zero.
+  /// Writes one prediction per row, in O(rank) per non-zero.
+  /// \throws std::invalid_argument if sizes disagree
   void predict(const Rows<Scalar>& rows, std::span<Scalar> predictions) const;
 };
 
-/// The same model in another precision.
+/// Converts the model to another precision.
 template <typename To, typename From>
 Model<To> model_cast(const Model<From>& model) {
   Model<To> result(0, 0, model.left_dim);

@@ -8,66 +8,83 @@
 #include <dyad/rows.h>
 #include <dyad/shape.h>
 
+/// \file
+/// The moment solvers of Lin and Ye (2016), "A Non-convex One-Pass Framework for Generalized Factorization Machine and
+/// Rank-One Matrix Sensing". They have no step size and form no d x d matrix.
+
 namespace dyad {
 
-/// What the solver takes for the third and fourth moments of the features, centred and scaled.
+/// Third and fourth moments of the standardized features that the solver assumes.
 enum class Moments {
-  automatic,  ///< estimated, unless the first batch looks Gaussian
+  automatic,  ///< estimated, unless the first batch is consistent with Gaussian features
   gaussian,   ///< 0 and 3, as in the paper
-  estimated,  ///< from all rows so far
+  estimated,  ///< running estimates from all rows
 };
 
-/// What the solver takes for the mean and variance of the features, which are independent.
-enum class Standardise {
-  no,      ///< 0 and 1
-  scale,   ///< mean 0; the variance is estimated from all rows so far
-  centre,  ///< both are estimated from all rows so far; sparse rows stay sparse
+/// Mean and variance of the features that the solver assumes.
+enum class Standardization {
+  none,    ///< mean 0 and variance 1
+  scale,   ///< mean 0; running estimate of the variance
+  center,  ///< running estimates of mean and variance; sparse rows stay sparse
 };
 
-/// The moment solver of Lin and Ye (2016), "A Non-convex One-Pass Framework for Generalized Factorization Machine and
-/// Rank-One Matrix Sensing". It has no step size and no d x d matrix.
+/// Options of the moment solvers.
 struct MomentOptions {
-  ModelShape shape{.intercept = false};
-  Moments moments = Moments::automatic;
-  Standardise standardise = Standardise::no;  ///< one-scan
-  int threads = 0;                            ///< 0: all cores
-  std::uint64_t seed = 1;                     ///< of the random start
+  ModelShape shape{.intercept = false};                     ///< of the model
+  Moments moments = Moments::automatic;                     ///< third and fourth moments
+  Standardization standardization = Standardization::none;  ///< OneScanSolver only
+  int threads = 0;                                          ///< 0: all cores
+  std::uint64_t seed = 1;                                   ///< of the random start
 
-  /// Throws std::invalid_argument with a sentence that says what is allowed.
+  /// Throws std::invalid_argument that names the invalid field and its allowed values.
   void validate() const;
 };
 
-/// What one batch told about the model that it was measured against, which had never seen it.
+/// Result of one update, measured with the model before the update, which is independent of the batch.
 struct BatchReport {
-  Index rows = 0;
-  double residual_rms = 0;  ///< root mean square of y - f(x)
-  bool accepted = false;    ///< false: the update was not finite, and the model is the one before it
+  Index rows = 0;            ///< of the batch
+  double residual_rms = 0;   ///< root mean square of y - f(x)
+  bool is_accepted = false;  ///< false: the update was not finite, and the model is unchanged
 };
 
-/// The default update. Each row is read once and forgotten: observe any number of blocks, then update. Memory is
-/// O(rank x dim) for each thread, whatever the size of the batch.
+/// Moment solver that reads each row once: any number of calls of observe(), then one call of update(). Memory is
+/// O(rank x dim) per thread for any size of the batch.
+///
+///     dyad::MomentOptions options;
+///     options.shape.dim = 100;
+///     dyad::OneScanSolver<double> solver(options);
+///     for (const auto& batch : batches) {
+///       solver.observe(batch);
+///       solver.update();
+///     }
+///     const dyad::Model<double>& model = solver.model();
 template <typename Scalar>
 class OneScanSolver {
  public:
-  /// Starts from random directions and no interactions.
+  /// Starts from random orthonormal factors and a zero spectrum.
+  /// \throws std::invalid_argument for invalid options
   explicit OneScanSolver(const MomentOptions& options);
 
-  /// Starts from a model with the shape that these options give and orthonormal factors.
+  /// Starts from a model of the shape `options.shape` with orthonormal factors.
+  /// \throws std::invalid_argument for invalid options, or if the shapes disagree
   OneScanSolver(const MomentOptions& options, Model<Scalar> start);
   ~OneScanSolver();
-  OneScanSolver(OneScanSolver&&) noexcept;
-  OneScanSolver& operator=(OneScanSolver&&) noexcept;
+  OneScanSolver(OneScanSolver&&) noexcept;             ///< moves the solver
+  OneScanSolver& operator=(OneScanSolver&&) noexcept;  ///< moves the solver
 
-  /// Adds the rows to the sums of the current batch. How the batch is cut into blocks does not matter. A block that is
-  /// refused, for a NaN say, takes the rows observed since the last update with it; the model stays as it is.
+  /// Adds the rows to the sums of the current batch. The result does not depend on the division of a batch into blocks,
+  /// up to rounding. Complexity: O(rank) per non-zero.
+  /// \throws std::invalid_argument if a value is not finite; the rows observed since the last update are then lost and
+  ///         the model is unchanged
   void observe(const Rows<Scalar>& rows);
 
-  /// Ends the batch and makes the next model from its sums.
+  /// Ends the batch and computes the next model from its sums, in O(rank^2 x dim).
   BatchReport update();
 
+  /// The current model.
   [[nodiscard]] const Model<Scalar>& model() const;
 
-  /// Gaussian or estimated, once the first batch has decided; automatic before.
+  /// The moments in use: gaussian or estimated after the first batch, `MomentOptions::moments` before.
   [[nodiscard]] Moments moments() const;
 
  private:
@@ -75,33 +92,36 @@ class OneScanSolver {
   std::unique_ptr<State> state_;
 };
 
-/// Hands all rows of one batch, block by block, to the visitor; the same rows each time it is called.
+/// Batch of rows that can be read several times. A call passes all rows, block by block, to the visitor; every call
+/// passes the same rows.
 template <typename Scalar>
 using Batch = std::function<void(const std::function<void(const Rows<Scalar>&)>& visitor)>;
 
-/// Algorithm 1 as printed. Its V step needs every batch a second time, and its truncated SVD start reads the first
-/// batch several times.
+/// Algorithm 1 of Lin and Ye (2016) as printed. The V step reads each batch a second time. The initialization by a
+/// truncated SVD reads the first batch several times.
 template <typename Scalar>
 class PaperSolver {
  public:
+  /// \throws std::invalid_argument for invalid options
   explicit PaperSolver(const MomentOptions& options);
   ~PaperSolver();
-  PaperSolver(PaperSolver&&) noexcept;
-  PaperSolver& operator=(PaperSolver&&) noexcept;
+  PaperSolver(PaperSolver&&) noexcept;             ///< moves the solver
+  PaperSolver& operator=(PaperSolver&&) noexcept;  ///< moves the solver
 
-  /// Makes the next estimate from rows that no earlier update has seen. The first call is the initialisation.
+  /// Computes the next estimate from a batch. The proof requires rows that are independent of all previous batches. The
+  /// first call is the initialization.
   BatchReport update(const Batch<Scalar>& batch);
 
-  /// Whether the initialisation is done.
-  [[nodiscard]] bool started() const;
+  /// True after the initialization.
+  [[nodiscard]] bool has_started() const;
 
-  /// The rank-k part of (UV' + VU')/2, or UV' for bilinear measurements.
+  /// The rank-k approximation of (UV' + VU')/2; bilinear: UV'.
   [[nodiscard]] const Model<Scalar>& model() const;
 
-  /// With all of (UV' + VU')/2: what the next residual is measured against.
+  /// The model with (UV' + VU')/2 of rank 2k, from which the next residual is computed.
   [[nodiscard]] const Model<Scalar>& full_model() const;
 
-  /// Gaussian or estimated, once the first batch has decided; automatic before.
+  /// The moments in use: gaussian or estimated after the first batch, `MomentOptions::moments` before.
   [[nodiscard]] Moments moments() const;
 
  private:

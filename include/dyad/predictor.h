@@ -5,51 +5,69 @@
 #include <string>
 #include <vector>
 
+#include <dyad/dataset.h>
+#include <dyad/evaluate.h>
 #include <dyad/inspect.h>
-#include <dyad/memory.h>
 #include <dyad/model.h>
-#include <dyad/planted.h>
-#include <dyad/predict.h>
 
 namespace dyad {
 
-/// A trained model to embed: rows in memory in, predictions out, as often and from as many threads as you like.
+/// Trained model in memory. All member functions are const and thread-safe.
+///
+///     const auto predictor = dyad::Predictor::load("model.dyad");
+///     std::vector<double> values(rows.count);
+///     predictor.predict(rows, values);  // dyad::DatasetView
 class Predictor {
  public:
-  /// Throws DataError for what is no model.
+  /// Reads a model file.
+  /// \throws DataError if the file is not a model, std::runtime_error if it cannot be read
   static Predictor load(const std::string& path);
-  /// `file`: the name of the model in error messages.
+  /// Reads a model from the bytes of its file.
+  /// \param bytes  content of a model file
+  /// \param file   name of the model in error messages
+  /// \throws DataError if the bytes are not a model
   static Predictor from_bytes(const std::string& bytes, const std::string& file = "the model");
   ~Predictor();
-  Predictor(Predictor&&) noexcept;
-  Predictor& operator=(Predictor&&) noexcept;
+  Predictor(Predictor&&) noexcept;             ///< moves the predictor
+  Predictor& operator=(Predictor&&) noexcept;  ///< moves the predictor
 
-  /// One number for each row: the target, or the probability of the positive class. `deviations`, unless empty: its
-  /// standard deviation, noise included; classes: that of the probability. `threads`: 0 for all cores. Rows in memory
-  /// may have another layout than those of training: see Layout.
-  PredictSummary predict(const MemoryRows& rows, std::span<double> values, std::span<double> deviations = {},
+  /// Predicts rows in memory, in O(rank) per non-zero. The layout of the rows may differ from the layout of the
+  /// training rows: see Layout. \param rows        rows; targets are ignored \param values      receives one number per
+  /// row: the target, or the probability of the positive class \param deviations  unless empty, receives the standard
+  /// deviation of the target including noise; classes: of the
+  ///                    probability
+  /// \param threads     0: all cores
+  /// \param hooks       callbacks
+  /// \throws DataError for invalid rows, std::invalid_argument if sizes disagree
+  PredictSummary predict(const DatasetView& rows, std::span<double> values, std::span<double> deviations = {},
                          int threads = 0, const PredictHooks& hooks = {}) const;
 
+  /// As dyad::inspect().
   [[nodiscard]] Inspection inspect(Index top) const;
 
   /// The parameters, for scaled features and the scaled target (classes: the log-odds).
   [[nodiscard]] const Model<double>& model() const;
+  /// Names of the features in the order of the parameters.
   [[nodiscard]] std::vector<std::string> feature_names() const;
-  [[nodiscard]] Layout layout() const;  ///< of the training rows
+  /// Layout of the training rows.
+  [[nodiscard]] Layout layout() const;
+  /// Kind of the model.
   [[nodiscard]] Kind kind() const;
-  /// Names of the columns that rows must have; sparse rows: as many as there are features.
+  /// Names of the required columns; sparse rows: one per feature.
   [[nodiscard]] std::vector<std::string> column_names() const;
-  /// Names of the columns whose values are categories, in the order of `column_names()`.
+  /// Names of the categorical columns, in the order of column_names().
   [[nodiscard]] std::vector<std::string> categorical_columns() const;
+  /// Type of the target.
   [[nodiscard]] Task task() const;
-  /// What a user should know about the model file, such as that it has no checksum; empty: nothing.
+  /// Warning about the model file for the user, such as a missing checksum; empty: none.
   [[nodiscard]] std::string warning() const;
-  [[nodiscard]] std::vector<std::string> labels() const;  ///< classes: the negative one, the positive one
+  /// Classes: labels of the negative and the positive class.
+  [[nodiscard]] std::vector<std::string> labels() const;
 
  private:
   struct Implementation;
-  explicit Predictor(std::unique_ptr<Implementation> own);
-  std::unique_ptr<Implementation> own_;
+  explicit Predictor(std::unique_ptr<Implementation> implementation);
+  std::unique_ptr<Implementation> implementation_;
 };
 
 }  // namespace dyad

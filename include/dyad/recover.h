@@ -8,106 +8,112 @@
 
 #include <dyad/model.h>
 #include <dyad/moment.h>
-#include <dyad/planted.h>
+#include <dyad/simulate.h>
+
+/// \file
+/// Recovery experiments: a planted model is estimated from a stream of its rows, and the error is measured.
 
 namespace dyad {
 
-/// Who learns.
-enum class Solver {
-  automatic,    ///< by the data and the memory that it may use
-  moment,       ///< the paper: batches, each seen once
-  kalman,       ///< row by row, nothing kept
-  newton,       ///< Gauss-Newton on rows that are kept
-  variational,  ///< rows that are kept, sweep after sweep; sparse data in train
-};
-enum class Update { one_scan, paper };
-
+/// Options of recover().
 struct RecoverOptions {
-  PlantedOptions problem;
-  Solver solver = Solver::automatic;
-  std::optional<Update> update;  ///< of the moment solver; one-scan unless given
-  Moments moments = Moments::automatic;
-  bool theory = false;         ///< measure the proof's constants too, which reads every batch several times more
-  std::optional<Index> batch;  ///< rows in one update; 6 x rank x dim unless given
-  std::optional<Index> rows;   ///< distinct rows that may be used; 1000 x rank x dim or 60 batches unless given
-  double tolerance = 1e-6;     ///< on |w - w*| + |M - M*|_2
-  double memory = 1e9;         ///< bytes for rows that are kept; 0: none
-  int threads = 0;             ///< 0: all cores
+  PlantedOptions problem;                ///< model and rows
+  Solver solver = Solver::automatic;     ///< see resolved_solver()
+  std::optional<Update> update;          ///< of the moment solver; default: one_scan
+  Moments moments = Moments::automatic;  ///< of the moment solver
+  bool theory = false;                   ///< measure the constants of the proof too, which reads batches repeatedly
+  std::optional<Index> batch;            ///< rows per update; default: 6 x rank x dim
+  std::optional<Index> rows;             ///< limit on distinct rows; default: 1000 x rank x dim or 60 batches
+  double tolerance = 1e-6;               ///< on |w - w*| + |M - M*|_2
+  double memory = 1e9;                   ///< bytes for cached rows; 0: none
+  int threads = 0;                       ///< 0: all cores
 
-  /// What `automatic` stands for: the moment solver where something is asked that only it has.
-  [[nodiscard]] Solver chosen_solver() const;
+  /// Resolves Solver::automatic: the moment solver if an option that only it has is set, else newton on cached rows, or
+  /// kalman if `memory` is 0.
+  [[nodiscard]] Solver resolved_solver() const;
+  /// Resolved value of `batch`.
   [[nodiscard]] Index batch_rows() const;
+  /// Resolved value of `rows`.
   [[nodiscard]] Index row_budget() const;
-  /// Newton: rows kept at each attempt, `rows` alone where that is given.
-  [[nodiscard]] std::vector<Index> kept_sizes() const;
-  /// Of M: kd - k(k-1)/2, or k(d1 + d2 - k); and w, b and the squares where they are learned.
+  /// newton: number of cached rows of each attempt; `rows` only, if it is set.
+  [[nodiscard]] std::vector<Index> cached_row_counts() const;
+  /// Number of unknowns, as ModelShape::unknowns().
   [[nodiscard]] Index unknowns() const;
 
-  /// Why a batch of this size is unlikely to converge, or nothing.
+  /// Returns why a batch of this size is unlikely to converge, or an empty string.
   [[nodiscard]] std::string warning() const;
 
+  /// Throws std::invalid_argument that names the invalid field and its allowed values.
   void validate() const;
 };
 
-/// The proof's recursion for one batch, from what was measured before it. With eps = error_w + error_M and the constant
-/// delta measured on the batch: tan_theta <= 4 sqrt(5) delta eps / sigma_k, error_w <= delta eps, and
-/// error_M <= (that bound on tan_theta) sigma_1 + 2 delta eps. Where the lemma does not apply, the bounds are infinite.
+/// Bounds of the convergence proof (Lin and Ye 2016, Theorem 1 and its lemmas) for one batch, computed from the errors
+/// before it. With eps = error_w + error_M and the constant delta measured on the batch:
+///
+///     tan_theta <= alpha_bound = 4 sqrt(5) delta eps / sigma_k
+///     error_w   <= beta_bound  = delta eps
+///     error_M   <= gamma_bound = alpha_bound sigma_1 + 2 delta eps
+///
+/// The bounds are infinite if the assumptions of the lemma do not hold.
 struct TheoryPoint {
-  double ci_rip = 0;       ///< |A'A(D)/(2n) - tr(D) I/2 - D|_2 / |D|_2 for D = M* - M: the shifted CI-RIP constant
-  double delta = 0;        ///< the smallest with which that theorem and the estimation sequence lemma hold
+  double ci_rip = 0;       ///< shifted CI-RIP constant |A'A(D)/(2n) - tr(D) I/2 - D|_2 / |D|_2 for D = M* - M
+  double delta = 0;        ///< smallest constant with which the CI-RIP theorem and the estimation sequence lemma hold
   double alpha_bound = 0;  ///< on tan_theta
   double beta_bound = 0;   ///< on error_w
   double gamma_bound = 0;  ///< on error_M
-  double factor = 0;       ///< (4 sqrt(5) sigma_1/sigma_k + 3) delta, on eps
-  bool applies = false;    ///< alpha <= 2 and delta eps <= sigma_k / (4 sqrt(5)) before the batch
+  double factor = 0;       ///< (4 sqrt(5) sigma_1/sigma_k + 3) delta, the bound on the reduction of eps
+  bool is_applicable = false;  ///< alpha <= 2 and delta eps <= sigma_k / (4 sqrt(5)) before the batch
 
-  /// The proof says nothing about the rate.
-  [[nodiscard]] bool vacuous() const { return factor >= 1; }
+  /// True if the bound does not imply convergence.
+  [[nodiscard]] bool is_vacuous() const { return factor >= 1; }
 };
 
-/// How far from the planted answer, after so many rows.
+/// Errors of the estimate after a number of rows.
 struct RecoveryPoint {
-  Index rows = 0;
-  double error_w = 0;
-  double error_M = 0;  ///< spectral norm, against the best rank-k part of M*; off the diagonal where it is not tied
-  double error_squares = 0;  ///< free diagonal: on the weights of the squares
-  double error_b = 0;
-  double error_a = 0;    ///< phase retrieval: |a - a*|, the smaller over the sign
-  double tan_theta = 0;  ///< tangent of the largest canonical angle between the spans of U and U*
-  double residual_rms = 0;
-  double seconds = 0;
-  std::optional<TheoryPoint> theory;
+  Index rows = 0;            ///< distinct rows used
+  double error_w = 0;        ///< |w - w*|
+  double error_M = 0;        ///< |M - M*|_2 to the best rank-k part of M*; off the diagonal if that is not tied
+  double error_squares = 0;  ///< free diagonal: error of the weights of the squares
+  double error_b = 0;        ///< |b - b*|
+  double error_a = 0;        ///< phase retrieval: min(|a - a*|, |a + a*|)
+  double tan_theta = 0;      ///< tangent of the largest canonical angle between the spans of U and U*
+  double residual_rms = 0;   ///< root mean square of y - f(x)
+  double seconds = 0;        ///< since the start
+  std::optional<TheoryPoint> theory;  ///< with RecoverOptions::theory
 
+  /// error_w + error_M, to which the tolerance applies.
   [[nodiscard]] double error() const { return error_w + error_M; }
 };
 
-enum class Outcome { converged, budget, diverged, interrupted };
-
+/// Result of recover().
 struct RecoverySummary {
-  Outcome outcome = Outcome::budget;
-  std::string outcome_text;  ///< one line for people, with the reason where it did not converge
-  Index rows = 0;            ///< distinct rows used
-  Index row_reads = 0;       ///< rows touched, each look counted
-  double seconds = 0;
-  std::int64_t peak_rss_bytes = 0;
-  double noise = 0;  ///< estimated standard deviation; moments: of the residual on the last batch (that was finite)
-  Moments moments = Moments::automatic;  ///< what the moment solver used
-  Index cached_rows = 0;                 ///< that were solved again and again; 0: none
-  bool fits_exactly = false;             ///< the cached rows, and they are more than the unknowns
-  std::string origin;                    ///< one line: where the model comes from
+  Outcome outcome = Outcome::budget;     ///< converged: the tolerance was reached
+  std::string outcome_text;              ///< one line, with the reason if the run did not converge
+  Index rows = 0;                        ///< distinct rows used
+  Index row_reads = 0;                   ///< rows read, counting repeated reads
+  double seconds = 0;                    ///< elapsed time
+  std::int64_t peak_rss_bytes = 0;       ///< peak resident set of the process
+  double noise = 0;                      ///< estimated standard deviation; moment: rms residual of the last batch
+  Moments moments = Moments::automatic;  ///< used by the moment solver
+  Index cached_rows = 0;                 ///< rows that were read repeatedly; 0: none
+  bool fits_exactly = false;             ///< the residuals of the cached rows are 0, and rows outnumber unknowns
+  std::string origin;                    ///< one line: how the model was estimated
   RecoveryPoint start;                   ///< before the first batch
-  std::vector<RecoveryPoint> trace;      ///< one point per batch, or at row counts that grow by a sixteenth
-  Model<double> model{0, 0};
+  std::vector<RecoveryPoint> trace;      ///< one point per batch, or at row counts that grow by 1/16
+  Model<double> model{0, 0};             ///< the estimate
 
+  /// Distinct rows per second.
   [[nodiscard]] double rows_per_second() const { return seconds > 0 ? static_cast<double>(rows) / seconds : 0; }
 };
 
+/// Callbacks of recover().
 struct RecoveryHooks {
-  std::function<void(const RecoveryPoint&)> progress;  ///< after every batch
-  std::function<bool()> interrupted;                   ///< asked between blocks; true ends the run
+  std::function<void(const RecoveryPoint&)> progress;  ///< called after every batch
+  std::function<bool()> interrupted;                   ///< polled between blocks; true ends the run
 };
 
-/// Makes the planted problem as a stream and learns it.
+/// Generates the rows of a planted problem as a stream, estimates the model and measures its error.
+/// \throws std::invalid_argument for invalid options
 RecoverySummary recover(const RecoverOptions& options, const RecoveryHooks& hooks = {});
 
 }  // namespace dyad

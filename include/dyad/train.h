@@ -7,131 +7,142 @@
 #include <utility>
 #include <vector>
 
-#include <dyad/data.h>
-#include <dyad/metrics.h>
-#include <dyad/moment.h>
-#include <dyad/recover.h>
+#include <dyad/dataset.h>
+#include <dyad/evaluate.h>
+#include <dyad/shape.h>
 
 namespace dyad {
 
-/// Learns a model from files, a pipe or memory. Rows of files are read again and again as long as that helps; of few
-/// rows in memory each counts exactly as often as its weight says, wherever it stands. With `resume`,
-/// what is not given comes from the model, and what is given must agree with it.
+/// Options of train(). A field without a value has the stated default; with `resume`, it has the value of the model,
+/// and a value that contradicts the model is an error.
 struct TrainOptions {
-  DataOptions data;
-  ColumnOptions columns;
-  std::string model_path;        ///< rows in memory: may be empty, and the model is in the summary alone
-  std::string model_bytes;       ///< resume without a path: the model to go on from
-  std::optional<Solver> solver;  ///< automatic unless given: kalman, then newton or variational where rows are kept
-  std::optional<Kind> kind;      ///< gfm unless given
-  std::optional<Index> rank;     ///< 8 unless given; phase: 1
-  std::optional<Diagonal>
-      diagonal;                ///< unless given: free where there are columns of numbers, zero for categories and flags
-  std::optional<Index> batch;  ///< rows in the first update; 6 x rank x dim, at most 4096, unless given
-  std::optional<Precision> precision;              ///< double unless given
-  std::optional<std::uint64_t> seed;               ///< 1 unless given
-  std::optional<std::pair<double, double>> range;  ///< that targets cannot leave; found in the first rows unless given
-  std::optional<Index> half_life;  ///< rows after which data counts half, for streams that drift; never unless given
-  std::optional<Index> passes;     ///< 1: one; more: the first, and so many levels less one of newton or variational;
-                                   ///< unless given, files are read again as long as held-out rows say that it helps
-  double memory = 1e9;             ///< bytes for rows that are kept, and what is made of them; 0: none
-  bool resume = false;
-  Index checkpoint_every = 0;   ///< rows; 0: only at the end
-  std::string validation_path;  ///< a file to measure the finished model on, and to say how far to go
-  int threads = 0;              ///< 0: all cores
+  DataOptions data;              ///< rows
+  ColumnOptions columns;         ///< roles of the columns
+  std::string model_path;        ///< model file to write; may be empty for rows in memory (TrainSummary::model_bytes)
+  std::string model_bytes;       ///< resume without a path: bytes of the model to continue from
+  std::optional<Solver> solver;  ///< default: automatic, which is kalman, then newton or variational on cached rows
+  std::optional<Kind> kind;      ///< default: gfm
+  std::optional<Index> rank;     ///< default: 8; phase: 1
+  std::optional<Diagonal> diagonal;    ///< default: free with numeric columns, zero with categories and indicators only
+  std::optional<Index> batch;          ///< moment: rows in the first update; default: min(6 x rank x dim, 4096)
+  std::optional<Precision> precision;  ///< default: double
+  std::optional<std::uint64_t> seed;   ///< default: 1
+  std::optional<std::pair<double, double>> range;  ///< bounds at which targets are censored; default: estimated
+  std::optional<Index> half_life;  ///< rows after which the weight of a row is halved; default: no forgetting
+  std::optional<Index> passes;     ///< 1: one pass; n > 1: the first pass and n - 1 regularization levels of newton or
+                                   ///< variational; default: as long as the loss of held-out rows decreases
+  double memory = 1e9;             ///< bytes for cached rows and what solvers derive from them; 0: none
+  bool resume = false;             ///< continue from `model_path` or `model_bytes`
+  Index checkpoint_every = 0;      ///< rows between checkpoints; 0: the model is written at the end only
+  std::string validation_path;     ///< file for the final metrics and for the selection of the regularization level
+  int threads = 0;                 ///< 0: all cores
 
-  /// Whether rows are to be read again in so many words.
-  [[nodiscard]] bool asks_to_read_again() const;
+  /// True if the options require more than one pass.
+  [[nodiscard]] bool requests_multiple_passes() const;
 
-  /// The validation file, in the format of its name or else that of the rows.
+  /// Returns the validation file as a source. Its format is given by its name, else it is the format of the rows.
   [[nodiscard]] DataOptions validation_data() const;
 
+  /// Throws std::invalid_argument that names the invalid field and its allowed values.
   void validate() const;
 };
 
-/// After so many rows; each was predicted before it was learned. Losses are NaN while they would measure the order of
-/// the rows rather than the model.
+/// Progressive (test-then-train) losses of the first pass after a number of rows. Losses are NaN while the order of the
+/// rows predicts the targets.
 struct TrainProgress {
-  Index rows = 0;
-  double average_loss = 0;     ///< rmse or logloss, over all rows
-  double recent_loss = 0;      ///< since the last line
+  Index rows = 0;              ///< read so far
+  double average_loss = 0;     ///< rmse or logloss over all rows
+  double recent_loss = 0;      ///< since the previous report
   double constant_loss = 0;    ///< of the best constant over all rows
-  double rows_per_second = 0;  ///< so far
-  std::int64_t rss_bytes = 0;
+  double rows_per_second = 0;  ///< average so far
+  std::int64_t rss_bytes = 0;  ///< resident set
 };
 
-/// After a step over all rows, behind the first pass.
-struct RefineProgress {
-  std::string level;      ///< which sweep, or which ridge
-  double objective = 0;   ///< per row, to be made small; NaN: none
-  double held_out = 0;    ///< rmse or logloss of rows that were held out, or of the validation file; NaN: not measured
+/// Progress of multi-pass training after one iteration.
+struct MultiPassProgress {
+  std::string level;      ///< sweep or regularization level
+  double objective = 0;   ///< per row; NaN: not computed
+  double held_out = 0;    ///< rmse or logloss of held-out rows or of the validation file; NaN: not measured
   double seconds = 0;     ///< since the start
-  bool is_refit = false;  ///< with all rows, once the level is chosen
+  bool is_refit = false;  ///< true: final fit with all rows at the selected level
 };
 
-/// What reading rows again has brought, by rows that were held out or the validation file.
-struct Improvement {
-  double one_pass = 0;  ///< rmse or logloss
-  double refined = 0;
-  Index held_out_rows = 0;
+/// Losses of held-out rows or of the validation file, rmse or logloss.
+struct HeldOutLosses {
+  double one_pass = 0;      ///< of the model of the first pass
+  double multi_pass = 0;    ///< of the model of multi-pass training
+  Index held_out_rows = 0;  ///< number of rows
 };
 
-/// What training found in the data, once its first rows are read.
+/// Properties of the data, known after the first rows are read.
 struct TrainStart {
-  Task task = Task::regression;
-  Kind kind = Kind::gfm;
-  Index rank = 0;
-  Diagonal diagonal = Diagonal::tied;
-  Index features = 0;                ///< so far
-  std::vector<std::string> numbers;  ///< columns by name; libsvm and npy: empty
-  std::vector<std::string> categories;
-  std::string target;
-  std::string negative;  ///< classes
-  std::string positive;
-  std::string plan;  ///< one line: which solver does what with such data
-  double low = 0;    ///< of the target's range
-  double high = 0;
-  bool has_low = false;
-  bool has_high = false;
-  Index first_rows = 0;   ///< the rows that decided on columns and scales
-  Index rows_before = 0;  ///< of the runs that this one resumes
+  Task task = Task::regression;          ///< type of the target
+  Kind kind = Kind::gfm;                 ///< of the model
+  Index rank = 0;                        ///< k
+  Diagonal diagonal = Diagonal::tied;    ///< coefficients of the squares
+  Index features = 0;                    ///< number of features so far
+  std::vector<std::string> numeric;      ///< names of numeric columns; libsvm and npy: empty
+  std::vector<std::string> categorical;  ///< names of categorical columns
+  std::string target;                    ///< name of the target
+  std::string negative;                  ///< classes: label of the negative class
+  std::string positive;                  ///< classes: label of the positive class
+  std::string plan;                      ///< one line: the selected solvers
+  double low = 0;                        ///< lower bound at which targets are censored, if `has_low`
+  double high = 0;                       ///< upper bound at which targets are censored, if `has_high`
+  bool has_low = false;                  ///< the target has a lower bound
+  bool has_high = false;                 ///< the target has an upper bound
+  Index first_rows = 0;                  ///< number of rows that determined columns and scales
+  Index rows_before = 0;                 ///< rows of the resumed runs
 };
 
+/// Result of train().
 struct TrainSummary {
-  Outcome outcome = Outcome::budget;  ///< budget: all rows are read
-  Task task = Task::regression;
-  Index rows = 0;      ///< of this run
-  Index all_rows = 0;  ///< with those of the runs that this one resumed
-  Index row_reads = 0;
-  double seconds = 0;
-  std::int64_t peak_rss_bytes = 0;
-  Metrics progressive;  ///< of all rows, each predicted before it was learned; NaN if the rows come in an order that
-                        ///< predicts the targets (rows sorted by the target), with a warning
-  Metrics metrics;      ///< the same for the latest half of them or so: how good the model is by now
-  std::optional<Metrics> validation;
-  Index features = 0;
-  Index checkpoints = 0;
-  bool is_constant = false;           ///< the data carried no signal that this solver can see
-  Solver solver = Solver::automatic;  ///< who made the model in the end
-  bool has_learned_all = false;       ///< once: an interruption came later, if at all
-  Index passes = 1;                   ///< the first one, and the levels behind it
-  std::optional<Improvement> improvement;
-  std::string origin;       ///< one line: where the model comes from
-  std::string model_bytes;  ///< where it has no path: what its file would hold
-  double noise = 0;         ///< standard deviation of what the model cannot explain; 0: not known
-  std::vector<std::string> warnings;
+  Outcome outcome = Outcome::budget;  ///< budget: all rows were read
+  Task task = Task::regression;       ///< type of the target
+  Index rows = 0;                     ///< rows of this run
+  Index all_rows = 0;                 ///< including the resumed runs
+  Index row_reads = 0;                ///< counting repeated reads
+  double seconds = 0;                 ///< elapsed time
+  std::int64_t peak_rss_bytes = 0;    ///< peak resident set of the process
+  Metrics progressive;                ///< of all rows, each predicted before it was learned; NaN, with a warning, if
+                                      ///< the order of the rows predicts the targets
+  Metrics metrics;                    ///< the same for approximately the last half of the rows
+  std::optional<Metrics> validation;  ///< of the final model on the validation file
+  Index features = 0;                 ///< number of features
+  Index checkpoints = 0;              ///< number of model files written before the end
+  bool is_constant = false;           ///< the model is a constant: the solver found no signal
+  Solver solver = Solver::automatic;  ///< that produced the final model
+  bool has_read_all_rows = false;     ///< false: the run was interrupted before the end of the data
+  Index passes = 1;                   ///< the first pass and the regularization levels
+  std::optional<HeldOutLosses> held_out;  ///< empty: without multi-pass training
+  std::string origin;                     ///< one line: how the model was estimated
+  std::string model_bytes;                ///< content of the model file if `model_path` is empty
+  double noise = 0;                       ///< standard deviation of the residuals; 0: unknown
+  std::vector<std::string> warnings;      ///< for the user
 };
 
+/// Callbacks of train(), called in the thread of the caller.
 struct TrainHooks {
-  std::function<void(const TrainStart&)> start;
-  std::function<void(const TrainProgress&)> progress;  ///< at 1, 2, 4, 8, ... rows and at the end
-  std::function<void(const TrainProgress&)> status;    ///< in between, at most ten times a second
-  std::function<void(const RefineProgress&)> refine;
-  std::function<bool()> interrupted;  ///< asked between blocks; true saves the model and ends the run
+  std::function<void(const TrainStart&)> start;              ///< after the first rows
+  std::function<void(const TrainProgress&)> progress;        ///< after 1, 2, 4, 8, ... rows and at the end
+  std::function<void(const TrainProgress&)> status;          ///< in between, at most ten times per second
+  std::function<void(const MultiPassProgress&)> multi_pass;  ///< after each iteration of multi-pass training
+  std::function<bool()> interrupted;                         ///< polled between blocks; true saves and ends the run
 };
 
-/// The model file is replaced only by a complete new one. Throws DataError for bad data or a model that cannot be read,
-/// std::invalid_argument for wrong usage, std::runtime_error where a file cannot be read or written.
+/// Trains a model on rows of files, of standard input or in memory, and writes the model file.
+///
+///     dyad::TrainOptions options;
+///     options.data.paths = {"houses.csv"};
+///     options.columns.target = "price";
+///     options.model_path = "houses.dyad";
+///     const dyad::TrainSummary summary = dyad::train(options);
+///
+/// Standard input is read once. Rows of files and of memory are cached within `TrainOptions::memory`, or read again,
+/// for multi-pass training. For at most 4,096 rows in memory, weights act as exact repetition counts and row order has
+/// no effect. The model file is replaced only by a complete new file. \throws DataError for invalid data or an invalid
+/// model file, std::invalid_argument for invalid options,
+///         std::runtime_error if a file cannot be read or written
 TrainSummary train(const TrainOptions& options, const TrainHooks& hooks = {});
 
 }  // namespace dyad

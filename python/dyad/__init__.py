@@ -1,4 +1,14 @@
-"""Second-order models, y = b + w'x + x'Mx with M of low rank and any sign, from data that streams by once."""
+"""Second-order models y = b + w'x + x'Mx with a symmetric low-rank matrix M of any sign.
+
+The estimators follow the conventions of scikit-learn. They have no step size, and predict standard deviations besides
+targets and probabilities. Rows are read once, or several times while that decreases the loss of held-out rows. The
+method is based on [1]_.
+
+References
+----------
+.. [1] M. Lin and J. Ye, "A Non-convex One-Pass Framework for Generalized Factorization Machine and Rank-One Matrix
+   Sensing", Advances in Neural Information Processing Systems 29, 2016.
+"""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -30,8 +40,9 @@ __all__ = [
     "stream",
 ]
 
-# Loaded when they are first asked for: a worker of a cluster needs none of scikit-learn.
-_PLACES = {
+# Submodule of each public name. Submodules are imported on first access, so that Spark executors do not load
+# scikit-learn.
+_SUBMODULES = {
     "FactorizationClassifier": "_estimators",
     "FactorizationRegressor": "_estimators",
     "InductiveMatrixCompletion": "_sensing",
@@ -47,10 +58,12 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    """Import the submodule of a public name and return the object."""
+    if name not in _SUBMODULES:
         raise AttributeError(f"module 'dyad' has no attribute '{name}'")
-    return getattr(importlib.import_module(f".{_PLACES[name]}", __name__), name)
+    return getattr(importlib.import_module(f".{_SUBMODULES[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:
+    """Return the public names."""
     return __all__

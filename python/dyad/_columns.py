@@ -1,4 +1,4 @@
-"""Columns of pandas and Arrow as numbers, or as categories with codes."""
+"""Conversion of pandas and Arrow columns to arrays of numbers or of category codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,15 @@ import pandas as pd
 
 @dataclasses.dataclass
 class Column:
-    """Numbers (NaN: missing), or with ``categories`` their codes (-1: missing)."""
+    """Values of a column.
+
+    Attributes
+    ----------
+    values : ndarray
+        Numbers, where NaN is a missing value. With ``categories``: int32 codes, where -1 is a missing value.
+    categories : list of str, optional
+        Name of each code of a categorical column.
+    """
 
     values: npt.NDArray[Any]
     categories: Optional[list[str]] = None
@@ -25,12 +33,13 @@ class Column:
         return bool(np.isnan(self.values).all() if self.categories is None else (self.values < 0).all())
 
 
-def missing(count: int, is_category: bool) -> Column:
-    return Column(np.full(count, -1, np.int32), []) if is_category else Column(np.full(count, np.nan))
+def make_missing_column(count: int, is_categorical: bool) -> Column:
+    """Return a column without values."""
+    return Column(np.full(count, -1, np.int32), []) if is_categorical else Column(np.full(count, np.nan))
 
 
-def floats(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array, if the library reads it where it lies: float64 or float32, aligned, in its own byte order; or a copy."""
+def as_float_array(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the array if the extension can read it (float64 or float32, native byte order, aligned), else a copy."""
     if values.dtype not in (np.float64, np.float32):
         return values.astype(np.float64)
     if values.flags.aligned and all(stride % values.itemsize == 0 for stride in values.strides):
@@ -38,15 +47,24 @@ def floats(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.array(values, order="C")
 
 
-def column_of(name: str, column: Any) -> Column:
-    """The values of a column of a DataFrame or an Arrow table."""
+def convert_column(name: str, column: Any) -> Column:
+    """Convert a column of a DataFrame or of an Arrow table.
+
+    Raises
+    ------
+    TypeError
+        If the column contains both numbers and other values.
+    ValueError
+        If the type of the column is not supported.
+    """
     if not isinstance(column, pd.Series):
-        return _of_arrow(name, column)
+        return _convert_arrow(name, column)
     dtype = column.dtype
     if isinstance(dtype, pd.ArrowDtype):
         import pyarrow as pa
 
-        return _of_arrow(name, pa.chunked_array(pa.array(column)) if len(column) else pa.array([], dtype.pyarrow_dtype))
+        empty = pa.array([], dtype.pyarrow_dtype)
+        return _convert_arrow(name, pa.chunked_array(pa.array(column)) if len(column) else empty)
     if isinstance(dtype, pd.CategoricalDtype):
         codes = column.cat.codes.to_numpy().astype(np.int32)
         return Column(codes, [str(value) for value in column.cat.categories])
@@ -55,23 +73,23 @@ def column_of(name: str, column: Any) -> Column:
         dtype = column.dtype
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
         if isinstance(dtype, np.dtype):
-            return Column(floats(column.to_numpy()))
+            return Column(as_float_array(column.to_numpy()))
         return Column(column.to_numpy(dtype=np.float64, na_value=np.nan))
     if pd.api.types.is_object_dtype(dtype):
-        return _of_objects(name, column)
+        return _convert_objects(name, column)
     if pd.api.types.is_string_dtype(dtype):
-        return _of_texts(column)
-    raise ValueError(_refusal(name, str(dtype)))
+        return _convert_strings(column)
+    raise ValueError(_unsupported_message(name, str(dtype)))
 
 
-def _refusal(name: str, kind: str) -> str:
+def _unsupported_message(name: str, kind: str) -> str:
     return (
-        f"The column {name!r} of X holds {kind}; expected numbers, text or categories. Leave it out, or convert it "
-        "with astype."
+        f"Column {name!r} of X contains {kind}; expected numbers, strings or categories. Drop the column, or convert "
+        "it with astype."
     )
 
 
-def _of_texts(column: Any) -> Column:
+def _convert_strings(column: Any) -> Column:
     codes, values = pd.factorize(column)
     return Column(codes.astype(np.int32), [str(value) for value in values])
 
@@ -80,34 +98,39 @@ def _is_number(kind: type) -> bool:
     return issubclass(kind, (numbers.Real, decimal.Decimal, np.bool_))
 
 
-def _of_objects(name: str, column: Any) -> Column:
-    """Numbers if all values are numbers, else categories; both in one column are an error, as for OneHotEncoder."""
-    is_there = ~pd.isna(column).to_numpy()
-    values = column.to_numpy()[is_there]
+def _convert_objects(name: str, column: Any) -> Column:
+    """Convert to numbers if all values are numbers, else to categories.
+
+    A column of both raises TypeError, as for OneHotEncoder of scikit-learn.
+    """
+    is_present = ~pd.isna(column).to_numpy()
+    values = column.to_numpy()[is_present]
     kinds = {type(value) for value in values}
     numeric = {kind for kind in kinds if _is_number(kind)}
     if numeric and numeric != kinds:
-        example = {
-            what: next(value for value in values if _is_number(type(value)) == what) for what in (True, False)
-        }
+        number, other = (
+            next(value for value in values if _is_number(type(value)) == is_number) for is_number in (True, False)
+        )
         raise TypeError(
-            f"The column {name!r} of X holds both numbers and other values, such as {example[True]!r} and "
-            f"{example[False]!r}; convert it with pandas.to_numeric, or with astype(str) if its values are categories."
+            f"Column {name!r} of X contains both numbers and other values, such as {number!r} and {other!r}; convert "
+            "it with pandas.to_numeric, or with astype(str) if its values are categories."
         )
     if numeric:
-        found = np.full(len(column), np.nan)
+        converted = np.full(len(column), np.nan)
         try:
-            found[is_there] = [float(value) for value in values]
+            converted[is_present] = [float(value) for value in values]
         except OverflowError:
-            raise ValueError(f"The column {name!r} of X holds a number that is too large for float64.") from None
-        return Column(found)
+            raise ValueError(
+                f"Column {name!r} of X contains a number beyond the range of float64; rescale the column."
+            ) from None
+        return Column(converted)
     for kind in kinds:
         if issubclass(kind, (datetime.date, datetime.timedelta, complex, dict, list, set, np.ndarray)):
-            raise ValueError(_refusal(name, f"values of type {kind.__name__}"))
-    return _of_texts(column)
+            raise ValueError(_unsupported_message(name, f"values of type {kind.__name__}"))
+    return _convert_strings(column)
 
 
-def _of_arrow(name: str, column: Any) -> Column:
+def _convert_arrow(name: str, column: Any) -> Column:
     import pyarrow as pa
 
     kind = column.type
@@ -115,25 +138,26 @@ def _of_arrow(name: str, column: Any) -> Column:
         column = column.cast(kind.storage_type)
         kind = column.type
     if pa.types.is_null(kind):
-        return missing(len(column), is_category=False)
-    if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind):
-        column = _chunk(column)
+        return make_missing_column(len(column), is_categorical=False)
+    number_types = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal)
+    if any(is_type(kind) for is_type in number_types):
+        column = _combine_chunks(column)
         if column.null_count or not (pa.types.is_float32(kind) or pa.types.is_float64(kind)):
             column = column.cast(pa.float64(), safe=False)
-        return Column(floats(column.to_numpy(zero_copy_only=False)))
+        return Column(as_float_array(column.to_numpy(zero_copy_only=False)))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         if pa.types.is_string_view(kind):
             column = column.cast(pa.large_string())
-        return _of_dictionary(_chunk(column.dictionary_encode()))
+        return _convert_dictionary(_combine_chunks(column.dictionary_encode()))
     if pa.types.is_dictionary(kind):
         if isinstance(column, pa.ChunkedArray):
             column = column.unify_dictionaries()
-        return _of_dictionary(_chunk(column))
-    raise ValueError(_refusal(name, str(kind)))
+        return _convert_dictionary(_combine_chunks(column))
+    raise ValueError(_unsupported_message(name, str(kind)))
 
 
-def _chunk(column: Any) -> Any:
-    """The column as one array."""
+def _combine_chunks(column: Any) -> Any:
+    """Return the column as one array."""
     import pyarrow as pa
 
     if not isinstance(column, pa.ChunkedArray):
@@ -143,11 +167,11 @@ def _chunk(column: Any) -> Any:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], type=column.type)
 
 
-def _of_dictionary(chunk: Any) -> Column:
+def _convert_dictionary(array: Any) -> Column:
     import pyarrow as pa
 
-    codes = chunk.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
-    values = chunk.dictionary.to_pylist()
-    if None in values:  # a code of null is a missing value
+    codes = array.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
+    values = array.dictionary.to_pylist()
+    if None in values:  # the code of null is a missing value
         codes = np.where((codes >= 0) & np.array([value is None for value in values])[codes], np.int32(-1), codes)
     return Column(np.ascontiguousarray(codes), [str(value) for value in values])

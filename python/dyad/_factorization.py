@@ -1,4 +1,4 @@
-"""The common part of regression and classification: parameters, rows, models and files."""
+"""Base class of the factorization regressor and classifier: parameters, rows, models and files."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, validate_data
 
 from . import _core, _files, _rows
-from ._checks import require_choice, require_whole, seed_of, threads_of
-from ._plots import Plots
-from ._predictors import Predictors
+from ._checks import check_choice, check_integer, resolve_seed, resolve_threads
+from ._plots import PlotMixin
+from ._predictors import LazyPredictors
 
 logger = logging.getLogger("dyad")
 
+# Called with (stage, rows, level, loss).
 Callback = Callable[[str, int, str, float], None]
 
-# That of the library, which lowers it without a warning to the number of features, unless a rank is given.
+# Default rank of the library (TrainOptions::rank). If no rank is passed to the library, it lowers the default to the
+# number of features without a warning.
 DEFAULT_RANK = 8
 
-# What a fitted model does not depend on.
-_FREE_PARAMETERS = ("memory", "n_threads", "warm_start", "verbose", "callback")
+# Constructor parameters that do not affect the fitted model. They may change before training is continued.
+_RUNTIME_PARAMETERS = ("memory", "n_threads", "warm_start", "verbose", "callback")
 
 
-class Factorization(Plots, BaseEstimator):
-    """Base class of the regressor and the classifier."""
+class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """Base class of `FactorizationRegressor` and `FactorizationClassifier`."""
 
     def __init__(
         self,
@@ -65,33 +67,37 @@ class Factorization(Plots, BaseEstimator):
         self.callback = callback
 
     def __sklearn_tags__(self) -> Any:
+        """Return the tags of scikit-learn."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
+        """Support pickling."""
         state = dict(super().__getstate__())
         state.pop("_predictors", None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the state of `__getstate__`."""
         super().__setstate__(state)
         if "_models" in state:
-            self._predictors = Predictors(self._models)
-            # Version 0.1.0 did not pickle these.
+            self._predictors = LazyPredictors(self._models)
+            # Pickles of version 0.1.0 do not contain these attributes.
             self.__dict__.setdefault("_fitted_parameters", {})
             self.__dict__.setdefault("_categorical", None)
 
     def _settings(self) -> _core.Settings:
-        require_whole("rank", self.rank, 1)
-        require_whole("passes", self.passes, 1, optional=True)
-        require_whole("half_life", self.half_life, 1, optional=True)
-        require_whole("verbose", int(self.verbose), 0)
-        require_choice("solver", self.solver, ("auto", "moment", "kalman", "newton", "variational"))
-        require_choice("diagonal", self.diagonal, ("auto", "tied", "zero", "free"))
-        require_choice("precision", self.precision, ("double", "single"))
+        """Validate the constructor parameters and convert them."""
+        check_integer("rank", self.rank, 1)
+        check_integer("passes", self.passes, 1, optional=True)
+        check_integer("half_life", self.half_life, 1, optional=True)
+        check_integer("verbose", int(self.verbose), 0)
+        check_choice("solver", self.solver, ("auto", "moment", "kalman", "newton", "variational"))
+        check_choice("diagonal", self.diagonal, ("auto", "tied", "zero", "free"))
+        check_choice("precision", self.precision, ("double", "single"))
         if not isinstance(self.memory, numbers.Real) or not self.memory >= 0:
-            raise ValueError(f"memory must be a number of bytes, at least 0, got {self.memory!r}.")
+            raise ValueError(f"memory must be a number of bytes of at least 0, got {self.memory!r}.")
         settings = _core.Settings()
         settings.rank = None if self.rank == DEFAULT_RANK else int(self.rank)
         settings.solver = None if self.solver == "auto" else self.solver
@@ -100,8 +106,8 @@ class Factorization(Plots, BaseEstimator):
         settings.half_life = None if self.half_life is None else int(self.half_life)
         settings.memory = float(self.memory)
         settings.precision = self.precision
-        settings.seed = seed_of(self.random_state)
-        settings.threads = threads_of(self.n_threads)
+        settings.seed = resolve_seed(self.random_state)
+        settings.threads = resolve_threads(self.n_threads)
         settings.target = "target"
         return settings
 
@@ -110,12 +116,12 @@ class Factorization(Plots, BaseEstimator):
         settings.passes = 1 if settings.solver in (None, "auto") else None
         return settings
 
-    def _rows_of(self, X: Any, reset: bool) -> _core.Rows:
-        """Check X as scikit-learn does; with ``reset``, store the layout of the rows."""
-        _rows.require_supported(X)
+    def _make_rows(self, X: Any, reset: bool) -> _core.Rows:
+        """Validate X with scikit-learn and convert it. With ``reset``, store its layout and its feature names."""
+        _rows.check_supported(X)
         if not _rows.is_table(X) or not (reset or self._layout == "table"):
-            return self._rows_of_array(_rows.as_frame(X), reset)
-        validate_data(self, _rows.header(X), reset=reset, skip_check_array=True)
+            return self._make_array_rows(_rows.as_frame(X), reset)
+        validate_data(self, _rows.column_header(X), reset=reset, skip_check_array=True)
         if len(X) == 0:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         names = _rows.column_names(X)
@@ -129,7 +135,7 @@ class Factorization(Plots, BaseEstimator):
         return rows
 
     def _is_valid_array(self, X: Any) -> bool:
-        """Whether X passes the checks of scikit-learn, which take three times as long as predicting one row."""
+        """Return whether X needs no validation by scikit-learn, which is slower than the prediction of a few rows."""
         return (
             type(X) is np.ndarray
             and X.dtype in (np.float64, np.float32)
@@ -140,101 +146,133 @@ class Factorization(Plots, BaseEstimator):
             and bool(np.isfinite(X).all())
         )
 
-    def _rows_of_array(self, X: Any, reset: bool) -> _core.Rows:
+    def _make_array_rows(self, X: Any, reset: bool) -> _core.Rows:
         if not reset and self._is_valid_array(X):
             return _rows.from_array(X)
         if sp.issparse(X):
-            _rows.require_valid_sparse(X)
+            _rows.check_sparse(X)
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
         if reset:
             self._layout = "sparse" if sp.issparse(X) else "matrix"
         return _rows.from_sparse(X) if sp.issparse(X) else _rows.from_array(X)
 
-    def _rows_to_predict(self, X: Any) -> _core.Rows:
+    def _make_prediction_rows(self, X: Any) -> _core.Rows:
         check_is_fitted(self)
-        return self._rows_of(X, reset=False)
+        return self._make_rows(X, reset=False)
 
-    def _is_continued(self, is_partial: bool) -> bool:
-        """Whether training goes on from the present model, which keeps the parameters that it was fitted with."""
+    def _continues_training(self, is_partial: bool) -> bool:
+        """Return whether training continues from the fitted model.
+
+        Raises
+        ------
+        ValueError
+            If a parameter on which the model depends has changed since the model was fitted.
+        """
         if not hasattr(self, "_models") or not (is_partial or self.warm_start):
             return False
-        for name, before in self._fitted_parameters.items():
-            now = getattr(self, name)
-            if now is not before and now != before:
+        for name, fitted_value in self._fitted_parameters.items():
+            value = getattr(self, name)
+            if value is not fitted_value and value != fitted_value:
                 raise ValueError(
-                    f"{name} is {now!r}, but the model was fitted with {before!r} and keeps it when training goes on: "
-                    f"set {name} back, or fit a new model with warm_start=False."
+                    f"{name} is {value!r}, but training continues from a model that was fitted with {name}="
+                    f"{fitted_value!r}; set {name} to that value, or fit a new model with warm_start=False."
                 )
         return True
 
-    def _learn(self, rows: _core.Rows, settings: _core.Settings, model: Optional[bytes]) -> tuple[bytes, dict[str, Any]]:
+    def _train_model(
+        self, rows: _core.Rows, settings: _core.Settings, model: Optional[bytes]
+    ) -> tuple[bytes, dict[str, Any]]:
+        """Train a new model, or continue from ``model``. Return the model and the summary."""
         if model is not None:
             for name in ("rank", "solver", "diagonal", "passes", "half_life", "precision", "seed", "range"):
                 setattr(settings, name, None)
             settings.target = ""
-        learned, summary = _core.fit(rows, settings, model, self._report)
+        trained, summary = _core.fit(rows, settings, model, self._report_progress)
         for warning in summary["warnings"]:
             warnings.warn(warning, ConvergenceWarning, stacklevel=4)
         logger.info("%s rows in %.3f s; %s", summary["rows"], summary["seconds"], summary["origin"])
-        return learned, summary
+        return trained, summary
 
-    def _report(self, stage: str, rows: int, level: str, loss: float) -> None:
+    def _report_progress(self, stage: str, rows: int, level: str, loss: float) -> None:
         if self.verbose:
-            known_loss = "" if math.isnan(loss) else f", loss {loss:.6g}"  # NaN: this step has not measured it
-            print(f"dyad: {f'{rows} rows' if stage == 'pass' else level}{known_loss}")
+            loss_text = "" if math.isnan(loss) else f", loss {loss:.6g}"  # NaN: not measured in this step
+            print(f"dyad: {f'{rows} rows' if stage == 'pass' else level}{loss_text}")
         if self.callback is not None:
             self.callback(stage, rows, level, loss)
 
-    def _keep(self, learned: list[tuple[bytes, dict[str, Any]]]) -> None:
-        self._models = [model for model, _ in learned]
-        self.summary_ = learned[0][1] if len(learned) == 1 else [summary for _, summary in learned]
-        self._predictors = Predictors(self._models)
+    def _set_models(self, trained: list[tuple[bytes, dict[str, Any]]]) -> None:
+        """Store the models and summaries of a fit."""
+        self._models = [model for model, _ in trained]
+        self.summary_ = trained[0][1] if len(trained) == 1 else [summary for _, summary in trained]
+        self._predictors = LazyPredictors(self._models)
         parameters = self.get_params(deep=False)
-        self._fitted_parameters = {name: parameters[name] for name in parameters if name not in _FREE_PARAMETERS}
+        self._fitted_parameters = {name: parameters[name] for name in parameters if name not in _RUNTIME_PARAMETERS}
 
     @property
     def _threads(self) -> int:
-        return threads_of(self.n_threads)
+        return resolve_threads(self.n_threads)
 
-    def _of_class(self, class_index: Optional[int]) -> int:
+    def _model_index(self, class_index: Optional[int]) -> int:
+        """Return the index of the model of a class."""
         check_is_fitted(self)
         count = len(self._models)
         if class_index is None:
             if count > 1:
-                raise ValueError(f"There is one model for each class: choose class_index from 0 to {count - 1}.")
+                raise ValueError(f"class_index must be given for more than two classes: 0 to {count - 1}.")
             return 0
-        require_whole("class_index", class_index, 0)
+        check_integer("class_index", class_index, 0)
         if class_index >= count:
-            raise ValueError(f"class_index must lie in [0, {count}), got {class_index}.")
+            raise ValueError(f"class_index must be in [0, {count}), got {class_index}.")
         return int(class_index)
 
     def save(self, path: str | os.PathLike[str], class_index: Optional[int] = None) -> None:
-        """Write the estimator to a file for `dyad.load`, and for the ``dyad`` command if it has one model.
-
-        Parameters of the constructor and types of class labels are kept; ``summary_`` is not. A ``callback`` and a
-        ``random_state`` that is a generator cannot be saved.
+        """Save the estimator to a file for `dyad.load`. The ``dyad`` command reads it if it contains one model.
 
         Parameters
         ----------
         path : str or path-like
-            The file. It is replaced as a whole, or not at all. Links and permissions are kept.
+            File. It is replaced atomically; symbolic links and permissions are kept.
         class_index : int, optional
-            Of a classifier with more than two classes, write only the model of this class against the others, which
-            the ``dyad`` command reads. Without it, the file is a container of all models.
+            For a classifier of more than two classes: save only the model of this class against the others, for the
+            ``dyad`` command. By default, the file is a container of the models of all classes, which the command does
+            not read.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        OSError
+            If the file cannot be written.
+        TypeError
+            If the class labels have a type that cannot be saved.
+
+        Warns
+        -----
+        UserWarning
+            If a parameter cannot be saved: ``callback``, or a ``random_state`` that is a generator.
+
+        See Also
+        --------
+        dyad.load : Load an estimator.
+
+        Notes
+        -----
+        The file contains the constructor parameters and the class labels with their types. It does not contain
+        ``summary_``.
         """
         check_is_fitted(self)
         if class_index is not None:
-            _files.write(path, self._models[self._of_class(class_index)])
+            _files.write(path, self._models[self._model_index(class_index)])
             return
-        attributes = {"has_feature_names": hasattr(self, "feature_names_in_"), **self._attributes()}
+        attributes = {"has_feature_names": hasattr(self, "feature_names_in_"), **self._saved_attributes()}
         _files.write(path, _files.to_bytes(self, self._models, self.get_params(deep=False), attributes))
 
-    def _attributes(self) -> dict[str, Any]:
-        """What a file holds besides models and parameters."""
+    def _saved_attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes, besides the models, that a file contains."""
         return {}
 
     @classmethod
-    def _from_saved(cls, saved: _files.Saved) -> Any:
+    def _from_saved(cls, saved: _files.SavedEstimator) -> Any:
         predictor = _core.Predictor.from_bytes(saved.parts[0], saved.name)
         attributes, parameters = saved.attributes, saved.parameters
         if parameters is None:
@@ -246,58 +284,95 @@ class Factorization(Plots, BaseEstimator):
         estimator.n_features_in_ = len(estimator._columns)
         if estimator._layout == "table" and (attributes is None or attributes["has_feature_names"]):
             estimator.feature_names_in_ = np.array(estimator._columns, dtype=object)
-        estimator._keep([(part, {}) for part in saved.parts])
+        estimator._set_models([(part, {}) for part in saved.parts])
         estimator._restore(predictor, attributes)
         return estimator
 
     def _restore(self, predictor: _core.Predictor, attributes: Optional[dict[str, Any]]) -> None:
-        pass
+        """Set the fitted attributes of a subclass from a file."""
 
-    def interactions(self, top: int = 20, class_index: Optional[int] = None) -> Any:
-        """Return the strongest pairs of features as a table.
+    def interactions(self, top: int = 20, class_index: Optional[int] = None) -> pd.DataFrame:
+        """Return the strongest second-order terms.
 
         Parameters
         ----------
         top : int, default=20
-            How many.
+            Number of terms.
         class_index : int, optional
-            Which class's model, where a classifier has more than two classes.
+            Index in ``classes_`` of the model. Required for classifiers of more than two classes.
 
         Returns
         -------
         pandas.DataFrame
-            With the columns ``left``, ``right``, ``coefficient`` (in the units of the data) and ``effect`` (of one
-            standard deviation of each, or of being in a category).
+            Terms by decreasing absolute effect. Columns: ``left`` and ``right``, the names of the features (equal for
+            a square); ``coefficient``, in the units of the data; ``effect``, the change of the prediction per standard
+            deviation of a numeric feature or by the presence of a category.
+
+        Notes
+        -----
+        The strongest pairs are found by branch and bound. The matrix M is not formed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationRegressor
+        >>> X = np.random.default_rng(0).normal(size=(500, 4))
+        >>> model = FactorizationRegressor(rank=2).fit(X, 3 * X[:, 1] * X[:, 2])
+        >>> print(model.interactions(top=1)[["left", "right", "coefficient"]].round(2).to_string(index=False))
+        left right  coefficient
+           1     2          3.0
         """
-        require_whole("top", top, 0)
-        place = self._of_class(class_index)
-        found = self._predictors[place].inspect(int(top))
-        return pd.DataFrame(found["pairs"], columns=["left", "right", "coefficient", "effect"])
+        check_integer("top", top, 0)
+        index = self._model_index(class_index)
+        pairs = self._predictors[index].inspect(int(top))["pairs"]
+        return pd.DataFrame(pairs, columns=["left", "right", "coefficient", "effect"])
 
     def parameters(self, class_index: Optional[int] = None) -> dict[str, Any]:
-        """Return the model's arrays: ``intercept``, ``weights``, ``factors``, ``spectrum`` and ``squares``.
+        """Return the parameters of the model for scaled features and the scaled target.
 
-        They are those of scaled features and the scaled target: y = b + w'z + z'(U diag(spectrum) U')z + squares'z**2.
+        Parameters
+        ----------
+        class_index : int, optional
+            Index in ``classes_`` of the model. Required for classifiers of more than two classes.
+
+        Returns
+        -------
+        dict
+            - ``intercept`` : float, b.
+            - ``weights`` : ndarray of shape (dim,), w.
+            - ``factors`` : ndarray of shape (dim, rank), U with orthonormal columns.
+            - ``spectrum`` : ndarray of shape (rank,), lambda.
+            - ``squares`` : ndarray of shape (dim,), or empty if the diagonal is 'tied'.
+            - ``left_dim`` : int, 0 for symmetric models.
+
+        Notes
+        -----
+        With the scaled features z, the scaled target (or the log-odds of the positive class) is
+        b + w'z + z' U diag(lambda) U' z + sum_j squares_j z_j^2. Categories are features of the value 0 or 1, so that
+        ``dim`` can exceed ``n_features_in_``.
         """
-        place = self._of_class(class_index)
-        return self._predictors[place].parameters()
+        index = self._model_index(class_index)
+        return self._predictors[index].parameters()
 
 
-def require_target(y: Any) -> None:
+def check_target_given(y: Any) -> None:
+    """Raise ValueError if y is None, with the message of scikit-learn."""
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
 
 
-def require_same_length(X: Any, y: Any) -> None:
+def check_same_length(X: Any, y: Any) -> None:
+    """Raise ValueError unless X and y have the same number of rows."""
     count = _num_samples(X)
     if count != y.shape[0]:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {count}, y {y.shape[0]}.")
 
 
 def set_weights(rows: _core.Rows, sample_weight: Any, X: Any) -> None:
+    """Validate the weights and set them, unless they are None."""
     if sample_weight is None:
         return
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weights.any():
-        raise ValueError("sample_weight must not be 0 for all rows.")
+        raise ValueError("sample_weight must be positive for at least one row, got 0 for all rows.")
     rows.set_weights(np.require(weights, requirements=["C", "A"]))

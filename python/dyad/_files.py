@@ -1,4 +1,4 @@
-"""Model files: what ``save`` writes, and what `load` reads."""
+"""Model files: written by the ``save`` methods and read by `load`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import os
 import warnings
 from typing import Any, Optional, cast
 
-from . import _core, _plain
+from . import _core, _json_values
 
-# The classes that can be saved.
-_CLASSES = (
+# Names of the classes that can be saved.
+_SAVABLE_CLASSES = (
     "FactorizationClassifier",
     "FactorizationRegressor",
     "InductiveMatrixCompletion",
@@ -24,107 +24,163 @@ _CLASSES = (
 
 
 @dataclasses.dataclass
-class Saved:
-    """The content of a file. Files of the command line have neither parameters nor attributes."""
+class SavedEstimator:
+    """Content of a model file.
+
+    Attributes
+    ----------
+    parts : list of bytes
+        Models, or the state of a learner. A container file has one tensor per part.
+    parameters : dict, optional
+        Constructor parameters; None for files of the command line.
+    attributes : dict, optional
+        Fitted attributes besides the models; None for files of the command line.
+    name : str
+        Name of the file in error messages.
+    """
 
     parts: list[bytes]
     parameters: Optional[dict[str, Any]]
     attributes: Optional[dict[str, Any]]
     name: str
 
-    def only_part(self) -> tuple[bytes, dict[str, Any], dict[str, Any]]:
-        """The only part, parameters and attributes. Raises ValueError if there are others."""
+    def single_part(self) -> tuple[bytes, dict[str, Any], dict[str, Any]]:
+        """Return the part, the parameters and the attributes. Raise ValueError unless there is one of each."""
         if len(self.parts) != 1 or self.parameters is None or self.attributes is None:
             raise ValueError("it must have one part, parameters and attributes")
         return self.parts[0], self.parameters, self.attributes
 
 
 def to_bytes(estimator: Any, parts: list[bytes], parameters: dict[str, Any], attributes: dict[str, Any]) -> bytes:
-    """Return a file of the estimator: a model file if it has one part, which must be a model, else a container.
+    """Serialize an estimator: as a model file if it has one model, else as a container.
 
     Parameters
     ----------
+    estimator : object
+        Instance of a class that can be saved, or of a subclass.
     parts : list of bytes
-        Its models, or the state of a learner.
+        Models, or the state of a learner.
     parameters : dict
-        Those of its constructor. Functions and generators of random numbers are left out, with a warning.
+        Constructor parameters. Functions and random generators are omitted with a warning.
     attributes : dict
-        What else it needs; values of JSON.
+        Fitted attributes as JSON values.
     """
-    # Subclasses of a user are loaded as the class of dyad that they extend.
-    saved = next(one for one in type(estimator).__mro__ if one.__module__.startswith("dyad.") and one.__name__ in _CLASSES)
-    kept, left_out = {}, []
+    # A subclass defined by a user is saved and loaded as the class of dyad that it extends.
+    saved_class = next(
+        base
+        for base in type(estimator).__mro__
+        if base.__module__.startswith("dyad.") and base.__name__ in _SAVABLE_CLASSES
+    )
+    encoded, omitted = {}, []
     for name, value in parameters.items():
-        if name not in inspect.signature(saved).parameters:
+        if name not in inspect.signature(saved_class).parameters:
             continue
         try:
-            kept[name] = _plain.encoded(value)
+            encoded[name] = _json_values.encode_value(value)
         except TypeError:
-            left_out.append(name)
-    if left_out:
+            omitted.append(name)
+    if omitted:
         warnings.warn(
-            f"{', '.join(left_out)} cannot be saved to a model file, and will be None after dyad.load; pickle keeps it.",
+            f"{', '.join(omitted)} cannot be saved to a model file and will be None after dyad.load; use pickle to "
+            "keep the value.",
             stacklevel=3,
         )
-    annotations = {"estimator": saved.__name__, "parameters": json.dumps(kept), "attributes": json.dumps(attributes)}
-    if len(parts) == 1 and saved.__name__ != "Learner":
+    annotations = {
+        "estimator": saved_class.__name__,
+        "parameters": json.dumps(encoded),
+        "attributes": json.dumps(attributes),
+    }
+    if len(parts) == 1 and saved_class.__name__ != "Learner":
         return _core.annotate(parts[0], annotations)
-    return _core.pack(annotations, parts)
+    return _core.pack_container(annotations, parts)
 
 
 def write(path: str | os.PathLike[str], content: bytes) -> None:
-    """Replace the file as a whole; if that fails, the old one stays. Links and permissions are kept."""
+    """Replace the file atomically; if writing fails, the old file is unchanged. Links and permissions are kept."""
     name = os.fsencode(path)
-    os.stat(os.path.dirname(name) or b".")  # FileNotFoundError
-    _core.write_file(b"./-" if name == b"-" else name, content)  # "-" is standard output on the command line
+    os.stat(os.path.dirname(name) or b".")  # raises FileNotFoundError
+    _core.write_file(b"./-" if name == b"-" else name, content)  # the extension writes "-" to standard output
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read an estimator that ``save`` or the ``dyad`` command wrote.
+    """Load an estimator from a model file that ``save`` or the ``dyad`` command wrote.
 
     Parameters
     ----------
     path : str or path-like
-        The file.
+        Model file.
 
     Returns
     -------
-    FactorizationRegressor, FactorizationClassifier, MatrixSensing, PhaseRetrieval, InductiveMatrixCompletion or Learner
-        Fitted, of the class that was saved and with its parameters. Models of the command line become a
-        FactorizationRegressor or a FactorizationClassifier. ``partial_fit`` goes on from it.
+    estimator : FactorizationRegressor, FactorizationClassifier, MatrixSensing, PhaseRetrieval, \
+InductiveMatrixCompletion or Learner
+        Fitted estimator of the class that was saved, with the same constructor parameters. A model of the command line
+        is a `FactorizationRegressor` or a `FactorizationClassifier`. Training can be continued with ``partial_fit``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the file does not exist.
+    DataError
+        If the file is not a model file, or is damaged.
+
+    Warns
+    -----
+    UserWarning
+        If the file has format version 1, which has no checksum.
+
+    See Also
+    --------
+    FactorizationRegressor.save : Save an estimator.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import dyad
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.dyad"
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> dyad.FactorizationRegressor(rank=1).fit(X, X[:, 0]).save(path)
+    >>> dyad.load(path)
+    FactorizationRegressor(rank=1)
     """
-    os.stat(path)  # FileNotFoundError
+    os.stat(path)  # raises FileNotFoundError
     name = os.fsencode(path).decode(errors="replace")
     content = _core.read_file(os.fsencode(path))
     estimator = from_bytes(content, name)
     if not _core.has_checksum(content):
         warnings.warn(
-            f"{name} has format version 1, which has no checksum, so that damage to the file may go unnoticed. Save the "
-            "estimator again to add one.",
+            f"{name} has format version 1 without a checksum, so that damage to the file may not be detected. Save the "
+            "estimator again to add a checksum.",
             stacklevel=2,
         )
     return estimator
 
 
 def from_bytes(content: bytes, name: str = "the model") -> Any:
-    """Make a fitted estimator of the bytes of a file; `name` is for messages."""
-    annotations, parts = _core.unpack(content, name)
+    """Return the fitted estimator of the bytes of a model file; ``name`` is used in error messages."""
+    annotations, parts = _core.unpack_container(content, name)
     if "estimator" not in annotations:
-        is_class = bool(parts) and bool(_core.Predictor.from_bytes(parts[0], name).labels())
-        annotations = {"estimator": "FactorizationClassifier" if is_class else "FactorizationRegressor"}
-    saved = annotations["estimator"]
-    if saved not in _CLASSES:
-        raise _core.DataError(f"{name}: the file holds a {saved}, which this version of dyad does not know.")
-    made = getattr(importlib.import_module(str(__package__)), saved)
+        is_classifier = bool(parts) and bool(_core.Predictor.from_bytes(parts[0], name).labels())
+        annotations = {"estimator": "FactorizationClassifier" if is_classifier else "FactorizationRegressor"}
+    class_name = annotations["estimator"]
+    if class_name not in _SAVABLE_CLASSES:
+        raise _core.DataError(
+            f"{name}: the estimator {class_name!r} is unknown to this version of dyad; load the file with the version "
+            "that wrote it."
+        )
+    estimator_class = getattr(importlib.import_module(str(__package__)), class_name)
     try:
         parameters = _read_json(annotations, "parameters")
         if parameters is not None:
-            parameters = {key: _plain.decoded(value) for key, value in parameters.items()}
-        return made._from_saved(Saved(parts, parameters, _read_json(annotations, "attributes"), name))
+            parameters = {key: _json_values.decode_value(value) for key, value in parameters.items()}
+        return estimator_class._from_saved(
+            SavedEstimator(parts, parameters, _read_json(annotations, "attributes"), name)
+        )
     except _core.DataError:
         raise
     except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
-        raise _core.DataError(f"{name}: the file of a {saved} is damaged: {error}.") from error
+        raise _core.DataError(f"{name}: the file of a {class_name} is damaged: {error}.") from error
 
 
 def _read_json(annotations: dict[str, str], key: str) -> Optional[dict[str, Any]]:
@@ -132,5 +188,5 @@ def _read_json(annotations: dict[str, str], key: str) -> Optional[dict[str, Any]
         return None
     value = json.loads(annotations[key])
     if not isinstance(value, dict):
-        raise ValueError(f"'{key}' is not a table")
+        raise ValueError(f"expected a JSON object for '{key}'")
     return cast(dict[str, Any], value)

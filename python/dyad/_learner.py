@@ -1,4 +1,4 @@
-"""Rows as they come, one at a time."""
+"""Online learning of rows that are mappings, one row per call."""
 
 from __future__ import annotations
 
@@ -9,32 +9,58 @@ import os
 from collections.abc import Hashable, Mapping
 from typing import Any, Optional
 
-from . import _core, _files, _plain
-from ._checks import range_of, require_choice, require_whole, seed_of
+from . import _core, _files, _json_values
+from ._checks import check_choice, check_integer, check_range, resolve_seed
 
-# Squares of products of larger numbers overflow.
-_LARGEST_VALUE = 1e70
+# Largest magnitude of a number, as max_abs_value in include/dyad/rows.h. The square of the product of two such numbers,
+# 1e280, is below the largest double, 1.8e308.
+_MAX_ABS_VALUE = 1e70
 
 
 class Learner:
-    """Learn rows as they come, one at a time, each a mapping from names to values; in the manner of river.
+    """Online learner of second-order models, with one row per call and the interface of river.
 
-    Numbers are features of their own, and should be of a size near 1 (a scaler before it helps); text, booleans and
-    everything else are categories, each value a feature. New names may come at any time. Memory grows with the
-    features, never with the rows. Learners can be saved, pickled and copied, and then go on as if nothing had happened.
+    A row is a mapping from feature names to values. A number is the value of a feature; it should have a magnitude near
+    1, for example after scaling. Every other value (string, boolean, None, tuple) is a category, and each pair of a
+    name and a category is a feature with the value 1. Features may be added at any time. Memory grows with the number
+    of features and does not depend on the number of rows.
 
     Parameters
     ----------
     task : {'regression', 'classification'}, default='regression'
-        What is learned. Classes may be any two values.
+        Type of the target. Classification supports two classes of any hashable type.
     rank : int, default=8
-        The rank of the interactions.
+        Rank of M.
     half_life : float, optional
-        Rows after which data counts half, for streams that drift.
+        Number of rows after which the weight of a row is halved, for drifting data. By default, rows keep their weight.
     range : tuple of two floats, optional
-        That targets cannot leave.
+        Lower and upper bound of the targets. Targets at a bound are treated as censored.
     random_state : int, optional
-        The seed.
+        Seed of the random start; default 1.
+
+    Attributes
+    ----------
+    rows : int
+        Number of rows learned.
+    noise : float
+        Estimated standard deviation of the noise.
+    origin : str
+        One line that describes how the model was estimated.
+
+    See Also
+    --------
+    FactorizationRegressor : Estimator for rows in arrays and tables.
+
+    Notes
+    -----
+    The model is y = b + w'x + x'Mx with M = A diag(s) A' and signs s, or the log-odds of the positive class have this
+    form. Each parameter theta has a Gaussian posterior with a mean and a variance P. For a row with the prediction f,
+    the gradient g = df/dtheta and the noise variance s2, an extended Kalman filter with a diagonal covariance updates
+
+    - v = sum P g^2 and S = s2 + v,
+    - theta += P g (y - f) / S and P -= (P g)^2 / S.
+
+    A learner can be saved, pickled and copied; the copy gives the same results as the original.
 
     Examples
     --------
@@ -43,9 +69,9 @@ class Learner:
     >>> for i in range(3000):
     ...     x = {"user": f"u{i % 3}", "film": f"f{i % 5}"}
     ...     y = 1.0 + (i % 3) * (i % 5)
-    ...     guess = learner.predict_one(x)
+    ...     prediction = learner.predict_one(x)
     ...     _ = learner.learn_one(x, y)
-    >>> abs(guess - y) < 0.1
+    >>> abs(prediction - y) < 0.1
     True
     """
 
@@ -58,167 +84,227 @@ class Learner:
         range: Optional[tuple[float, float]] = None,
         random_state: Optional[int] = None,
     ) -> None:
-        require_choice("task", task, ("regression", "classification"))
-        require_whole("rank", rank, 1)
+        check_choice("task", task, ("regression", "classification"))
+        check_integer("rank", rank, 1)
         if half_life is not None and not (isinstance(half_life, numbers.Real) and 0 < half_life < math.inf):
-            raise ValueError(f"half_life must be a number above 0, got {half_life!r}.")
+            raise ValueError(f"half_life must be a positive finite number or None, got {half_life!r}.")
         self.task = task
         self.rank = rank
         self.half_life = half_life
         self.range = range
         self.random_state = random_state
-        self._own = _core.Learner(
-            task, int(rank), float(half_life or 0), range_of(range), 0.0, seed_of(random_state)
+        self._learner = _core.Learner(
+            task, int(rank), float(half_life or 0), check_range(range), 0.0, resolve_seed(random_state)
         )
-        self._places: dict[Hashable, int] = {}
+        self._columns: dict[Hashable, int] = {}
         self._classes: list[Any] = []
 
     def learn_one(self, x: Mapping[Any, Any], y: Any) -> Learner:
-        """Learn one row.
+        """Update the model with one row.
 
         Parameters
         ----------
         x : mapping
-            From names to numbers or categories.
-        y : number, or one of two classes
-            Its target.
+            Numbers and categories by feature name. Omit features whose value is missing.
+        y : float, or one of two classes
+            Target.
 
         Returns
         -------
         Learner
-            Itself.
+            The learner itself.
+
+        Raises
+        ------
+        TypeError
+            If a value is neither a number nor hashable.
+        ValueError
+            If a number is not finite or too large, or if ``y`` is a third class. The learner is unchanged.
         """
-        entries = self._checked(x)
-        if self.task == "classification":
-            target = self._class_sign(y)
-        else:
-            target = _number(y, "y")
+        entries = self._validate(x)
+        target = self._class_sign(y) if self.task == "classification" else _check_number(y, "y")
         for key, _ in entries:
-            self._places.setdefault(key, len(self._places))
-        self._own.learn(*self._encoded(entries), target)
+            self._columns.setdefault(key, len(self._columns))
+        self._learner.learn(*self._encode(entries), target)
         return self
 
     def predict_one(self, x: Mapping[Any, Any]) -> Any:
-        """Predict one row: its target, or its class (None before the first row)."""
+        """Predict the target or the class of one row.
+
+        Parameters
+        ----------
+        x : mapping
+            Numbers and categories by feature name. Features that were not learned have no effect.
+
+        Returns
+        -------
+        float, class or None
+            Expected target, or the more probable class; None before the first row of a classification.
+        """
         if self.task == "regression":
-            return self._own.predict(*self._encoded(self._checked(x)))[0]
+            return self._learner.predict(*self._encode(self._validate(x)))[0]
         probabilities = self.predict_proba_one(x)
         return max(probabilities, key=lambda name: probabilities[name]) if probabilities else None
 
     def predict_std_one(self, x: Mapping[Any, Any]) -> tuple[float, float]:
-        """Predict one row and the standard deviation of its target; classes: of the probability of the positive one.
+        """Predict the target of one row and its standard deviation.
 
-        Features never learned from contribute nothing to the prediction and their prior variance to the deviation.
+        Parameters
+        ----------
+        x : mapping
+            Numbers and categories by feature name.
+
+        Returns
+        -------
+        prediction : float
+            Expected target. Classification: probability of the positive class, which is the class that equals 1 or
+            True, or else the second class that was learned.
+        std : float
+            Standard deviation of the target, sqrt(s2 + v), including the noise. Classification: of the probability.
+            Features that were not learned contribute their prior variance.
         """
-        entries = self._checked(x)
-        unseen = sum(value != 0 for key, value in entries if key not in self._places)
-        return self._own.predict(*self._encoded(entries), unseen)
+        entries = self._validate(x)
+        unseen = sum(value != 0 for key, value in entries if key not in self._columns)
+        return self._learner.predict(*self._encode(entries), unseen)
 
     def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
-        """Predict the probabilities of the classes seen so far."""
+        """Predict the probability of each class for one row.
+
+        Parameters
+        ----------
+        x : mapping
+            Numbers and categories by feature name.
+
+        Returns
+        -------
+        dict
+            Probability by class, for the classes learned so far.
+
+        Raises
+        ------
+        ValueError
+            If ``task`` is 'regression'.
+        """
         if self.task != "classification":
-            raise ValueError("Probabilities are for task='classification'.")
-        entries = self._checked(x)
+            raise ValueError(f"predict_proba_one requires task='classification', got task={self.task!r}.")
+        entries = self._validate(x)
         if not self._classes:
             return {}
         if len(self._classes) == 1:
             return {self._classes[0]: 1.0}
-        probability = self._own.predict(*self._encoded(entries))[0]
-        positive = self._positive()
+        probability = self._learner.predict(*self._encode(entries))[0]
+        positive = self._positive_class()
         return {name: probability if name == positive else 1 - probability for name in self._classes}
 
     @property
     def rows(self) -> int:
-        """Rows learned so far."""
-        return self._own.rows()
+        """Number of rows learned."""
+        return self._learner.rows()
 
     @property
     def noise(self) -> float:
-        """Standard deviation of what the model cannot explain."""
-        return self._own.noise()
+        """Estimated standard deviation of the noise; infinite before the second row."""
+        return self._learner.noise()
 
     @property
     def origin(self) -> str:
-        """Where the model comes from, in a line."""
-        return self._own.origin()
+        """One line that describes how the model was estimated."""
+        return self._learner.origin()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the learner to a file for `dyad.load`; the ``dyad`` command does not read it.
-
-        Names of features and categories, and classes, must be text, numbers, booleans, None or tuples of these.
+        """Save the learner to a file for `dyad.load`. The ``dyad`` command does not read this file.
 
         Parameters
         ----------
         path : str or path-like
-            The file. It is replaced as a whole, or not at all.
+            File. It is replaced atomically.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        TypeError
+            If a feature name, a category or a class is not a string, number, boolean, None or a tuple of these.
         """
         names = ("task", "rank", "half_life", "range", "random_state")
         attributes = {
-            "features": [_plain.encoded(key) for key in self._places],
-            "classes": [_plain.encoded(name) for name in self._classes],
+            "features": [_json_values.encode_value(key) for key in self._columns],
+            "classes": [_json_values.encode_value(name) for name in self._classes],
         }
         parameters = {name: getattr(self, name) for name in names}
-        _files.write(path, _files.to_bytes(self, [self._own.to_bytes()], parameters, attributes))
+        _files.write(path, _files.to_bytes(self, [self._learner.to_bytes()], parameters, attributes))
 
     @classmethod
-    def _from_saved(cls, saved: _files.Saved) -> Learner:
-        state, parameters, attributes = saved.only_part()
+    def _from_saved(cls, saved: _files.SavedEstimator) -> Learner:
+        state, parameters, attributes = saved.single_part()
         learner = cls(**parameters)
-        learner._own = _core.Learner.from_bytes(state)
-        learner._places = {_plain.decoded(key): place for place, key in enumerate(attributes["features"])}
-        learner._classes = [_plain.decoded(label) for label in attributes["classes"]]
+        learner._learner = _core.Learner.from_bytes(state)
+        learner._columns = {_json_values.decode_value(key): column for column, key in enumerate(attributes["features"])}
+        learner._classes = [_json_values.decode_value(label) for label in attributes["classes"]]
         return learner
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_own": self._own.to_bytes(), "_places": dict(self._places), "_classes": list(self._classes)}
+        """Support pickling and copying."""
+        return {
+            **self.__dict__,
+            "_learner": self._learner.to_bytes(),
+            "_columns": dict(self._columns),
+            "_classes": list(self._classes),
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the state of `__getstate__`."""
         self.__dict__.update(state)
-        self._own = _core.Learner.from_bytes(state["_own"])
+        self._learner = _core.Learner.from_bytes(state["_learner"])
 
     def _class_sign(self, y: Any) -> float:
-        """1 for the positive class and -1 for the other; a new class is added."""
+        """Return 1 for the positive class and -1 for the other. A new class is registered."""
         if isinstance(y, (numbers.Real, decimal.Decimal)) and not math.isfinite(y):
             raise ValueError(f"y must be a class, got {y!r}.")
         if y not in self._classes:
             if len(self._classes) == 2:
-                raise ValueError(f"y has a third class {y!r} besides {self._classes[0]!r} and {self._classes[1]!r}.")
+                raise ValueError(
+                    f"y must be one of the two classes {self._classes[0]!r} and {self._classes[1]!r}, got {y!r}."
+                )
             self._classes.append(y)
-        return 1.0 if y == self._positive() else -1.0
+        return 1.0 if y == self._positive_class() else -1.0
 
-    def _positive(self) -> Any:
-        """The first class stays what it was taken for when it came."""
+    def _positive_class(self) -> Any:
+        """Return the positive class, which never changes: the first class if it equals 1, else the second."""
         return True if self._classes[0] is True or self._classes[0] == 1 else (self._classes[1:] or [None])[0]
 
     @staticmethod
-    def _checked(x: Mapping[Any, Any]) -> list[tuple[Hashable, float]]:
-        """The keys and values of all features. Raises ValueError for numbers that cannot be learned."""
+    def _validate(x: Mapping[Any, Any]) -> list[tuple[Hashable, float]]:
+        """Return the key and the value of each feature."""
         entries: list[tuple[Hashable, float]] = []
         for name, value in x.items():
             if isinstance(value, (numbers.Real, decimal.Decimal)) and not isinstance(value, bool):
-                entries.append((name, _number(value, f"x[{name!r}]")))
+                entries.append((name, _check_number(value, f"x[{name!r}]")))
             elif isinstance(value, Hashable):
                 entries.append(((name, value), 1.0))
             else:
-                raise TypeError(f"x[{name!r}] must be a number or a category, got a {type(value).__name__}.")
+                raise TypeError(
+                    f"x[{name!r}] must be a number or a hashable category, got an object of type "
+                    f"{type(value).__name__}; convert it to a string or a tuple."
+                )
         return entries
 
-    def _encoded(self, entries: list[tuple[Hashable, float]]) -> tuple[list[int], list[float]]:
-        """The columns, in increasing order, and their values; features never learned from are left out."""
-        found = {self._places[key]: value for key, value in entries if key in self._places}
-        columns = sorted(found)
-        return columns, [found[column] for column in columns]
+    def _encode(self, entries: list[tuple[Hashable, float]]) -> tuple[list[int], list[float]]:
+        """Return increasing columns and their values. Features that were not learned are omitted."""
+        by_column = {self._columns[key]: value for key, value in entries if key in self._columns}
+        columns = sorted(by_column)
+        return columns, [by_column[column] for column in columns]
 
 
-def _number(value: Any, name: str) -> float:
-    """The value as a finite number that can be learned."""
+def _check_number(value: Any, name: str) -> float:
+    """Return the value as a float. Raise ValueError unless it is finite and at most `_MAX_ABS_VALUE` in magnitude."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not abs(number) <= _LARGEST_VALUE:
+    if not abs(number) <= _MAX_ABS_VALUE:
         raise ValueError(
-            f"{name} must be a finite number of at most {_LARGEST_VALUE:g} in magnitude, got {value!r}; leave out "
-            "features whose value is missing."
+            f"{name} must be a finite number of at most {_MAX_ABS_VALUE:g} in magnitude, got {value!r}; omit features "
+            "whose value is missing."
         )
     return number

@@ -1,5 +1,5 @@
-// One Gauss-Newton step for the tests in python/tests/test_reference_gauss_newton.py, which no public interface takes
-// alone. The module is built with the tests and is not installed.
+// Extension module dyad._testing: single solver steps that the public API does not expose, for
+// python/tests/test_reference_gauss_newton.py. Built with the tests, not installed.
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -22,13 +22,14 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-/// Rows and loss. Matrices are passed by rows.
+/// Rows, loss and ridge. Matrices are row-major.
 struct Problem {
   Numbers values;
   Numbers targets;
   Numbers weights;
-  bool sparse = false;  ///< pass the non-zero values alone to the library
+  bool sparse = false;  ///< pass the rows as compressed sparse rows
   bool is_class = false;
+  /// Bounds at which targets are censored.
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
   bool linear = true;
@@ -37,11 +38,12 @@ struct Problem {
   double ridge_factors = 0;
 };
 
+/// SignedFactors in the types of the binding.
 struct Parameters {
   double intercept = 0;
   Numbers weights;
-  Numbers squares;  ///< zeros unless the diagonal is free
-  Numbers A;
+  Numbers squares;  ///< zeros unless `diagonal` is "free"
+  Numbers A;        ///< row-major
   Numbers signs;
   std::string diagonal = "tied";
   Index left_dim = 0;
@@ -64,7 +66,7 @@ struct SparseRows {
   }
 };
 
-SignedFactors<double> factors_of(const Parameters& given) {
+SignedFactors<double> to_signed_factors(const Parameters& given) {
   const auto dim = static_cast<Index>(given.weights.size());
   const auto rank = static_cast<Index>(given.signs.size());
   SignedFactors<double> result;
@@ -75,13 +77,14 @@ SignedFactors<double> factors_of(const Parameters& given) {
   result.intercept = given.intercept;
   result.weights = Eigen::Map<const Vector<double>>(given.weights.data(), dim);
   if (result.diagonal == Diagonal::free) result.squares = Eigen::Map<const Vector<double>>(given.squares.data(), dim);
-  result.A = Eigen::Map<const Tall<double>>(given.A.data(), dim, rank);
+  result.A = Eigen::Map<const RowMajorMatrix<double>>(given.A.data(), dim, rank);
   result.signs = Eigen::Map<const Vector<double>>(given.signs.data(), rank);
   return result;
 }
 
-/// The parameters after one step from `start` with the first damping, whose linear equations are solved to rounding;
-/// those of `start` if the step does not lower the objective. Returns them with the objective.
+/// Takes one Levenberg-Marquardt step from `start` with the initial damping. The linear equations are solved up to
+/// rounding errors. Returns the parameters and the objective after the step; if the step does not decrease the
+/// objective, those of `start`.
 nb::tuple gauss_newton_step(const Problem& problem, const Parameters& start) {
   const auto dim = static_cast<Index>(start.weights.size());
   const SparseRows sparse(problem.values, dim);
@@ -89,7 +92,7 @@ nb::tuple gauss_newton_step(const Problem& problem, const Parameters& start) {
                                                                    sparse.columns, sparse.values, dim, problem.targets)
                                             : Rows<double>::dense(problem.values, dim, problem.targets))
                                 .weighted(problem.weights);
-  const SignedFactors<double> from = factors_of(start);
+  const SignedFactors<double> from = to_signed_factors(start);
   NewtonOptions options;
   options.shape.left_dim = from.left_dim;
   options.shape.rank = from.rank();
@@ -101,16 +104,16 @@ nb::tuple gauss_newton_step(const Problem& problem, const Parameters& start) {
   options.ridge = {problem.ridge_weights, problem.ridge_factors};
   options.exact_steps = true;
   ThreadPool pool(1);
-  LevenbergMarquardt descent(rows, options, pool);
-  descent.start(from);
-  (void)descent.step();
-  const SignedFactors<double>& to = descent.parameters();
+  LevenbergMarquardt solver(rows, options, pool);
+  solver.start(from);
+  (void)solver.step();
+  const SignedFactors<double>& to = solver.parameters();
   Parameters result = start;
   result.intercept = to.intercept;
   result.weights.assign(to.weights.begin(), to.weights.end());
   if (to.squares.size() > 0) result.squares.assign(to.squares.begin(), to.squares.end());
   result.A.assign(to.A.data(), to.A.data() + to.A.size());
-  return nb::make_tuple(result, descent.objective());
+  return nb::make_tuple(result, solver.objective());
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-"""Saves and loads models while calls of the system fail: LD_PRELOAD=libfailing_calls.so failing_saves.py FOLDER MOST STEP CALL...
+"""Saves and loads models while system calls fail: LD_PRELOAD=libfailing_calls.so failing_saves.py FOLDER MAXIMUM STEP CALL...
 
-Each trial is a child process in which CALL fails from its n-th time on, n = 1, 1 + STEP, ... MOST. After a failed save the file holds
-the old model, after another the new one, complete. A failed load raises an exception. No trial may end by a signal, with one
-exception: nanobind aborts if there is no memory to register a new object, which only loading makes.
+Each trial is a child process in which CALL fails from its n-th use on, n = 1, 1 + STEP, ..., MAXIMUM. After a failed save, the file
+contains the complete old model; after a successful save, the complete new one. A failed load raises an exception. A trial must not
+end by a signal, with one exception: nanobind aborts if it cannot allocate the memory for a new object, which only loading creates.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ FAILING_CALLS = ctypes.CDLL(os.environ["LD_PRELOAD"])
 
 
 def estimators():
-    """Old and new ones of the same class: one model, a container, and a learner."""
+    """Yield an old and a new estimator of the same class: with one model, with a container, and a learner."""
     random = np.random.default_rng(0)
     X = random.normal(size=(40, 3))
     for make in (
@@ -36,8 +36,8 @@ def saved_bytes(estimator, path):
         return file.read()
 
 
-def in_child(work, call, at, may_abort=False):
-    """What becomes of the work in a child with failing calls: "done", "failed" or "aborted"."""
+def run_in_child(function, call, first, may_abort=False):
+    """Run a function in a child process with failing calls. Return "done", "failed" or "aborted"."""
     child = os.fork()
     if child == 0:
         status = 0
@@ -45,38 +45,38 @@ def in_child(work, call, at, may_abort=False):
         signal.alarm(60)
         error = errno.ENOMEM if call in ("malloc", "mmap") else errno.EIO
         try:
-            FAILING_CALLS.dyad_fail_call(call.encode(), ctypes.c_long(at), ctypes.c_long(2**62), error)
-            work()
+            FAILING_CALLS.dyad_fail_call(call.encode(), ctypes.c_long(first), ctypes.c_long(2**62), error)
+            function()
         except Exception:  # noqa: BLE001
             status = 1
         os._exit(status)
-    _, ended = os.waitpid(child, 0)
-    if os.WIFEXITED(ended) and os.WEXITSTATUS(ended) in (0, 1):
-        return "failed" if os.WEXITSTATUS(ended) else "done"
-    if may_abort and os.WIFSIGNALED(ended) and os.WTERMSIG(ended) == signal.SIGABRT:
+    _, status = os.waitpid(child, 0)
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status) in (0, 1):
+        return "failed" if os.WEXITSTATUS(status) else "done"
+    if may_abort and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGABRT:
         return "aborted"
-    raise AssertionError(f"{call} {at}: the process ended with status {ended}")
+    raise AssertionError(f"{call} {first}: the process ended with status {status}")
 
 
-def check(folder, most, step, calls):
+def check(folder, maximum, step, calls):
     path = os.path.join(folder, "model")
     for old, new in estimators():
         before, after = saved_bytes(old, path), saved_bytes(new, path)
         for call in calls:
-            for at in range(1, most + 1, step):
+            for first in range(1, maximum + 1, step):
                 with open(path, "wb") as file:
                     file.write(before)
-                ended = in_child(lambda: new.save(path), call, at)
+                saved = run_in_child(lambda: new.save(path), call, first)
                 with open(path, "rb") as file:
                     found = file.read()
-                if found != after and (found != before or ended == "done"):
-                    raise AssertionError(f"{call} {at}: save {ended}, and the file is neither the old nor the new one")
-                loaded = in_child(lambda: load(path), call, at, may_abort=call == "malloc")
-                print(f"{type(new).__name__}, {call} {at}: save {ended}, load {loaded}")
-                if ended == loaded == "done":
-                    break  # there are fewer calls
-    left = os.listdir(folder)
-    assert left == ["model"], f"files are left behind: {left}"
+                if found != after and (found != before or saved == "done"):
+                    raise AssertionError(f"{call} {first}: save {saved}, and the file is neither the old nor the new model")
+                loaded = run_in_child(lambda: load(path), call, first, may_abort=call == "malloc")
+                print(f"{type(new).__name__}, {call} {first}: save {saved}, load {loaded}")
+                if saved == loaded == "done":
+                    break  # the call is used fewer than `first` times
+    remaining = os.listdir(folder)
+    assert remaining == ["model"], f"temporary files remain: {remaining}"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Runs the Python lines of a page and compares what they print with what the page says: run_readme.py PAGE"""
+"""Runs the Python blocks of a page and compares their output with the text blocks after them: run_readme.py PAGE"""
 
 import contextlib
 import io
@@ -9,14 +9,14 @@ import tempfile
 
 def check(page):
     text = open(page).read()
-    found = re.findall(r"```python\n(.*?)```\n+```text\n(.*?)```", text, re.S)
-    assert found, f"{page} has no Python lines with their output"
-    for code, expected in found:
+    examples = re.findall(r"```python\n(.*?)```\n+```text\n(.*?)```", text, re.S)
+    assert examples, f"{page} has no Python block with its output"
+    for code, expected in examples:
         printed = io.StringIO()
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stdout(printed):
             exec(compile(code, str(page), "exec"), {})
-        assert printed.getvalue() == expected, f"{page} says\n{expected}but the lines print\n{printed.getvalue()}"
-    print(f"{page}: as printed there")
+        assert printed.getvalue() == expected, f"{page}: expected\n{expected}but the block prints\n{printed.getvalue()}"
+    print(f"{page}: {len(examples)} blocks print the documented output")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A cluster of two workers on this machine, for the tests."""
+"""Spark cluster of two workers on this machine, for tests and benchmarks."""
 
 import os
 import shutil
@@ -8,14 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-pytest.importorskip("pyspark", reason="Spark's tests need pyspark: pip install dyad[spark]")
+pytest.importorskip("pyspark", reason="requires pyspark; install it with: pip install dyad[spark]")
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-    pytest.skip("Spark's tests need Java: scripts/install-dependencies spark", allow_module_level=True)
-
+    pytest.skip("requires Java; install it with: scripts/install-dependencies spark", allow_module_level=True)
 
 
 def start(folder, batch=2000):
-    """Two executors of one core each, which are processes of their own; everything on the loopback address."""
+    """Start a session with two executor processes of one core each, on the loopback address."""
     from pyspark.sql import SparkSession
 
     os.environ.update(
@@ -40,7 +39,7 @@ def start(folder, batch=2000):
 
 
 def frame_of(spark, X, y, partitions=2, **more):
-    """Rows of a dense or sparse matrix as a DataFrame of vectors."""
+    """Return the rows of a dense or sparse matrix as a DataFrame of vectors."""
     from pyspark.ml.functions import array_to_vector
     from pyspark.ml.linalg import SparseVector, VectorUDT
     from pyspark.sql.types import DoubleType, StructField, StructType

@@ -1,4 +1,4 @@
-"""The script that compares models of two builds."""
+"""scripts/dump-models, which compares the models of two builds."""
 
 import os
 import pathlib
@@ -14,7 +14,7 @@ NAME = "gfm-matrix-number-free-kalman-double"
 
 
 def dump_models(*arguments):
-    """The exit code and the output."""
+    """Run the script; return the exit code and the output."""
     environment = dict(os.environ, PYTHON=sys.executable)
     result = subprocess.run([SCRIPT, *arguments], capture_output=True, text=True, env=environment)
     assert not result.stderr
@@ -23,27 +23,27 @@ def dump_models(*arguments):
 
 @pytest.fixture
 def folders(tmp_path):
-    """The same models twice."""
-    made = tmp_path / "a", tmp_path / "b"
-    for folder in made:
+    """Return two folders with the same models."""
+    folders = tmp_path / "a", tmp_path / "b"
+    for folder in folders:
         assert dump_models("run", os.environ["DYAD_COMMAND"], folder, "--only", NAME)[0] == 0
-    return made
+    return folders
 
 
 def change(model, **values):
-    """Add numbers to the tensors of a model."""
+    """Add numbers to tensors of a model file."""
     file = ModelFile.read(model)
     for name, value in values.items():
         file.tensors[name] = file.tensors[name] + value
     file.write(model)
 
 
-def test_equal_folders_have_no_differences(folders):
+def test_compare_equal_folders_reports_no_difference(folders):
     assert dump_models("compare", *folders)[0] == 0
     assert (folders[0] / "listing.txt").read_text() == (folders[1] / "listing.txt").read_text()
 
 
-def test_differences_are_listed(folders):
+def test_compare_lists_changed_tensors(folders):
     change(folders[1] / f"{NAME}.dyad", weights=1e-8)
     code, output = dump_models("compare", *folders)
     assert code == 1 and "weights" in output and "spectrum" not in output
@@ -52,7 +52,7 @@ def test_differences_are_listed(folders):
     assert dump_models("compare", *folders, "--predictions-only")[0] == 0
 
 
-def test_signs_of_factors_matter_only_without_tolerance(folders):
+def test_compare_with_tolerance_ignores_factor_signs(folders):
     file = ModelFile.read(folders[1] / f"{NAME}.dyad")
     file.tensors["factors"][:, 0] *= -1
     file.write(folders[1] / f"{NAME}.dyad")
@@ -60,7 +60,7 @@ def test_signs_of_factors_matter_only_without_tolerance(folders):
     assert dump_models("compare", *folders, "--tolerance", "1e-12")[0] == 0
 
 
-def test_changed_predictions_and_missing_models_are_listed(folders):
+def test_compare_lists_changed_predictions_and_missing_models(folders):
     predictions = folders[1] / f"{NAME}.predictions.txt"
     np.savetxt(predictions, np.loadtxt(predictions, delimiter=",") + 1e-6, delimiter=",", fmt="%.17g")
     assert dump_models("compare", *folders, "--tolerance", "1e-10", "--predictions-only")[0] == 1

@@ -17,42 +17,42 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from conftest import made, ratings
+from conftest import make_rows, make_ratings
 from dyad import FactorizationClassifier, FactorizationRegressor
 
 
-def test_learns_pairs_and_squares(rows):
-    fresh = made(1000, seed=1)
+def test_regressor_recovers_pairs_and_squares(rows):
+    fresh = make_rows(1000, seed=1)
     model = FactorizationRegressor(rank=3).fit(*rows)
-    assert np.sqrt(np.mean((model.predict(fresh[0]) - fresh[1]) ** 2)) < 0.34  # of which 0.3 is noise
+    assert np.sqrt(np.mean((model.predict(fresh[0]) - fresh[1]) ** 2)) < 0.34  # the noise is 0.3
     strongest = model.interactions(top=2)
     pairs = {tuple(sorted(pair)) for pair in zip(strongest["left"], strongest["right"])}
     assert pairs == {("1", "2"), ("3", "3")}
     assert strongest.set_index("left").loc["3", "coefficient"] == pytest.approx(1, abs=0.1)
 
 
-def test_two_valued_columns_have_no_square():
+def test_interactions_omit_squares_of_binary_columns():
     random = np.random.default_rng(0)
     X = np.column_stack([random.integers(2, size=500), random.normal(size=500), 3 - 5 * random.integers(2, size=500)])
     y = 4 * X[:, 0] + X[:, 1] ** 2 + X[:, 1] * X[:, 2] + 0.1 * random.normal(size=500)
     for data in (X, sp.csr_array(X), pd.DataFrame(X, columns=["0", "1", "2"])):
         found = FactorizationRegressor(rank=2, diagonal="free").fit(data, y).interactions(top=100)
         squares = set(found["left"][found["left"] == found["right"]])
-        # Of sparse columns, only values of 0 and 1 are recognized.
+        # In sparse columns, only the values 0 and 1 are recognized as binary.
         assert squares == ({"1", "2"} if sp.issparse(data) else {"1"})
 
 
-def test_order_of_rows_does_not_matter(rows):
+def test_fit_does_not_depend_on_row_order(rows):
     X, y = rows
-    turned = np.random.default_rng(3).permutation(len(y))
-    fresh, _ = made(50, seed=1)
+    permutation = np.random.default_rng(3).permutation(len(y))
+    fresh, _ = make_rows(50, seed=1)
     a = FactorizationRegressor(rank=3).fit(X, y).predict(fresh)
-    b = FactorizationRegressor(rank=3).fit(X[turned], y[turned]).predict(fresh)
+    b = FactorizationRegressor(rank=3).fit(X[permutation], y[permutation]).predict(fresh)
     np.testing.assert_allclose(a, b, rtol=1e-8)
 
 
 @pytest.mark.parametrize("layout", ["C", "F", "strided", "float32", "list"])
-def test_layouts_do_not_matter(rows, layout):
+def test_fit_does_not_depend_on_memory_layout(rows, layout):
     X, y = rows
     expected = FactorizationRegressor(rank=3).fit(X, y).predict(X)
     wide = np.empty((len(y), 10))
@@ -64,52 +64,52 @@ def test_layouts_do_not_matter(rows, layout):
         "float32": X.astype(np.float32),
         "list": X.tolist(),
     }[layout]
-    got = FactorizationRegressor(rank=3).fit(changed, y).predict(changed)
-    np.testing.assert_allclose(got, expected, rtol=1e-3 if layout == "float32" else 1e-9)
+    found = FactorizationRegressor(rank=3).fit(changed, y).predict(changed)
+    np.testing.assert_allclose(found, expected, rtol=1e-3 if layout == "float32" else 1e-9)
 
 
-def test_error_bars_cover():
-    X, y = made(2000)
-    fresh, truth = made(4000, seed=1)
+def test_predict_std_has_nominal_coverage():
+    X, y = make_rows(2000)
+    fresh, truth = make_rows(4000, seed=1)
     values, deviations = FactorizationRegressor(rank=3).fit(X, y).predict(fresh, return_std=True)
     assert 0.64 < np.mean(np.abs(values - truth) < deviations) < 0.72
 
 
 def table(count, seed=0):
     random = np.random.default_rng(seed)
-    colour = random.choice(["red", "green", "blue"], size=count)
+    color = random.choice(["red", "green", "blue"], size=count)
     size = random.normal(10, 3, size=count)
-    gappy = np.where(random.random(count) < 0.1, np.nan, random.normal(size=count))
-    y = np.where(colour == "red", 2, -1) * (size - 10) + np.nan_to_num(gappy) + 0.1 * random.normal(size=count)
-    return pd.DataFrame({"colour": colour, "size": size, "gappy": gappy}), y
+    partial = np.where(random.random(count) < 0.1, np.nan, random.normal(size=count))
+    y = np.where(color == "red", 2, -1) * (size - 10) + np.nan_to_num(partial) + 0.1 * random.normal(size=count)
+    return pd.DataFrame({"color": color, "size": size, "partial": partial}), y
 
 
 @pytest.mark.parametrize("form", ["text", "category", "arrow", "arrow dictionary"])
-def test_tables_with_categories_and_gaps(form):
+def test_fit_tables_with_categories_and_missing_values(form):
     X, y = table(500)
     fresh, truth = table(500, seed=1)
 
-    def formed(frame):
+    def convert(frame):
         if form == "category":
-            return frame.astype({"colour": "category"})
+            return frame.astype({"color": "category"})
         if form.startswith("arrow"):
             arrow = pa.Table.from_pandas(frame, preserve_index=False)
-            place = arrow.schema.get_field_index("colour")
-            return arrow.set_column(place, "colour", arrow["colour"].dictionary_encode()) if "dict" in form else arrow
+            index = arrow.schema.get_field_index("color")
+            return arrow.set_column(index, "color", arrow["color"].dictionary_encode()) if "dict" in form else arrow
         return frame
 
-    model = FactorizationRegressor(rank=2).fit(formed(X), y)
-    assert np.std(model.predict(formed(fresh)) - truth) < 0.3 * np.std(truth)
+    model = FactorizationRegressor(rank=2).fit(convert(X), y)
+    assert np.std(model.predict(convert(fresh)) - truth) < 0.3 * np.std(truth)
     assert set(model.interactions(top=1)[["left", "right"]].iloc[0]) & {"size"}
-    unknown = fresh.assign(colour="mauve")
-    assert np.isfinite(model.predict(formed(unknown))).all()
-    with pytest.raises(ValueError, match="(?s)feature names|column"):
-        model.predict(formed(fresh.rename(columns={"size": "length"})))
+    unknown = fresh.assign(color="mauve")
+    assert np.isfinite(model.predict(convert(unknown))).all()
+    with pytest.raises(ValueError, match="length|feature names"):
+        model.predict(convert(fresh.rename(columns={"size": "length"})))
 
 
-def test_sparse_rows_are_taken_as_they_are():
-    X, y = ratings(5000)
-    fresh, truth = ratings(2000, seed=1)
+def test_fit_sparse_rows_without_scaling():
+    X, y = make_ratings(5000)
+    fresh, truth = make_ratings(2000, seed=1)
     model = FactorizationRegressor(rank=4).fit(X, y)
     assert np.sqrt(np.mean((model.predict(fresh) - truth) ** 2)) < 0.75 * truth.std()
     np.testing.assert_allclose(model.predict(fresh.tocsc()), model.predict(fresh))
@@ -118,8 +118,8 @@ def test_sparse_rows_are_taken_as_they_are():
 
 
 @pytest.mark.parametrize("classes", [[0, 1], ["ham", "spam"], [2.0, 7.0], ["a", "b", "c"]])
-def test_classes_of_any_name(classes):
-    X, score = made(600, noise=0)
+def test_classifier_supports_labels_of_any_type(classes):
+    X, score = make_rows(600, noise=0)
     edges = np.quantile(score, np.linspace(0, 1, len(classes) + 1)[1:-1])
     y = np.array(classes)[np.searchsorted(edges, score)]
     model = FactorizationClassifier(rank=3).fit(X, y)
@@ -131,14 +131,14 @@ def test_classes_of_any_name(classes):
     assert (model.classes_[probabilities.argmax(axis=1)] == model.predict(X)).all()
 
 
-def test_partial_fit_goes_on():
-    X, y = ratings(20000)
-    fresh, truth = ratings(2000, seed=1)
+def test_partial_fit_continues_training():
+    X, y = make_ratings(20000)
+    fresh, truth = make_ratings(2000, seed=1)
     model = FactorizationRegressor(rank=2)
     losses = []
-    for part in range(5):
-        here = slice(4000 * part, 4000 * (part + 1))
-        model.partial_fit(X[here], y[here])
+    for batch in range(5):
+        rows = slice(4000 * batch, 4000 * (batch + 1))
+        model.partial_fit(X[rows], y[rows])
         losses.append(np.mean((model.predict(fresh) - truth) ** 2))
     assert losses[-1] < losses[0]
     assert model.summary_["all_rows"] == 20000
@@ -147,11 +147,11 @@ def test_partial_fit_goes_on():
     with pytest.raises(ValueError, match="classes"):
         classifier.partial_fit(X, y > 3)
     classifier.partial_fit(X, y > 3, classes=[False, True])
-    with pytest.raises(ValueError, match="class"):
+    with pytest.raises(ValueError, match="y must"):
         classifier.partial_fit(X, y)
 
 
-def test_warm_start_goes_on(rows):
+def test_warm_start_continues_training(rows):
     model = FactorizationRegressor(rank=2, warm_start=True).fit(*rows).fit(*rows)
     assert model.summary_["all_rows"] == 600
     assert clone(model).fit(*rows).summary_["all_rows"] == 300
@@ -162,7 +162,7 @@ def test_warm_start_goes_on(rows):
     [{"rank": 3}, {"solver": "newton"}, {"diagonal": "tied"}, {"passes": 3}, {"half_life": 50}, {"precision": "single"},
      {"random_state": 5}, {"range": (-90, 90)}],
 )
-def test_a_model_that_goes_on_keeps_its_parameters(rows, change):
+def test_continued_training_rejects_changed_parameters(rows, change):
     model = FactorizationRegressor(rank=2, warm_start=True).fit(*rows)
     model.set_params(**change)
     for train in (model.fit, model.partial_fit):
@@ -173,13 +173,13 @@ def test_a_model_that_goes_on_keeps_its_parameters(rows, change):
     assert model.summary_["rows"] == 300
 
 
-def test_free_parameters_may_change_while_training_goes_on(rows):
+def test_continued_training_accepts_changed_runtime_parameters(rows):
     model = FactorizationRegressor(rank=2, warm_start=True).fit(*rows)
     model.set_params(n_threads=1, verbose=0, callback=lambda *_: None, memory=1e6)
     assert model.fit(*rows).summary_["all_rows"] == 600
 
 
-def test_defaults_do_not_warn(rows, capsys):
+def test_default_parameters_do_not_warn(rows, capsys):
     X, y = rows
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -195,8 +195,8 @@ def test_defaults_do_not_warn(rows, capsys):
         FactorizationRegressor(rank=9).fit(X, y)
 
 
-def test_weights_that_leave_one_class(rows):
-    """A warning does not claim a constant model if predictions vary."""
+def test_fit_with_one_weighted_class_warns(rows):
+    """The warning does not state that the model is constant if predictions differ."""
     X, y = rows
     y = (y > 3).astype(int)
     for solver in ("auto", "kalman"):
@@ -211,43 +211,43 @@ def test_weights_that_leave_one_class(rows):
         assert (model.predict(X) == 1).all()
 
 
-def test_wrong_class_indices_are_named(rows):
+def test_class_index_out_of_range_raises_value_error(rows):
     X, y = rows
-    several = FactorizationClassifier(rank=1, solver="kalman").fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
-    two = FactorizationClassifier(rank=1, solver="kalman").fit(X, X[:, 0] > 0)
-    for call in (several.interactions, several.parameters, two.interactions):
+    multiclass = FactorizationClassifier(rank=1, solver="kalman").fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    binary = FactorizationClassifier(rank=1, solver="kalman").fit(X, X[:, 0] > 0)
+    for call in (multiclass.interactions, multiclass.parameters, binary.interactions):
         for wrong in (7, 3, -1, 1.5, "a"):
             with pytest.raises(ValueError, match="class_index"):
                 call(class_index=wrong)
     with pytest.raises(ValueError, match="class_index"):
-        several.interactions()
-    assert len(several.interactions(top=2, class_index=2)) == 2
+        multiclass.interactions()
+    assert len(multiclass.interactions(top=2, class_index=2)) == 2
 
 
-def test_works_with_the_rest_of_scikit_learn(rows, tmp_path):
+def test_estimator_works_in_grid_search_pickle_and_joblib(rows, tmp_path):
     X, y = rows
     search = GridSearchCV(make_pipeline(StandardScaler(), FactorizationRegressor()),
                           {"factorizationregressor__rank": [1, 3]}, cv=3).fit(X, y)
     assert search.best_score_ > 0.9
     model = FactorizationRegressor(rank=3).fit(X, y)
-    for back in (pickle.loads(pickle.dumps(model)), joblib.load(joblib.dump(model, tmp_path / "model")[0])):
-        np.testing.assert_array_equal(back.predict(X), model.predict(X))
+    for restored in (pickle.loads(pickle.dumps(model)), joblib.load(joblib.dump(model, tmp_path / "model")[0])):
+        np.testing.assert_array_equal(restored.predict(X), model.predict(X))
 
 
-def test_many_threads_may_predict_at_once(rows):
+def test_predict_is_thread_safe(rows):
     X, y = rows
     model = FactorizationRegressor(rank=3, n_threads=1).fit(X, y)
     expected = model.predict(X, return_std=True)
-    got = joblib.Parallel(n_jobs=4, prefer="threads")(
+    found = joblib.Parallel(n_jobs=4, prefer="threads")(
         joblib.delayed(model.predict)(X, return_std=True) for _ in range(20)
     )
-    for values, deviations in got:
+    for values, deviations in found:
         np.testing.assert_array_equal(values, expected[0])
         np.testing.assert_array_equal(deviations, expected[1])
 
 
-def test_interruption_ends_fit_soon():
-    X, y = made(400_000, dim=60)
+def test_fit_ends_on_keyboard_interrupt():
+    X, y = make_rows(400_000, dim=60)
     threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
@@ -255,20 +255,20 @@ def test_interruption_ends_fit_soon():
     assert time.monotonic() - start < 5
 
 
-def test_a_callback_hears_and_may_stop(rows):
-    heard = []
-    FactorizationRegressor(rank=2, callback=lambda *said: heard.append(said)).fit(*rows)
-    assert {said[0] for said in heard} == {"pass", "refine"}
+def test_callback_receives_stages_and_may_raise(rows):
+    calls = []
+    FactorizationRegressor(rank=2, callback=lambda *arguments: calls.append(arguments)).fit(*rows)
+    assert {stage for stage, *_ in calls} == {"pass", "multi_pass"}
 
     def stop(*_):
-        raise RuntimeError("enough")
+        raise RuntimeError("stop")
 
-    with pytest.raises(RuntimeError, match="enough"):
+    with pytest.raises(RuntimeError, match="stop"):
         FactorizationRegressor(rank=2, callback=stop).fit(*rows)
 
 
 @pytest.mark.parametrize(
-    "settings, word",
+    "parameters, name",
     [
         ({"rank": 0}, "rank"),
         ({"rank": 2.5}, "rank"),
@@ -288,12 +288,12 @@ def test_a_callback_hears_and_may_stop(rows):
         ({"range": (0, np.nan)}, "range"),
     ],
 )
-def test_wrong_settings_are_named(rows, settings, word):
-    with pytest.raises(ValueError, match=word):
-        FactorizationRegressor(**settings).fit(*rows)
+def test_invalid_parameters_raise_value_error(rows, parameters, name):
+    with pytest.raises(ValueError, match=name):
+        FactorizationRegressor(**parameters).fit(*rows)
 
 
-def test_wrong_rows_are_named(rows):
+def test_invalid_rows_raise_value_error(rows):
     X, y = rows
     model = FactorizationRegressor(rank=2)
     with pytest.raises(NotFittedError):
@@ -301,24 +301,24 @@ def test_wrong_rows_are_named(rows):
     for wrong in (np.where(X > 2, np.nan, X), np.where(X > 2, np.inf, X)):
         with pytest.raises(ValueError, match="NaN|infinity"):
             model.fit(wrong, y)
-    with pytest.raises(ValueError, match="inconsistent"):
+    with pytest.raises(ValueError, match="X has 300, y 299"):
         model.fit(X, y[:-1])
     with pytest.raises(ValueError, match="sample_weight"):
         model.fit(X, y, sample_weight=-np.ones(len(y)))
-    with pytest.raises(ValueError, match="(?i)sample.weight"):
+    with pytest.raises(ValueError, match="sample_weight"):
         model.fit(X, y, sample_weight=np.zeros(len(y)))
-    with pytest.raises(ValueError, match="1e70"):
+    with pytest.raises(ValueError, match=r"1e\+100"):
         model.fit(np.where(X > 2, 1e100, X), y)
     model.fit(X, y)
     with pytest.raises(ValueError, match="features"):
         model.predict(X[:, :3])
-    with pytest.raises(ValueError, match="different names|unique column names"):
+    with pytest.raises(ValueError, match="column names"):
         model.fit(pd.DataFrame(X[:, :2], columns=["a", "a"]), y)
     with pytest.raises(ValueError, match="'when'"):
         model.fit(pd.DataFrame({"when": pd.date_range("2026-01-01", periods=len(y))}), y)
 
 
-def test_an_empty_sparse_matrix_predicts_the_intercept():
-    X, y = ratings(500)
+def test_predict_empty_sparse_rows_is_constant():
+    X, y = make_ratings(500)
     model = FactorizationRegressor(rank=2).fit(X, y)
     assert np.ptp(model.predict(sp.csr_matrix((3, X.shape[1])))) == 0

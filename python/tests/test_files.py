@@ -1,4 +1,4 @@
-"""Models and the command line: one file for both."""
+"""Model files of the estimators and of the dyad command."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import load_file
 from sklearn.datasets import dump_svmlight_file
 
-from conftest import made, ratings
+from conftest import make_ratings
 from dyad import DataError, FactorizationClassifier, FactorizationRegressor, load
 
 DYAD = os.environ.get("DYAD_COMMAND", "dyad")
@@ -24,7 +24,7 @@ def predicted(model, data):
     return np.array([float(line) for line in dyad("predict", "-m", model, data).split()])
 
 
-def test_both_predict_the_same_from_arrays(tmp_path, rows):
+def test_command_predictions_equal_estimator_for_arrays(tmp_path, rows):
     X, y = rows
     model = FactorizationRegressor(rank=3).fit(X, y)
     model.save(tmp_path / "model.dyad")
@@ -32,25 +32,25 @@ def test_both_predict_the_same_from_arrays(tmp_path, rows):
     np.testing.assert_allclose(predicted(tmp_path / "model.dyad", tmp_path / "rows.npy"), model.predict(X), rtol=1e-12)
 
 
-def test_both_predict_the_same_from_sparse_rows(tmp_path):
-    X, y = ratings(2000)
+def test_command_predictions_equal_estimator_for_sparse_rows(tmp_path):
+    X, y = make_ratings(2000)
     model = FactorizationRegressor(rank=3).fit(X, y)
     model.save(tmp_path / "model.dyad")
     dump_svmlight_file(X, y, str(tmp_path / "rows.svm"), zero_based=True)
     np.testing.assert_allclose(predicted(tmp_path / "model.dyad", tmp_path / "rows.svm"), model.predict(X), rtol=1e-12)
 
 
-def test_both_predict_the_same_from_tables(tmp_path):
+def test_command_predictions_equal_estimator_for_tables(tmp_path):
     random = np.random.default_rng(0)
-    X = pd.DataFrame({"colour": random.choice(["red", "blue"], size=300), "size": random.normal(size=300)})
-    y = np.where(X["colour"] == "red", 1, -1) * X["size"]
+    X = pd.DataFrame({"color": random.choice(["red", "blue"], size=300), "size": random.normal(size=300)})
+    y = np.where(X["color"] == "red", 1, -1) * X["size"]
     model = FactorizationRegressor(rank=2).fit(X, y)
     model.save(tmp_path / "model.dyad")
     X.to_csv(tmp_path / "rows.csv", index=False)
     np.testing.assert_allclose(predicted(tmp_path / "model.dyad", tmp_path / "rows.csv"), model.predict(X), rtol=1e-12)
 
 
-def test_models_of_the_command_line_load(tmp_path, rows):
+def test_load_reads_models_of_command(tmp_path, rows):
     X, y = rows
     np.save(tmp_path / "rows.npy", X)
     np.save(tmp_path / "targets.npy", y)
@@ -70,7 +70,7 @@ def test_models_of_the_command_line_load(tmp_path, rows):
                                predicted(tmp_path / "c", tmp_path / "rows.csv"), rtol=1e-12)
 
 
-def test_safetensors_alone_reads_the_parameters(tmp_path, rows):
+def test_safetensors_reads_parameters(tmp_path, rows):
     model = FactorizationRegressor(rank=3).fit(*rows)
     model.save(tmp_path / "model.safetensors")
     arrays = load_file(tmp_path / "model.safetensors")
@@ -78,22 +78,22 @@ def test_safetensors_alone_reads_the_parameters(tmp_path, rows):
         np.testing.assert_array_equal(arrays[name], model.parameters()[name])
 
 
-def test_what_is_no_model_is_refused(tmp_path):
-    (tmp_path / "text").write_text("no model")
+def test_load_rejects_other_files(tmp_path):
+    (tmp_path / "text").write_text("not a model")
     with pytest.raises(DataError):
         load(tmp_path / "text")
-    with pytest.raises(DataError, match="folder"):
+    with pytest.raises(DataError, match=tmp_path.name):
         load(tmp_path)
 
 
-def test_an_old_file_survives_a_failure(tmp_path, rows):
+def test_save_to_missing_folder_raises_os_error(tmp_path, rows):
     model = FactorizationRegressor(rank=2).fit(*rows)
     with pytest.raises(OSError):
-        model.save(tmp_path / "nowhere" / "model.dyad")
+        model.save(tmp_path / "missing" / "model.dyad")
 
 
-def test_inspect_agrees(tmp_path, rows):
+def test_interactions_equal_command_inspect(tmp_path, rows):
     model = FactorizationRegressor(rank=3).fit(*rows)
     model.save(tmp_path / "model.dyad")
-    told = json.loads(dyad("inspect", tmp_path / "model.dyad", "--top", 5, "--json"))["pairs"]
-    assert [pair["coefficient"] for pair in told] == list(model.interactions(top=5)["coefficient"])
+    listed = json.loads(dyad("inspect", tmp_path / "model.dyad", "--top", 5, "--json"))["pairs"]
+    assert [pair["coefficient"] for pair in listed] == list(model.interactions(top=5)["coefficient"])

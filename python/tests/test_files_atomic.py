@@ -1,4 +1,4 @@
-"""Saving replaces a file as a whole: threads, permissions, links, and calls of the system that fail."""
+"""Files are replaced atomically: concurrent readers, permissions, links, and failing system calls."""
 
 import os
 import subprocess
@@ -8,17 +8,17 @@ import threading
 import numpy as np
 import pytest
 
-from conftest import made
+from conftest import make_rows
 from dyad import FactorizationRegressor, load
 
 
 def two_models():
-    """Two of different sizes, whose intercepts tell them apart."""
-    X, y = made(40, dim=4)
+    """Return two models with different ranks and intercepts, and their rows."""
+    X, y = make_rows(40, dim=4)
     return [FactorizationRegressor(rank=rank, solver="kalman").fit(X, y + 1000 * rank) for rank in (1, 3)], X
 
 
-def test_a_thread_that_loads_sees_only_complete_models(tmp_path):
+def test_load_during_save_reads_complete_models(tmp_path):
     models, X = two_models()
     expected = [model.predict(X) for model in models]
     path = tmp_path / "model"
@@ -53,7 +53,7 @@ def test_a_thread_that_loads_sees_only_complete_models(tmp_path):
     assert os.listdir(tmp_path) == ["model"]
 
 
-def test_permissions_and_links_are_kept(tmp_path, rows):
+def test_save_keeps_permissions_and_links(tmp_path, rows):
     model = FactorizationRegressor(rank=2).fit(*rows)
     (tmp_path / "real").write_text("old")
     os.chmod(tmp_path / "real", 0o640)
@@ -70,7 +70,7 @@ def test_permissions_and_links_are_kept(tmp_path, rows):
     assert os.stat(tmp_path / "new").st_mode & 0o777 == 0o640
 
 
-def test_names_of_files_are_taken_as_they_are(tmp_path, rows, monkeypatch):
+def test_save_accepts_any_file_name(tmp_path, rows, monkeypatch):
     model = FactorizationRegressor(rank=1, solver="kalman").fit(*rows)
     monkeypatch.chdir(tmp_path)
     for name in ("-", b"bytes", "\udcff not UTF-8", "ä"):
@@ -78,7 +78,7 @@ def test_names_of_files_are_taken_as_they_are(tmp_path, rows, monkeypatch):
         np.testing.assert_array_equal(load(name).predict(rows[0]), model.predict(rows[0]))
     assert len(os.listdir()) == 4
     with pytest.raises(FileNotFoundError):
-        model.save(tmp_path / "nowhere" / "model")
+        model.save(tmp_path / "missing" / "model")
     with pytest.raises(OSError):
         model.save("ä/model")
     with pytest.raises(ValueError, match="null"):
@@ -88,32 +88,32 @@ def test_names_of_files_are_taken_as_they_are(tmp_path, rows, monkeypatch):
 @pytest.fixture
 def library():
     if "DYAD_FAILING_CALLS" not in os.environ:
-        pytest.skip("DYAD_FAILING_CALLS names the library that lets calls fail")
+        pytest.skip("DYAD_FAILING_CALLS is not set to the library of failing system calls")
     return os.environ["DYAD_FAILING_CALLS"]
 
 
 CALLS = ["write", "fsync", "rename", "read", "linkat", "ftruncate", "mmap"]
 
 
-def test_failing_calls_leave_a_complete_file(library, tmp_path):
-    ended = faulty(library, tmp_path, [*CALLS, "malloc"], 3)
-    assert "fsync 1: save failed" in ended  # a file that is not synced may be empty after a power cut
-    assert "save done" in ended
+def test_save_is_atomic_for_failing_system_calls(library, tmp_path):
+    output = run_with_failing_calls(library, tmp_path, [*CALLS, "malloc"], 3)
+    assert "fsync 1: save failed" in output  # without fsync, the file may be empty after a power failure
+    assert "save done" in output
 
 
 @pytest.mark.long
-def test_failing_calls_leave_a_complete_file_at_every_call(library, tmp_path):
-    faulty(library, tmp_path, CALLS, 40)
-    faulty(library, tmp_path, ["malloc"], 4000, step=11)
+def test_save_is_atomic_for_every_failing_system_call(library, tmp_path):
+    run_with_failing_calls(library, tmp_path, CALLS, 40)
+    run_with_failing_calls(library, tmp_path, ["malloc"], 4000, step=11)
 
 
-def faulty(library, folder, calls, most, step=1):
-    """Saves and loads with each call failing from its n-th time on, n = 1, 1 + step, ... most. Returns what happened."""
+def run_with_failing_calls(library, folder, calls, maximum, step=1):
+    """Save and load while each call fails from its n-th use on, n = 1, 1 + step, ..., maximum. Return the output."""
     script = os.path.join(os.path.dirname(__file__), "failing_saves.py")
-    # Small objects of Python come from arenas of its own: the interpreter cannot even raise MemoryError without them.
+    # Python allocates small objects from its own arenas; without them, the interpreter cannot raise MemoryError.
     environment = {**os.environ, "LD_PRELOAD": library, "PYTHONMALLOC": "pymalloc"}
-    ended = subprocess.run(
-        [sys.executable, script, str(folder), str(most), str(step), *calls], capture_output=True, text=True, env=environment
+    result = subprocess.run(
+        [sys.executable, script, str(folder), str(maximum), str(step), *calls], capture_output=True, text=True, env=environment
     )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout

@@ -1,4 +1,4 @@
-"""What belongs to the process that imports dyad: threads of BLAS libraries, signals, memory."""
+"""State of the process that imports dyad: threads of BLAS libraries, signals, memory."""
 
 import os
 import signal
@@ -10,11 +10,11 @@ import pytest
 import threadpoolctl
 
 import dyad
-from conftest import made
+from conftest import make_rows
 
 
-def test_the_threads_of_blas_libraries_stay_as_they_are():
-    X, y = made(500)
+def test_fit_keeps_blas_thread_counts():
+    X, y = make_rows(500)
     model = dyad.FactorizationRegressor(rank=2)
     with threadpoolctl.threadpool_limits(limits=3, user_api="blas"):
         model.fit(X, y).predict(X)
@@ -23,7 +23,7 @@ def test_the_threads_of_blas_libraries_stay_as_they_are():
     assert libraries and all(threads[path] == 3 for path in libraries), threads
 
 
-def test_a_stream_has_limits(tmp_path):
+def test_stream_enforces_limits(tmp_path):
     (tmp_path / "rows.csv").write_text("a,b,y\n1,2,3\n")
     assert len(list(dyad.stream(tmp_path / "rows.csv", target="y", max_columns=3, max_line_bytes=5))) == 1
     for limits in [{"max_columns": 2}, {"max_line_bytes": 4}]:
@@ -31,15 +31,15 @@ def test_a_stream_has_limits(tmp_path):
             list(dyad.stream(tmp_path / "rows.csv", target="y", **limits))
 
 
-def test_memory_does_not_grow_with_the_header_of_an_array(tmp_path):
+def test_stream_rejects_npy_header_without_data(tmp_path):
     with open(tmp_path / "rows.npy", "wb") as file:
         header = {"descr": "<f8", "fortran_order": False, "shape": (2**20, 2**18)}
         np.lib.format.write_array_header_1_0(file, header)
-    with pytest.raises(dyad.DataError, match="cut off"):
+    with pytest.raises(dyad.DataError, match="rows.npy"):
         list(dyad.stream(tmp_path / "rows.npy", rows=2**20))
 
 
-def test_ctrl_c_ends_the_wait_for_a_pipe(tmp_path):
+def test_stream_ends_on_keyboard_interrupt(tmp_path):
     os.mkfifo(tmp_path / "rows.csv")
     threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     start = time.monotonic()

@@ -8,5 +8,5 @@ PROJECT = pathlib.Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
-def test_a_page_prints_what_it_says(page):
+def test_page_examples_print_documented_output(page):
     check(PROJECT / page)

@@ -11,12 +11,13 @@ from reference.gauss_newton import Problem
 from reference.model_file import ModelFile
 from reference.prediction import SignedFactors
 
-FIRST_DAMPING = 1e-2
-FIRST_RIDGE = 0.1  # of the mean sum of squares of a feature, for dense rows
+# Constants of the library.
+INITIAL_DAMPING = 1e-2
+FIRST_RIDGE_SHARE = 0.1  # first ridge of dense rows, relative to the mean of the sums of squares of the features
 
 
 def random_problem(random):
-    """Rows with zeros, for a model of any kind, and parameters to start from."""
+    """Return a problem with partly sparse rows and a model of any kind, and start parameters."""
     dim, rank, count = int(random.integers(2, 7)), int(random.integers(1, 3)), int(random.integers(5, 40))
     left_dim = int(random.integers(1, dim)) if random.integers(3) == 0 else 0
     is_measurement = not left_dim and random.integers(4) == 0
@@ -49,8 +50,8 @@ def random_problem(random):
     return problem, start
 
 
-def step_of_library(problem, start, sparse):
-    """The parameters after one step, and the objective there."""
+def library_step(problem, start, sparse):
+    """Return the parameters and the objective after one step of the library."""
     given, at = _testing.Problem(), _testing.Parameters()
     given.values, given.targets, given.weights = problem.X.ravel().tolist(), problem.y.tolist(), problem.weights.tolist()
     given.sparse = sparse
@@ -68,30 +69,30 @@ def step_of_library(problem, start, sparse):
 def test_step_equals_reference(seed):
     random = np.random.default_rng(seed)
     problem, start = random_problem(random)
-    expected = problem.step(start, FIRST_DAMPING)
-    found, objective = step_of_library(problem, start, sparse=seed % 2 == 0)
+    expected = problem.step(start, INITIAL_DAMPING)
+    found, objective = library_step(problem, start, sparse=seed % 2 == 0)
     size = np.abs(expected.vector()).max()
     np.testing.assert_allclose(found.vector(), expected.vector(), rtol=1e-7, atol=1e-7 * size)
     np.testing.assert_allclose(objective, problem.objective(found), rtol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_gradient_equals_differences(seed):
-    """The gradient of the reference itself, against central differences of its objective."""
+def test_reference_gradient_equals_finite_differences(seed):
+    """The gradient of the reference equals central differences of its objective."""
     problem, theta = random_problem(np.random.default_rng(seed))
-    problem = dataclasses.replace(problem, low=-np.inf, high=np.inf)  # the censored loss has kinks
+    problem = dataclasses.replace(problem, low=-np.inf, high=np.inf)  # the censored loss is not differentiable everywhere
     gradient, at = problem.gradient(theta), theta.vector()
     for i in np.flatnonzero(problem.learned(theta)):
         h = 1e-5 * np.eye(at.size)[i]
-        slope = (problem.objective(theta.with_vector(at + h)) - problem.objective(theta.with_vector(at - h))) / 2e-5
-        np.testing.assert_allclose(gradient[i], slope, rtol=1e-5, atol=1e-6)
+        difference = (problem.objective(theta.with_vector(at + h)) - problem.objective(theta.with_vector(at - h))) / 2e-5
+        np.testing.assert_allclose(gradient[i], difference, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("is_class", [False, True])
 @pytest.mark.parametrize("diagonal", ["tied", "zero", "free"])
 @pytest.mark.parametrize("seed", range(5))
-def test_fit_of_dense_rows_is_stationary(seed, diagonal, is_class, tmp_path):
-    """After one level, the gradient of the objective with the first ridge is 0 at the fit."""
+def test_fit_is_stationary_for_dense_rows(seed, diagonal, is_class, tmp_path):
+    """After one regularization level, the gradient of the objective with the first ridge is 0."""
     random = np.random.default_rng(seed)
     X = random.normal(1, 2, size=(80, 4))
     y = X[:, 0] - X[:, 1] * X[:, 2] + X[:, 3] ** 2 + random.normal(size=80)
@@ -113,7 +114,7 @@ def test_fit_of_dense_rows_is_stationary(seed, diagonal, is_class, tmp_path):
     target = file.features["target"]["scaling"]
     targets = np.where(y > np.median(y), 1, -1) if is_class else (y - target["centre"]) / target["scale"]
     deviation = 1 if is_class else np.sqrt(np.cov(targets, aweights=weights, ddof=0))
-    ridge = FIRST_RIDGE * (weights @ Z**2).mean()
+    ridge = FIRST_RIDGE_SHARE * (weights @ Z**2).mean()
     problem = Problem(Z, targets, weights, is_class, ridge_weights=ridge, ridge_factors=ridge * deviation)
     assert np.abs(problem.gradient(theta)).max() < 1e-9
     assert np.abs(problem.gradient(theta.with_vector(1.01 * theta.vector()))).max() > 1e-4

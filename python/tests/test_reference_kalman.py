@@ -10,7 +10,7 @@ from reference.model_file import ModelFile
 
 
 def randomize(filter, case, random):
-    """Replace means, variances and the noise; what is not learned stays 0."""
+    """Replace means, variances and noise by random values. Parameters that are not estimated stay 0."""
     learned = filter.variances > 0
     filter.means = filter.means.with_vector(np.where(learned, 0.5 * random.normal(size=learned.size), 0))
     filter.variances = np.where(learned, random.uniform(0.01, 1, size=learned.size), 0)
@@ -37,7 +37,7 @@ def assert_equal_filters(found, expected, tolerance):
 
 
 @pytest.mark.parametrize("seed", range(4 * len(problems.SHAPES)))
-def test_steps_equal_reference(seed, tmp_path):
+def test_filter_steps_equal_reference(seed, tmp_path):
     random = np.random.default_rng(seed)
     case = problems.random_case(random, seed, "kalman")
     case.precision = "single" if random.integers(5) == 0 else "double"

@@ -1,6 +1,6 @@
 """Moment sums and one-scan updates from random models, compared with the NumPy reference.
 
-The model is written to a model file, ``train --resume`` learns a batch, and sums and the next model are read from the file.
+The test writes a model file, trains on a batch with ``train --resume``, and reads the sums and the next model from the file.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ def orthonormal(random, dim, rank, left_dim):
 
 
 def random_start(case, random, dim, rank, left_dim):
-    """Factors, the arrays of a model, and the model."""
+    """Return random factors, the arrays of a model, and the model."""
     factors = orthonormal(random, dim, rank, left_dim)
     left, right = (factors[:left_dim], factors[left_dim:]) if left_dim else (factors, factors)
     spectrum = random.normal(size=rank)
@@ -51,22 +51,22 @@ class Start:
 
 
 def make_start(seed, random, folder):
-    """A file whose moment solver begins a batch from a random model, after earlier rows have been summed up."""
+    """Return a file in which the moment solver starts a batch with a random model and the moments of earlier rows."""
     case = problems.random_case(random, seed, "moment")
     case.precision = "single" if random.integers(5) == 0 else "double"
     rows = problems.random_rows(case, random, BATCH_ROWS - 1)
     file = ModelFile.read(problems.train(case, rows, folder, "--solver", "moment", "--batch", str(BATCH_ROWS)))
     encoder = Encoder(file)
-    rank = int(file.metadata["training.rank"])  # a side of few features has lowered that of the case
+    rank = int(file.metadata["training.rank"])  # reduced if a side has few features
     factors, arrays, model = random_start(case, random, encoder.dim, rank, encoder.left_dim)
     features = moments.FeatureMoments.of(rows.encoded(file)[0], rows.weights)
-    kind_of_moments = "gaussian" if case.kind == "bilinear" else random.choice(["automatic", "gaussian", "estimated"])
-    state.start_batch(file, factors, arrays, features, kind_of_moments)
-    return Start(case, file, factors, model, features, kind_of_moments)
+    moments_kind = "gaussian" if case.kind == "bilinear" else random.choice(["automatic", "gaussian", "estimated"])
+    state.start_batch(file, factors, arrays, features, moments_kind)
+    return Start(case, file, factors, model, features, moments_kind)
 
 
 def assert_close(found, expected, tolerance):
-    """Equal up to a share of the largest value."""
+    """Compare with a tolerance relative to the largest value."""
     largest = np.max(np.abs(expected), initial=0)
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * max(largest, 1e-300))
 
@@ -98,13 +98,13 @@ def test_update_equals_reference(seed, tmp_path):
     found = state.read_proposed_model(problems.resume(start.file, rows, tmp_path), start.model.left_dim)
     X, y = rows.encoded(start.file)
     features = start.features + moments.FeatureMoments.of(X, rows.weights)
-    is_gaussian = features.look_gaussian() if start.moments == "automatic" else start.moments == "gaussian"
+    is_gaussian = features.is_gaussian() if start.moments == "automatic" else start.moments == "gaussian"
     shape = moments.Shape(
         diagonal=case.diagonal,
         linear=not case.is_measurement,
         intercept=not case.is_measurement,
         positive=case.kind == "phase",
-        centred=not case.is_measurement,
+        centered=not case.is_measurement,
         gaussian=is_gaussian,
     )
     expected = moments.update(start.model, start.factors, X, y, rows.weights, features, shape)

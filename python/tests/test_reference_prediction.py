@@ -9,7 +9,7 @@ from reference.prediction import Model
 
 
 def randomize(file, random):
-    """Replace all parameters of the model and of its posterior; large ones lead to predictions beyond what is allowed."""
+    """Replace the parameters of the model and its posterior by random values. Large values give predictions that are clipped."""
     size = random.choice([0.3, 3])
     for name in ("intercept", "weights", "factors", "spectrum", "squares"):
         values = file.tensors[name]
@@ -22,7 +22,7 @@ def randomize(file, random):
 
 
 def with_unknown_cells(rows):
-    """The same rows, of which some have a category or an index that training has not seen."""
+    """Return the rows with unknown categories or indices in every third row."""
     for row in rows.cells[::3]:
         if rows.case.layout == "libsvm":
             row[1000] = 1.5
@@ -63,10 +63,10 @@ def test_predictions_equal_reference(seed, tmp_path):
 
 @pytest.mark.parametrize("seed", range(2 * len(problems.SHAPES)))
 def test_model_equals_posterior_mean(seed, tmp_path):
-    """The model that is written has the predictions of the filter's means."""
+    """The parameters of the model equal the means of the filter."""
     random = np.random.default_rng(1000 + seed)
     case = problems.random_case(random, seed, "kalman")
-    case.is_class = False  # the model of too few rows of classes is a constant
+    case.is_class = False  # a classifier of few rows is constant
     file = ModelFile.read(problems.train(case, problems.random_rows(case, random, 60), tmp_path, "--solver", "kalman"))
     means = state.read_filter(file).means.model()
     model = Model.of(file, Encoder(file).left_dim)
@@ -76,8 +76,8 @@ def test_model_equals_posterior_mean(seed, tmp_path):
     np.testing.assert_allclose(model.intercept, means.intercept, rtol=1e-9, atol=1e-12)
 
 
-def test_a_damaged_file_is_refused(tmp_path):
-    """The reference verifies the checksum, and the command line verifies that of the reference."""
+def test_model_file_with_wrong_checksum_raises_value_error(tmp_path):
+    """The reference verifies the checksum of the command, and the command verifies the checksum of the reference."""
     random = np.random.default_rng(0)
     case = problems.Case()
     rows = problems.random_rows(case, random, 30)

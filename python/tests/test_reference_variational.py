@@ -9,7 +9,7 @@ from reference.model_file import ModelFile
 
 
 def random_case(random, seed):
-    """A case that sweeps accept: gfm without a tied diagonal, or bilinear rows with one feature of each side."""
+    """Return a case that sweeps support: gfm without a tied diagonal, or bilinear with one feature per side."""
     case = problems.random_case(random, seed, "variational")
     case.kind = "gfm" if random.integers(4) else "bilinear"
     case.is_class = bool(random.integers(2))
@@ -23,7 +23,7 @@ def random_case(random, seed):
 
 
 def posterior_of(filter):
-    """The posterior of a filter for features of scale 1; a bilinear model becomes a symmetric one, A / sqrt(2)."""
+    """Return the posterior of a filter for features of scale 1. A bilinear model becomes symmetric, with A / sqrt(2)."""
     shape = filter.means
     variances = shape.with_vector(filter.variances)
     means = shape.copy()
@@ -40,7 +40,7 @@ def posterior_of(filter):
 
 
 def train_twice(seed, folder):
-    """A case, its rows, the file after one sweep and the file after two: a sweep depends on the posterior alone."""
+    """Return a case, its rows, and the model files after one sweep and after two. A sweep depends on the posterior only."""
     random = np.random.default_rng(seed)
     case = random_case(random, seed)
     rows = problems.random_rows(case, random, 30, signal=3)

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, for every estimator and solver to which its contract applies."""
+"""Checks of scikit-learn for all compatible estimators and all solvers."""
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -14,11 +14,11 @@ ESTIMATORS = [
 ]
 
 
-# Checks that compare fits on the same rows in another order, with repeated rows in place of weights.
+# Checks that compare weighted rows with repeated rows in another order.
 ORDER_CHECKS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 REASONS = {
-    "kalman": "the filter reads each row once, so that the model depends on the order of the rows",
-    "variational": "the sweeps start from one pass of the filter, which depends on the order of the rows",
+    "kalman": "one pass of the filter depends on the row order",
+    "variational": "the sweeps start from one pass of the filter, which depends on the row order",
 }
 
 
@@ -28,5 +28,5 @@ def expected_failures(estimator):
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures, xfail_strict=True)
-def test_scikit_learn_agrees(estimator, check):
+def test_estimator_passes_scikit_learn_checks(estimator, check):
     check(estimator)

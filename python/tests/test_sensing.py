@@ -7,7 +7,7 @@ from dyad import InductiveMatrixCompletion, MatrixSensing, PhaseRetrieval
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_matrix_of_mixed_signs_is_recovered(seed):
+def test_matrix_sensing_recovers_indefinite_matrix(seed):
     random = np.random.default_rng(seed)
     U = np.linalg.qr(random.normal(size=(30, 3)))[0]
     M = (U * [2.0, -1.5, 1.0]) @ U.T
@@ -19,7 +19,7 @@ def test_a_matrix_of_mixed_signs_is_recovered(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_signal_is_recovered_up_to_its_sign(seed):
+def test_phase_retrieval_recovers_signal_up_to_sign(seed):
     random = np.random.default_rng(seed)
     x = random.normal(size=40)
     A = random.normal(size=(100, 40))
@@ -29,7 +29,7 @@ def test_a_signal_is_recovered_up_to_its_sign(seed):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-def test_unseen_rows_are_completed(form):
+def test_completion_predicts_unobserved_rows(form):
     random = np.random.default_rng(0)
     X, Z = random.normal(size=(80, 7)), random.normal(size=(60, 6))
     full = 1 + X @ random.normal(size=7)[:, None] + X @ random.normal(size=(7, 2)) @ random.normal(size=(2, 6)) @ Z.T
@@ -39,7 +39,7 @@ def test_unseen_rows_are_completed(form):
     np.testing.assert_allclose(model.predict(form(X), form(Z), [70, 71], [55, 3]), full[[70, 71], [55, 3]], atol=1e-2)
 
 
-def test_too_few_measurements_are_told():
+def test_matrix_sensing_warns_about_too_few_measurements():
     random = np.random.default_rng(0)
     A = random.normal(size=(60, 30))
     M = np.diag(random.normal(size=30))
@@ -47,7 +47,7 @@ def test_too_few_measurements_are_told():
         MatrixSensing(rank=3).fit(A, np.einsum("ij,jk,ik->i", A, M, A))
 
 
-def test_wrong_input_is_named():
+def test_invalid_input_raises_value_error():
     X, Z = np.ones((4, 2)), np.ones((3, 2))
     model = InductiveMatrixCompletion(rank=1)
     with pytest.raises(NotFittedError):

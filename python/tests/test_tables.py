@@ -1,4 +1,4 @@
-"""Columns of pandas and Arrow: what is a number, what a category, and what is refused."""
+"""Numeric, categorical and unsupported columns of pandas and Arrow tables."""
 
 import datetime
 import decimal
@@ -28,7 +28,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_objects_that_are_numbers_are_numeric(form):
+def test_object_columns_of_numbers_are_numeric(form):
     a, b, y = numeric(300)
     model = FactorizationRegressor(rank=2).fit(pd.DataFrame({"a": a, "b": pd.Series(FORMS[form](b), dtype=object)}), y)
     fresh = numeric(100, seed=1)
@@ -37,35 +37,35 @@ def test_objects_that_are_numbers_are_numeric(form):
     np.testing.assert_array_equal(model.predict(frame), model.predict(pd.DataFrame({"a": fresh[0], "b": fresh[1]})))
 
 
-def test_missing_values_among_objects():
+def test_object_columns_support_missing_values():
     a, b, y = numeric(300)
     for gap in (None, np.nan, pd.NA, decimal.Decimal("NaN")):
-        gappy = pd.Series(b.tolist(), dtype=object)
-        gappy[::10] = gap
+        partial = pd.Series(b.tolist(), dtype=object)
+        partial[::10] = gap
         expected = pd.to_numeric(pd.Series(np.where(np.arange(300) % 10 == 0, np.nan, b)))
         model = FactorizationRegressor(rank=2).fit(pd.DataFrame({"a": a, "b": expected}), y)
         np.testing.assert_array_equal(
-            model.predict(pd.DataFrame({"a": a, "b": gappy})), model.predict(pd.DataFrame({"a": a, "b": expected}))
+            model.predict(pd.DataFrame({"a": a, "b": partial})), model.predict(pd.DataFrame({"a": a, "b": expected}))
         )
 
 
-def test_mixtures_and_other_objects_are_refused():
+def test_unsupported_object_columns_raise():
     y = np.arange(4.0)
 
-    def refused(values, kind, match):
+    def check_rejected(values, kind, match):
         frame = pd.DataFrame({"good": y, "bad": pd.Series(values, dtype=object)})
         with pytest.raises(kind, match=match):
             FactorizationRegressor(rank=1).fit(frame, y)
 
-    refused([1, 2, "three", 4], TypeError, "'bad'.*numbers.*'three'")
-    refused(["1", "2", 3.5, None], TypeError, "'bad'")
-    refused([datetime.date(2026, 1, 1)] * 4, ValueError, "'bad'.*date")
-    refused([[1], [2], [3], [4]], ValueError, "'bad'.*list")
-    refused([1j, 2j, 3j, 4j], ValueError, "'bad'.*complex")
-    refused([10**400, 1, 2, 3], ValueError, "'bad'.*large")
+    check_rejected([1, 2, "three", 4], TypeError, "'bad'.*'three'")
+    check_rejected(["1", "2", 3.5, None], TypeError, "'bad'")
+    check_rejected([datetime.date(2026, 1, 1)] * 4, ValueError, "'bad'.*date")
+    check_rejected([[1], [2], [3], [4]], ValueError, "'bad'.*list")
+    check_rejected([1j, 2j, 3j, 4j], ValueError, "'bad'.*complex")
+    check_rejected([10**400, 1, 2, 3], ValueError, "'bad'.*float64")
 
 
-def test_objects_of_text_and_booleans():
+def test_object_columns_of_strings_and_booleans_are_supported():
     y = np.arange(40.0) % 2
     text = pd.DataFrame({"a": pd.Series(["x", "z"] * 20, dtype=object)})
     assert FactorizationRegressor(rank=1).fit(text, y).score(text, y) > 0.99
@@ -76,7 +76,7 @@ def test_objects_of_text_and_booleans():
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1e100])
 @pytest.mark.parametrize("row", [0, 7])
-def test_an_infinity_is_reported_with_its_column_and_row(value, row):
+def test_infinite_value_error_names_column_and_row(value, row):
     a, b, y = numeric(50)
     model = FactorizationRegressor(rank=1).fit(pd.DataFrame({"a": a, "size of b": b}), y)
     b[row] = value
@@ -110,17 +110,17 @@ TARGETS = np.arange(60) % 4 * 1.0
 
 
 @pytest.mark.parametrize("index", [pa.int8(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.int64()])
-def test_arrow_dictionaries_with_any_index(index):
+def test_arrow_dictionaries_support_all_index_types(index):
     expected = fitted_and_predicted(pa.array(WORDS), TARGETS)
     encoded = pa.array(WORDS).dictionary_encode().cast(pa.dictionary(index, pa.string()))
     np.testing.assert_array_equal(fitted_and_predicted(encoded, TARGETS), expected)
 
 
 @pytest.mark.parametrize("form", ["large_string", "string_view", "chunks", "null in dictionary", "sliced", "pandas"])
-def test_arrow_texts(form):
+def test_arrow_strings_equal_dictionaries(form):
     expected = fitted_and_predicted(pa.array(WORDS), TARGETS)
     words = pa.array(WORDS)
-    if form == "chunks":  # of dictionaries that differ
+    if form == "chunks":  # with different dictionaries
         words = pa.chunked_array([pa.array(WORDS[:7]).dictionary_encode(), pa.array(WORDS[7:]).dictionary_encode()])
     elif form == "null in dictionary":
         codes = {"x": 0, "z": 1, "y": 2, None: 3}
@@ -139,7 +139,7 @@ def test_arrow_texts(form):
 @pytest.mark.parametrize(
     "kind", ["float16", "float32", "int8", "uint64", "decimal128", "decimal256", "bool", "pandas decimal", "pandas Int64"]
 )
-def test_arrow_numbers(kind):
+def test_arrow_number_types_equal_float64(kind):
     values = [None if i % 10 == 0 else i % 2 for i in range(60)]
     expected = fitted_and_predicted(pa.array(values, pa.float64()), TARGETS)
     if kind.startswith("pandas"):
@@ -160,13 +160,13 @@ def test_arrow_numbers(kind):
     np.testing.assert_array_equal(fitted_and_predicted(column, TARGETS), expected)
 
 
-def test_large_integers_of_arrow():
+def test_arrow_large_integers_are_supported():
     values = np.arange(60) + 2**60
     table = arrow(pa.array([None, *values[1:].tolist()], pa.int64()))
     assert np.isfinite(FactorizationRegressor(rank=1).fit(table, TARGETS).predict(table)).all()
 
 
-def test_columns_without_values():
+def test_columns_without_values_keep_type_of_model():
     empty = pa.nulls(60)
     assert np.isfinite(fitted_and_predicted(empty, TARGETS)).all()
     for column in (pa.array(WORDS), pa.array(np.arange(60.0))):
@@ -178,7 +178,7 @@ def test_columns_without_values():
             np.testing.assert_array_equal(model.predict(frame.astype({"b": dtype})), model.predict(arrow(missing)))
 
 
-def test_record_batches_keep_their_names():
+def test_record_batches_have_feature_names():
     batch = arrow(pa.array(WORDS)).combine_chunks().to_batches()[0]
     model = FactorizationRegressor(rank=2).fit(batch, TARGETS)
     assert list(model.feature_names_in_) == ["a", "b"]
@@ -191,13 +191,13 @@ def test_record_batches_keep_their_names():
 
 
 @pytest.mark.parametrize("column", [pa.array([b"x"] * 60), pa.array([datetime.date(2026, 1, 1)] * 60), pa.array([[1]] * 60)])
-def test_other_types_of_arrow_are_refused_with_the_column(column):
+def test_unsupported_arrow_types_raise_value_error(column):
     with pytest.raises(ValueError, match="'b'"):
         FactorizationRegressor().fit(arrow(column), TARGETS)
 
 
 def stand_in(module, name, **attributes):
-    """An object that looks like a table of another library."""
+    """Return an object with the module, name and attributes of a table of another library."""
     return type(name, (), {"__module__": module, **attributes})()
 
 
@@ -214,7 +214,7 @@ def stand_in(module, name, **attributes):
         (pa.RecordBatchReader.from_batches(pa.schema([]), []), "read_all"),
     ],
 )
-def test_other_tables_name_their_type_and_the_conversion(table, conversion):
+def test_unsupported_tables_error_names_conversion(table, conversion):
     model = FactorizationRegressor(rank=1).fit(np.arange(20.0).reshape(10, 2), np.arange(10.0))
     for call in (lambda: model.predict(table), lambda: FactorizationRegressor().fit(table, [1.0])):
         with pytest.raises(TypeError, match=conversion) as raised:
@@ -222,14 +222,14 @@ def test_other_tables_name_their_type_and_the_conversion(table, conversion):
         assert type(table).__name__ in str(raised.value)
 
 
-def test_frames_without_rows_or_columns_are_refused():
+def test_empty_frames_raise_value_error():
     with pytest.raises(ValueError, match="0 feature"):
         FactorizationRegressor().fit(pd.DataFrame(index=range(3)), [1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="0 sample"):
         FactorizationRegressor().fit(pd.DataFrame({"a": []}), [])
 
 
-def test_sparse_columns_of_pandas():
+def test_pandas_sparse_columns_equal_dense():
     a, b, y = numeric(60)
     dense = pd.DataFrame({"a": a, "b": np.where(b > 0, b, 0)})
     sparse = dense.astype({"b": pd.SparseDtype(float, 0)})

@@ -7,6 +7,6 @@ TUTORIALS = sorted((pathlib.Path(__file__).parents[1] / "tutorials").glob("*.py"
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
-def test_runs_to_its_end(path, capsys):
+def test_tutorial_runs(path, capsys):
     runpy.run_path(str(path))
     assert capsys.readouterr().out

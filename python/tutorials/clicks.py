@@ -1,8 +1,8 @@
 # %% [markdown]
-# # Clicks: a stream that never ends
+# # Clicks: online learning from a stream
 #
-# Rows come one at a time, with new names, and each is predicted before it is learned. Memory grows with
-# the names, not with the rows.
+# Each row is predicted before the model learns it. New users and adverts are added as new features. Memory grows with the number
+# of features, not with the number of rows.
 
 # %%
 import numpy as np
@@ -10,18 +10,18 @@ import numpy as np
 from dyad import Learner
 
 random = np.random.default_rng(0)
-likes = random.normal(size=(50, 30))
+preferences = random.normal(size=(50, 30))
 learner = Learner("classification", rank=4)
 losses = []
 for step in range(20_000):
     person, advert = random.integers(50), random.integers(30)
-    click = bool(random.random() < 1 / (1 + np.exp(2 - 2 * likes[person, advert])))
+    click = bool(random.random() < 1 / (1 + np.exp(2 - 2 * preferences[person, advert])))
     row = {"person": f"p{person}", "advert": f"a{advert}", "hour": step % 24 / 24}
-    chance = learner.predict_proba_one(row).get(True, 0.5)
-    losses.append(-np.log(max(1e-12, chance if click else 1 - chance)))
+    probability = learner.predict_proba_one(row).get(True, 0.5)
+    losses.append(-np.log(max(1e-12, probability if click else 1 - probability)))
     learner.learn_one(row, click)
 
 first, last = np.mean(losses[:2000]), np.mean(losses[-2000:])
-print(f"log-loss of the first 2,000 rows {first:.3f}, of the last {last:.3f}")
+print(f"log-loss of the first 2,000 rows: {first:.3f}; of the last 2,000: {last:.3f}")
 print(f"{learner.rows} rows; {learner.origin}")
 assert last < first

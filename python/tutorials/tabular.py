@@ -1,8 +1,9 @@
 # %% [markdown]
-# # A table of numbers: squares and pairs without choosing them
+# # A numeric table: squares and pairs of all features
 #
-# Diabetes progression from ten measurements (scikit-learn ships it). The model is a second-order one whose pairs share a few
-# factors, so 442 rows are enough; the strength of the ridge is chosen by cross-validation inside `fit`.
+# The data are the progression of diabetes and ten measurements of 442 patients, from scikit-learn. The model contains all squares and pairs
+# of features. The matrix of the pairs has low rank, so that 442 rows are sufficient. `fit` selects the strength of the ridge by
+# cross-validation.
 
 # %%
 import numpy as np
@@ -16,15 +17,15 @@ data = load_diabetes(as_frame=True)
 X, y = data.data, data.target
 
 # %%
-ours = cross_val_score(FactorizationRegressor(rank=4), X, y, cv=5).mean()
+second_order = cross_val_score(FactorizationRegressor(rank=4), X, y, cv=5).mean()
 linear = cross_val_score(RidgeCV(), X, y, cv=5).mean()
-print(f"r2 by cross-validation: {ours:.3f}, a linear model {linear:.3f}")
-assert ours > linear - 0.05
+print(f"r2 by cross-validation: {second_order:.3f}; of a linear model: {linear:.3f}")
+assert second_order > linear - 0.05
 
 # %% [markdown]
-# What was learned, by name and in the units of the table.
+# The strongest interactions, in the units of the table.
 
 # %%
 model = FactorizationRegressor(rank=4).fit(X, y)
 print(model.interactions(top=5).round(1).to_string(index=False))
-print("strengths of the factors:", np.round(model.parameters()["spectrum"], 3))
+print("eigenvalues of the interactions:", np.round(model.parameters()["spectrum"], 3))

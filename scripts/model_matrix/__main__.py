@@ -1,4 +1,4 @@
-"""Prints tensors, trains a matrix of small models, compares two of them.
+"""Prints the tensors of models, trains a matrix of small models, or compares two such matrices.
 
     dump-models show MODEL...
     dump-models run DYAD FOLDER
@@ -26,31 +26,31 @@ def show(arguments: argparse.Namespace) -> int:
 def run(arguments: argparse.Namespace) -> int:
     folder = arguments.folder
     if folder.exists() and any(folder.iterdir()):
-        raise SystemExit(f"dump-models: {folder} is not empty; give a new folder")
+        raise SystemExit(f"dump-models: {folder} is not empty; specify a new or empty folder")
     files = data.generate(folder / "data", arguments.seed)
     dyad = str(arguments.dyad.resolve())
-    begin = time.monotonic()
+    start = time.monotonic()
     count = failures = 0
     with open(folder / "listing.txt", "w") as listing:
-        for one in matrix.runs(files):
-            if not fnmatch.fnmatch(one.name, arguments.only):
+        for model_run in matrix.runs(files):
+            if not fnmatch.fnmatch(model_run.name, arguments.only):
                 continue
-            outcome = matrix.train(dyad, one, folder)
+            outcome = matrix.train(dyad, model_run, folder)
             count += 1
             if outcome != "ok":
-                print(f"{one.name}: {outcome}", file=listing)
-                if outcome != "refused":
+                print(f"{model_run.name}: {outcome}", file=listing)
+                if outcome != "rejected":
                     failures += 1
-                    print(f"{one.name} {outcome}")
+                    print(f"{model_run.name} {outcome}")
                 continue
-            for line in compare.describe(folder / f"{one.name}.dyad"):
-                print(f"{one.name}: {line}", file=listing)
+            for line in compare.describe(folder / f"{model_run.name}.dyad"):
+                print(f"{model_run.name}: {line}", file=listing)
         for name, options in matrix.recoveries().items():
             if fnmatch.fnmatch(name, arguments.only):
                 matrix.recover(dyad, options, folder / f"{name}.json")
                 count += 1
     models = len(list(folder.glob("*.dyad")))
-    seconds = time.monotonic() - begin
+    seconds = time.monotonic() - start
     print(f"{count} runs, {models} models, {failures} failures in {seconds:.0f} s; tensors in {folder / 'listing.txt'}")
     return 1 if failures else 0
 
@@ -76,14 +76,14 @@ def main() -> int:
     command.add_argument("dyad", type=pathlib.Path, metavar="DYAD")
     command.add_argument("folder", type=pathlib.Path, metavar="FOLDER")
     command.add_argument("--only", default="*", metavar="PATTERN", help="names of runs, such as 'gfm-table-*-kalman-*'")
-    command.add_argument("--seed", type=int, default=1, help="of the generated rows; default 1")
+    command.add_argument("--seed", type=int, default=1, help="seed of the generated rows; default 1")
     command.set_defaults(function=run)
     command = commands.add_parser("compare", help="list differences between two folders; exit 1 if there are any")
     command.add_argument("a", type=pathlib.Path, metavar="A")
     command.add_argument("b", type=pathlib.Path, metavar="B")
-    command.add_argument("--tolerance", type=float, help="largest relative difference; default: equal bit for bit")
-    command.add_argument("--single-tolerance", type=float, help="that of models in single precision")
-    command.add_argument("--predictions-only", action="store_true", help="leave out tensors and metadata")
+    command.add_argument("--tolerance", type=float, help="maximum relative difference; default: bitwise equality")
+    command.add_argument("--single-tolerance", type=float, help="maximum relative difference of models in single precision; default: --tolerance")
+    command.add_argument("--predictions-only", action="store_true", help="do not compare tensors and metadata")
     command.set_defaults(function=compare_command)
     arguments = parser.parse_args()
     return int(arguments.function(arguments))

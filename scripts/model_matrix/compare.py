@@ -1,4 +1,4 @@
-"""Differences between two folders of models."""
+"""Compares two folders of models."""
 
 import dataclasses
 import hashlib
@@ -10,25 +10,25 @@ from typing import Any, Iterator
 import numpy as np
 from reference.model_file import ModelFile
 
-# The checksum changes with anything else; the version of the program is not part of the result.
+# The checksum depends on all other bytes. The program version is not part of the result.
 IGNORED_METADATA = ("checksum", "written_by")
 
 
 @dataclasses.dataclass
 class Tolerance:
-    """Largest relative difference. None: all bytes must be equal."""
+    """Maximum relative differences by precision. None: all bytes must be equal."""
 
     double: float | None = None
     single: float | None = None
 
 
 def digest(content: bytes) -> str:
-    """The first 64 bits of the SHA-256 of the bytes."""
+    """Return the first 64 bits of the SHA-256 hash."""
     return hashlib.sha256(content).hexdigest()[:16]
 
 
 def describe(path: pathlib.Path) -> Iterator[str]:
-    """One line for each entry of the metadata and each tensor: name, type, shape, SHA-256 and leading values."""
+    """Yield a line for each metadata entry and each tensor: name, type, shape, SHA-256 and leading values."""
     file = ModelFile.read(path)
     for name, text in sorted(file.metadata.items()):
         if name not in IGNORED_METADATA:
@@ -39,7 +39,7 @@ def describe(path: pathlib.Path) -> Iterator[str]:
 
 
 def relative_difference(a: Any, b: Any) -> float:
-    """The largest difference, divided by the largest absolute value. Infinite if shapes or NaNs differ."""
+    """Return the largest difference divided by the largest absolute value; infinity if shapes or NaNs differ."""
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     if a.shape != b.shape or not np.array_equal(np.isnan(a), np.isnan(b)):
         return math.inf
@@ -53,7 +53,7 @@ def relative_difference(a: Any, b: Any) -> float:
 
 
 def compare_folders(a: pathlib.Path, b: pathlib.Path, tolerance: Tolerance, predictions_only: bool) -> list[str]:
-    """One line for each difference."""
+    """Return a line for each difference."""
     differences = []
     for name in sorted({str(path.relative_to(root)) for root in (a, b) for path in root.rglob("*") if path.is_file()}):
         left, right = a / name, b / name
@@ -64,9 +64,9 @@ def compare_folders(a: pathlib.Path, b: pathlib.Path, tolerance: Tolerance, pred
         elif left.read_bytes() == right.read_bytes():
             continue
         elif name.startswith("data/"):
-            differences.append(f"{name}: the models are trained on different rows")
+            differences.append(f"{name}: the training data differ")
         else:
-            differences += [f"{name}: {found}" for found in _compare_files(left, right, tolerance)]
+            differences += [f"{name}: {difference}" for difference in _compare_files(left, right, tolerance)]
     return differences
 
 
@@ -87,7 +87,7 @@ def _compare_files(a: pathlib.Path, b: pathlib.Path, tolerance: Tolerance) -> It
 
 
 def _compare_values(name: str, a: Any, b: Any, limit: float | None) -> Iterator[str]:
-    """Values whose bytes differ. A zero of another sign differs by 0."""
+    """Yield a difference above the limit or, without a limit, of any byte. Zeros of different sign have a relative difference of 0."""
     difference = relative_difference(a, b)
     is_equal = difference <= limit if limit is not None else np.asarray(a).tobytes() == np.asarray(b).tobytes()
     if not is_equal:
@@ -113,14 +113,14 @@ def _compare_models(a: ModelFile, b: ModelFile, tolerance: Tolerance) -> Iterato
         if left.dtype != right.dtype or left.shape != right.shape:
             yield f"tensor {name}: {left.dtype} {left.shape} instead of {right.dtype} {right.shape}"
         elif limit is not None and name.endswith("factors") and name.replace("factors", "spectrum") in a.tensors:
-            both = _products(a, name), _products(b, name)
-            yield from _compare_values(f"tensor {name}, as U diag(spectrum) U'", *both, limit)
+            products = _products(a, name), _products(b, name)
+            yield from _compare_values(f"tensor {name}, as U diag(spectrum) U'", *products, limit)
         else:
             yield from _compare_values(f"tensor {name}", left, right, limit)
 
 
 def _products(file: ModelFile, name: str) -> np.ndarray:
-    """U diag(spectrum) U' of all features: the signs of eigenvectors are arbitrary."""
+    """Return U diag(spectrum) U', which does not depend on the arbitrary signs of the eigenvectors."""
     spectrum = file.tensors[name.replace("factors", "spectrum")].astype(float)
     factors = file.tensors[name].astype(float).reshape(-1, spectrum.size)
     return factors * spectrum @ factors.T
@@ -131,8 +131,8 @@ def _compare_json(path: str, a: Any, b: Any, limit: float | None) -> Iterator[st
         for key in a:
             yield from _compare_json(f"{path}.{key}", a[key], b[key], limit)
     elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        for place, (left, right) in enumerate(zip(a, b)):
-            yield from _compare_json(f"{path}[{place}]", left, right, limit)
+        for index, (left, right) in enumerate(zip(a, b)):
+            yield from _compare_json(f"{path}[{index}]", left, right, limit)
     elif all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in (a, b)):
         yield from _compare_values(path, a, b, limit)
     elif a != b:

@@ -1,4 +1,4 @@
-"""Small data files of every layout, generated from a seed."""
+"""Generates small data files of all layouts."""
 
 import dataclasses
 import pathlib
@@ -12,7 +12,7 @@ LIKELIHOODS = ("number", "class", "range")
 
 @dataclasses.dataclass
 class Files:
-    """Arguments that name the rows to learn from and those to predict, and options that describe their columns."""
+    """Arguments of `dyad train` and `dyad predict` that specify the rows, and options that describe their columns."""
 
     training: list[str]
     held_out: list[str]
@@ -20,20 +20,20 @@ class Files:
 
 
 def generate(folder: pathlib.Path, seed: int) -> dict[tuple[str, str], Files]:
-    """Write all files; return them by the name of the data set and by the likelihood of its target."""
+    """Write all files. Return them by data set and likelihood."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = {}
+    files = {}
     for likelihood in LIKELIHOODS:
         for number, (name, make) in enumerate(_DATA_SETS.items()):
             random = np.random.default_rng([seed, number])
-            made[name, likelihood] = make(folder / f"{name}-{likelihood}", random, likelihood)
+            files[name, likelihood] = make(folder / f"{name}-{likelihood}", random, likelihood)
     for number, (name, make) in enumerate(_MEASUREMENTS.items()):
-        made[name, "number"] = make(folder / f"{name}-number", np.random.default_rng([seed, 100 + number]))
-    return made
+        files[name, "number"] = make(folder / f"{name}-number", np.random.default_rng([seed, 100 + number]))
+    return files
 
 
 def _targets(scores: np.ndarray, random: np.random.Generator, likelihood: str, labels: tuple[str, str]) -> list[str]:
-    """Noisy scores as numbers, as two classes, or as whole ratings from 1 to 5 of which many lie at an end."""
+    """Return noisy scores as numbers, as two classes, or as integer ratings from 1 to 5, many of them at a bound."""
     noisy = (scores - scores.mean()) / scores.std() + 0.3 * random.normal(size=len(scores))
     if likelihood == "class":
         return [labels[int(value > 0)] for value in noisy]
@@ -44,15 +44,15 @@ def _targets(scores: np.ndarray, random: np.random.Generator, likelihood: str, l
 
 def _write_split(path: pathlib.Path, suffix: str, lines: list[str], header: list[str]) -> tuple[list[str], list[str]]:
     names = []
-    for part, chosen in (("train", lines[:TRAINING_ROWS]), ("test", lines[TRAINING_ROWS:])):
-        file = path.with_name(f"{path.name}.{part}.{suffix}")
-        file.write_text("\n".join(header + chosen) + "\n")
+    for split, rows in (("train", lines[:TRAINING_ROWS]), ("test", lines[TRAINING_ROWS:])):
+        file = path.with_name(f"{path.name}.{split}.{suffix}")
+        file.write_text("\n".join(header + rows) + "\n")
         names.append([str(file)])
     return names[0], names[1]
 
 
 def _table(path: pathlib.Path, random: np.random.Generator, likelihood: str, separator: str = ",") -> Files:
-    """Numbers, one of them with missing cells, categories, one of them written as a number, weights, an unused column."""
+    """Numeric columns (one with missing values), categories (one of them numeric), weights, and an ignored column."""
     count = TRAINING_ROWS + HELD_OUT_ROWS
     area, rooms, age = random.normal(80, 20, count), random.normal(4, 1, count), random.exponential(30, count)
     city, zip_code, heating = random.integers(5, size=count), random.integers(4, size=count), random.integers(3, size=count)
@@ -61,7 +61,7 @@ def _table(path: pathlib.Path, random: np.random.Generator, likelihood: str, sep
     targets = _targets(scores, random, likelihood, ("no", "yes"))
     lines = []
     for i in range(count):
-        # Two cities occur in held-out rows alone.
+        # Two cities occur only in held-out rows.
         name = f"c{city[i]}" if i < TRAINING_ROWS or i % 9 else f"new{i % 2}"
         cells = [f"{area[i]:.6g}", f"{rooms[i]:.6g}", "" if random.random() < 0.1 else f"{age[i]:.6g}", name]
         cells += [str(1000 + zip_code[i]), "abc"[heating[i]], str(1 + i % 3), f"note {i}", targets[i]]
@@ -76,18 +76,18 @@ def _tab_table(path: pathlib.Path, random: np.random.Generator, likelihood: str)
 
 
 def _ratings(path: pathlib.Path, random: np.random.Generator, likelihood: str) -> Files:
-    """Two categories a row."""
+    """Two categorical columns."""
     count = TRAINING_ROWS + HELD_OUT_ROWS
     user, film = random.integers(25, size=count), random.integers(15, size=count)
-    tastes = random.normal(size=(25, 2)), random.normal(size=(15, 2))
-    scores = (tastes[0][user] * tastes[1][film]).sum(axis=1) + tastes[1][film, 0]
+    factors = random.normal(size=(25, 2)), random.normal(size=(15, 2))
+    scores = (factors[0][user] * factors[1][film]).sum(axis=1) + factors[1][film, 0]
     targets = _targets(scores, random, likelihood, ("bad", "good"))
     lines = [f"u{user[i]},f{film[i]},{targets[i]}" for i in range(count)]
     return Files(*_write_split(path, "csv", lines, ["user,film,y"]), ["--target", "y"])
 
 
 def _matrix(path: pathlib.Path, random: np.random.Generator, likelihood: str) -> Files:
-    """Numbers alone; a npy file has a second one for its targets."""
+    """Numeric matrix in a npy file, with a second file for the targets."""
     count = TRAINING_ROWS + HELD_OUT_ROWS
     X = random.normal(2, 3, size=(count, 6))
     Z = (X - 2) / 3
@@ -107,7 +107,7 @@ def _libsvm_line(target: str, row: dict[int, float]) -> str:
 
 
 def _sparse(path: pathlib.Path, random: np.random.Generator, likelihood: str) -> Files:
-    """Indices from 1 to 24, of which two or three of each half occur in a row."""
+    """libsvm rows with indices from 1 to 24: two of the lower half and two or three of the upper half."""
     count = TRAINING_ROWS + HELD_OUT_ROWS
     effects = random.normal(size=(25, 3))
     rows, scores = [], []
@@ -123,7 +123,7 @@ def _sparse(path: pathlib.Path, random: np.random.Generator, likelihood: str) ->
 
 
 def _filled(path: pathlib.Path, random: np.random.Generator, likelihood: str) -> Files:
-    """libsvm text in which most values are not zero."""
+    """libsvm rows in which most values are non-zero."""
     count = TRAINING_ROWS + HELD_OUT_ROWS
     X = random.normal(size=(count, 7)) * (random.random(size=(count, 7)) < 0.8)
     targets = _targets(X[:, 0] + X[:, 1] * X[:, 2] - X[:, 5] * X[:, 6], random, likelihood, ("0", "1"))
@@ -132,7 +132,7 @@ def _filled(path: pathlib.Path, random: np.random.Generator, likelihood: str) ->
 
 
 def _measure(random: np.random.Generator, is_phase: bool) -> tuple[np.ndarray, np.ndarray]:
-    """x'Mx with two eigenvalues of opposite signs, or (a'x)^2, with little noise."""
+    """Return X and y = x'Mx with eigenvalues of both signs or, for phases, (a'x)^2, with noise 0.01."""
     X = random.normal(size=(TRAINING_ROWS + HELD_OUT_ROWS, 8))
     U = np.linalg.qr(random.normal(size=(8, 2)))[0]
     y = (X @ U[:, 0]) ** 2 - (0 if is_phase else 0.5 * (X @ U[:, 1]) ** 2)

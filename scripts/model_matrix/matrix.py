@@ -1,4 +1,4 @@
-"""The matrix of models: kind x layout x precision x solver x likelihood, and single runs of further options."""
+"""The matrix of models (kind x layout x precision x solver x likelihood) and runs with further options."""
 
 import dataclasses
 import json
@@ -7,17 +7,17 @@ import subprocess
 
 from data import LIKELIHOODS, Files
 
-USAGE_ERROR = 2  # the exit code of dyad for options that do not go together
+USAGE_ERROR = 2  # exit code of dyad for incompatible options
 SOLVERS = ("auto", "kalman", "moment", "newton", "variational")
 PRECISIONS = ("double", "single")
 RIGHT_COLUMNS = {"table": "city,zip", "ratings": "film", "matrix": "3-5", "sparse": "13-24"}
-# Of the output of `recover`; times and texts are left out.
+# Fields of the output of `recover` that are compared. Times and texts are excluded.
 RECOVERY_FIELDS = ("rows", "row_reads", "error_w", "error_M", "error_squares", "error_b", "error_a", "tan_theta", "noise")
 
 
 @dataclasses.dataclass
 class Run:
-    """One model: options of `train`, and further runs of `train --resume` if ``resumes``."""
+    """One model: options of `train`, followed by `train --resume` on the held-out rows if ``resumes``."""
 
     name: str
     files: Files
@@ -27,16 +27,16 @@ class Run:
 
 
 def runs(files: dict[tuple[str, str], Files]) -> list[Run]:
-    """All models to train. Combinations that dyad refuses are included: that they are refused is part of the result."""
-    found = []
+    """Return all models to train. Combinations that dyad rejects are included, so that the comparison covers the rejections."""
+    result = []
 
     def add(name: str, data: str, likelihood: str, *options: str, **settings) -> None:
-        given = files[data, likelihood]
-        # A range is declared for half of the data sets, and found in the first rows of the others.
-        declared = ["--range", "1,5"] if likelihood == "range" and data in ("table", "sparse") else []
+        source = files[data, likelihood]
+        # The range is declared for two data sets. For the others dyad infers it from the first rows.
+        further = ["--range", "1,5"] if likelihood == "range" and data in ("table", "sparse") else []
         if "moment" in options:
-            declared = ["--batch", "150"]  # so that some steps are taken
-        found.append(Run(name, given, [*given.options, *declared, *options], **settings))
+            further = ["--batch", "150"]  # several updates within the training rows
+        result.append(Run(name, source, [*source.options, *further, *options], **settings))
 
     for data in ("table", "matrix", "sparse"):
         for likelihood in LIKELIHOODS:
@@ -75,11 +75,11 @@ def runs(files: dict[tuple[str, str], Files]) -> list[Run]:
                 add(name + "validation", data, likelihood, "--validation", validation)
                 add(name + "hash", data, likelihood, "--hash-bits", "6")
                 add(name + "hash-moment", data, likelihood, "--hash-bits", "4", "--solver", "moment")
-    return found
+    return result
 
 
 def train(dyad: str, run: Run, folder: pathlib.Path) -> str:
-    """Train the model, and predict held-out rows with it. Return "ok", "refused", or how it failed."""
+    """Train the model and predict the held-out rows. Return "ok", "rejected", or a description of the failure."""
     model = folder / f"{run.name}.dyad"
     threads = ["--threads", str(run.threads), "--quiet"]
     commands = [["train", *run.files.training, *run.options]]
@@ -89,35 +89,35 @@ def train(dyad: str, run: Run, folder: pathlib.Path) -> str:
     deviations = [] if "moment" in run.options else ["--std"]
     commands.append(["predict", *run.files.held_out, "-o", str(predictions), *deviations])
     for command in commands:
-        words = [dyad, *command, "-m", str(model), *threads]
-        result = subprocess.run(words, capture_output=True, text=True)
+        call = [dyad, *command, "-m", str(model), *threads]
+        result = subprocess.run(call, capture_output=True, text=True)
         if result.returncode == USAGE_ERROR and command is commands[0]:
-            return "refused"
+            return "rejected"
         if result.returncode != 0:
-            return f"failed with exit code {result.returncode}: {' '.join(words)}: {result.stderr.strip()}"
+            return f"failed with exit code {result.returncode}: {' '.join(call)}: {result.stderr.strip()}"
     return "ok"
 
 
 def recoveries() -> dict[str, list[str]]:
-    """Options of `recover`, by name: the solvers of planted problems, which train does not offer alone."""
-    found = {}
+    """Return options of `recover` by name, for solvers that `train` does not offer separately."""
+    result = {}
     dimensions = {"gfm": "12", "sensing": "12", "phase": "12", "bilinear": "8x6"}
     for kind, dim in dimensions.items():
         options = [kind, "--dim", dim, *([] if kind == "phase" else ["--rank", "2"])]
         for solver in ("auto", "moment", "kalman", "newton"):
-            found[f"recover-{kind}-{solver}"] = [*options, "--solver", solver, "--noise", "0.1", "--rows", "3000"]
-        found[f"recover-{kind}-paper"] = [*options, "--update", "paper", "--rows", "6000"]
+            result[f"recover-{kind}-{solver}"] = [*options, "--solver", solver, "--noise", "0.1", "--rows", "3000"]
+        result[f"recover-{kind}-paper"] = [*options, "--update", "paper", "--rows", "6000"]
     for diagonal in ("zero", "free"):
         options = ["gfm", "--dim", "12", "--rank", "2", "--diagonal", diagonal, "--features", "skewed"]
-        found[f"recover-gfm-{diagonal}"] = [*options, "--solver", "moment", "--rows", "6000", "--intercept", "1"]
-    found["recover-gfm-theory"] = ["gfm", "--dim", "12", "--rank", "2", "--theory", "--rows", "4000"]
-    return found
+        result[f"recover-gfm-{diagonal}"] = [*options, "--solver", "moment", "--rows", "6000", "--intercept", "1"]
+    result["recover-gfm-theory"] = ["gfm", "--dim", "12", "--rank", "2", "--theory", "--rows", "4000"]
+    return result
 
 
 def recover(dyad: str, options: list[str], path: pathlib.Path) -> None:
-    """Write the errors of a planted problem, at its end and along the way, as JSON."""
-    words = [dyad, "recover", *options, "--threads", "1", "--json", "--quiet"]
-    output = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    """Run `recover` and write its errors, final and by number of rows, as JSON."""
+    call = [dyad, "recover", *options, "--threads", "1", "--json", "--quiet"]
+    output = json.loads(subprocess.run(call, check=True, capture_output=True, text=True).stdout)
 
     def numbers(fields: dict) -> dict:
         return {name: fields[name] for name in RECOVERY_FIELDS if name in fields}

@@ -11,40 +11,42 @@
 
 namespace dyad {
 
-/// Memory that begins with a cache line, so that a feature whose numbers fill whole lines touches no other's. Large
-/// pieces are pages of their own, which go back to the system when they are let go: a heap would keep them as holes.
+/// Allocator that aligns memory to cache lines: features whose numbers fill whole lines share no line. Allocations of
+/// at least `min_mapped_bytes` are mapped from the operating system (mmap) and returned to it on deallocation, so that
+/// they do not fragment the heap.
 template <typename Number>
-struct CacheAligned {
+struct CacheAlignedAllocator {
   using value_type = Number;
-  static constexpr std::size_t line_bytes = 64;
-  static constexpr Index line = static_cast<Index>(line_bytes / sizeof(Number));  ///< numbers in a line
-  static constexpr std::size_t large = std::size_t{1} << 22;                      ///< in bytes
+  static constexpr std::size_t line_bytes = 64;  ///< cache line of x86-64 and most ARM cores
+  static constexpr Index numbers_per_line = static_cast<Index>(line_bytes / sizeof(Number));
+  /// 4 MiB. Every range of this size contains an aligned huge page of 2 MiB (x86-64).
+  static constexpr std::size_t min_mapped_bytes = std::size_t{1} << 22;
 
-  CacheAligned() = default;
+  CacheAlignedAllocator() = default;
   template <typename Other>
-  explicit CacheAligned(const CacheAligned<Other>&) {}
+  explicit CacheAlignedAllocator(const CacheAlignedAllocator<Other>&) {}
 
   Number* allocate(std::size_t count) {
     if (count > std::numeric_limits<std::size_t>::max() / sizeof(Number)) throw std::bad_alloc();
     const std::size_t bytes = count * sizeof(Number);
-    if (bytes < large) return static_cast<Number*>(::operator new(bytes, std::align_val_t(line_bytes)));
+    if (bytes < min_mapped_bytes) return static_cast<Number*>(::operator new(bytes, std::align_val_t(line_bytes)));
     void* pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) throw std::bad_alloc();
-    (void)::madvise(pages, bytes, MADV_HUGEPAGE);  // the system clears a few large pages faster than many small ones
+    (void)::madvise(pages, bytes, MADV_HUGEPAGE);  // fewer page faults on first use
     return static_cast<Number*>(pages);
   }
   void deallocate(Number* numbers, std::size_t count) {
-    if (count * sizeof(Number) < large)
+    if (count * sizeof(Number) < min_mapped_bytes)
       ::operator delete(numbers, std::align_val_t(line_bytes));
     else
       ::munmap(numbers, count * sizeof(Number));
   }
 
-  friend bool operator==(const CacheAligned&, const CacheAligned&) { return true; }
+  friend bool operator==(const CacheAlignedAllocator&, const CacheAlignedAllocator&) { return true; }
 };
 
-/// For one number or more of every row, or of every feature.
+/// Vector for arrays whose size is proportional to the number of rows, entries or features.
 template <typename Number>
-using BigVector = std::vector<Number, CacheAligned<Number>>;
+using CacheAlignedVector = std::vector<Number, CacheAlignedAllocator<Number>>;
 
 }  // namespace dyad

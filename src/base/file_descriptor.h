@@ -4,12 +4,13 @@
 
 namespace dyad {
 
-/// Owns an open file descriptor and closes it. Descriptors 0 to 2 are moved to a number above 2: in a process whose
-/// standard error is closed, a file opened there would receive that process's messages.
+/// Owns a file descriptor and closes it on destruction. A descriptor from 0 to 2 is duplicated to a number above 2. A
+/// process whose standard error is closed would otherwise write its messages to the file that is opened as
+/// descriptor 2.
 class FileDescriptor {
  public:
   FileDescriptor() = default;
-  /// Takes ownership of what open() or a similar call returned; a negative number stands for none and keeps errno.
+  /// Takes ownership of the result of open() or a similar call. A negative number means no descriptor; errno is kept.
   explicit FileDescriptor(int number);
   ~FileDescriptor() { close(); }
   FileDescriptor(FileDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
@@ -24,11 +25,11 @@ class FileDescriptor {
   [[nodiscard]] int number() const { return number_; }
   [[nodiscard]] bool is_open() const { return number_ >= 0; }
 
-  /// False if the system reports a failure on closing.
+  /// Returns false if close() of the system fails. Does nothing and returns true if no descriptor is open.
   bool close();
 
  private:
-  int number_ = -1;
+  int number_ = -1;  ///< -1: none
 };
 
 }  // namespace dyad

@@ -10,8 +10,8 @@
 namespace dyad {
 namespace {
 
-/// Equal for two paths exactly if they lead to one file. `name` is set for files that do not exist yet; device and
-/// inode are then those of the folder.
+/// Identity of a file: two paths refer to the same file if and only if their identities are equal. For a file that does
+/// not exist, device and inode are those of its folder, and `name` is its name there.
 struct FileIdentity {
   dev_t device = 0;
   ino_t inode = 0;
@@ -20,7 +20,8 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 };
 
-/// Nothing for pipes, devices and paths that cannot be resolved.
+/// Identity of a regular file. Returns std::nullopt for pipes, devices and paths that cannot be resolved.
+/// `standard_descriptor` replaces the path "-".
 std::optional<FileIdentity> identify(const std::string& path, int standard_descriptor) {
   struct stat status {};
   const int failed = path == "-" ? fstat(standard_descriptor, &status) : stat(path.c_str(), &status);
@@ -34,12 +35,12 @@ std::optional<FileIdentity> identify(const std::string& path, int standard_descr
   return FileIdentity{status.st_dev, status.st_ino, std::filesystem::path(target).filename()};
 }
 
-/// The number N of /proc/PID/fd/N, where PID is this process.
-std::optional<int> own_descriptor(const std::string& path) {
+/// The number N of a path that leads to /proc/PID/fd/N, where PID is this process.
+std::optional<int> parse_descriptor_path(const std::string& path) {
   std::error_code failure;
   const std::string folder = std::filesystem::canonical(folder_of(path), failure);
-  const std::string own = "/proc/" + std::to_string(getpid());
-  if (failure || !(folder == own + "/fd" || (folder.starts_with(own + "/task/") && folder.ends_with("/fd"))))
+  const std::string process = "/proc/" + std::to_string(getpid());
+  if (failure || !(folder == process + "/fd" || (folder.starts_with(process + "/task/") && folder.ends_with("/fd"))))
     return std::nullopt;
   const std::string name = std::filesystem::path(path).filename();
   int number = -1;
@@ -59,15 +60,15 @@ std::string folder_of(const std::string& path) {
 }
 
 ResolvedPath resolve_links(std::string path) {
-  constexpr int max_links = 40;  // the limit of Linux's path resolution
+  constexpr int max_links = 40;  // limit of Linux, path_resolution(7)
   for (int links = 0; links < max_links; ++links) {
-    if (const std::optional<int> descriptor = own_descriptor(path)) return {path, descriptor};
+    if (const std::optional<int> descriptor = parse_descriptor_path(path)) return {path, descriptor};
     std::error_code no_link;
     const std::filesystem::path next = std::filesystem::read_symlink(path, no_link);
     if (no_link) return {path, std::nullopt};
     path = next.is_absolute() ? next.string() : (std::filesystem::path(folder_of(path)) / next).string();
   }
-  throw std::runtime_error(path + " cannot be opened: too many levels of symbolic links");
+  throw std::runtime_error(path + " cannot be opened: too many levels of symbolic links (remove a cycle of links)");
 }
 
 void require_distinct_files(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) {

@@ -15,9 +15,9 @@
 namespace dyad {
 namespace {
 
-/// "process 1234" if /proc/locks lists the holder of the flock on this inode, "another process" otherwise. A line reads
-/// `1: FLOCK ADVISORY WRITE 1234 08:01:5678 0 EOF`, with the inode behind the last colon of the sixth field.
-std::string holder_of(ino_t inode) {
+/// "process 1234" if /proc/locks lists the holder of the flock on this inode, otherwise "another process". A line is
+/// `1: FLOCK ADVISORY WRITE 1234 08:01:5678 0 EOF`; the inode follows the last colon of the sixth field.
+std::string describe_lock_holder(ino_t inode) {
   std::ifstream locks("/proc/locks");
   std::string number;
   std::string kind;
@@ -37,22 +37,22 @@ std::string holder_of(ino_t inode) {
 LockedFile::LockedFile(std::string path) : path_(std::move(path)) {
   while (true) {
     FileDescriptor file(open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-    // Local file systems lock a file that is open for reading, too.
+    // Local file systems also lock a file that is open for reading only.
     if (!file.is_open()) file = FileDescriptor(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     struct stat opened {};
     if (!file.is_open() || fstat(file.number(), &opened) != 0 || !S_ISREG(opened.st_mode)) return;
     if (flock(file.number(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EWOULDBLOCK)
-        throw std::runtime_error(path_ + " is in use by " + holder_of(opened.st_ino) +
+        throw std::runtime_error(path_ + " is in use by " + describe_lock_holder(opened.st_ino) +
                                  ", which is training this model; wait until it ends, or stop it");
-      return;  // the file system has no locks
+      return;  // the file system does not support locks
     }
     struct stat named {};
     if (stat(path_.c_str(), &named) == 0 && named.st_dev == opened.st_dev && named.st_ino == opened.st_ino) {
       lock_ = std::move(file);
       return;
     }
-    // The file was replaced between open() and flock().
+    // The file was replaced between open() and flock(): try again with the new file.
   }
 }
 

@@ -7,21 +7,21 @@
 
 namespace dyad {
 
-/// A file that one process at a time reads, changes and writes back. The lock (flock) belongs to the file's inode;
-/// replace() moves it to the new inode before that takes over the name, so that the name is locked at all times. A path
-/// that names no regular file is not locked.
+/// Holds an exclusive lock (flock) on a file while the caller reads, changes and replaces it. The lock belongs to the
+/// file's inode. replace() locks the new inode before it is renamed over the path, so that the path is locked at all
+/// times. Paths that do not refer to a regular file, and file systems without locks, are not locked.
 class LockedFile {
  public:
   /// Throws std::runtime_error if another LockedFile, of this or another process, holds the lock. The message contains
-  /// the number of that process where the system reports it.
+  /// the id of that process if /proc/locks lists it.
   explicit LockedFile(std::string path);
 
-  /// Replaces the content atomically, as OutputFile does, and throws as it does.
+  /// Replaces the content atomically with an OutputFile. Throws std::system_error on failure.
   void replace(std::string_view bytes);
 
  private:
   std::string path_;
-  FileDescriptor lock_;
+  FileDescriptor lock_;  ///< open descriptor that holds the lock; none if the file is not locked
 };
 
 }  // namespace dyad

@@ -5,7 +5,7 @@
 
 namespace dyad {
 
-/// The upper one of two in the middle. Changes the order of the numbers, of which there is at least one.
+/// Median of at least one number; of an even count, the upper of the two middle numbers. Reorders `numbers`.
 inline double median(std::vector<double>& numbers) {
   const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
   std::nth_element(numbers.begin(), middle, numbers.end());

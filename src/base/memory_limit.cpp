@@ -15,29 +15,31 @@ namespace {
 
 constexpr double unlimited = std::numeric_limits<double>::infinity();
 
-std::vector<std::string> separated(const std::string& text, char separator) {
-  std::vector<std::string> parts;
+std::vector<std::string> split_text(const std::string& text, char separator) {
+  std::vector<std::string> fields;
   std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
-  return parts;
+  for (std::string field; std::getline(stream, field, separator);) fields.push_back(field);
+  return fields;
 }
 
-/// A control group hierarchy with a memory controller. See cgroups(7) and proc_pid_mountinfo(5).
+/// Control group hierarchy with a memory controller. See cgroups(7) and proc_pid_mountinfo(5).
 struct Hierarchy {
   std::string file_system;  ///< cgroup (version 1) or cgroup2
-  std::string limit_file;
-  std::string group;  ///< of this process, as a path from the root of the hierarchy
+  std::string limit_file;   ///< name of the file with the limit in the folder of a group
+  std::string group;        ///< group of this process, as a path from the root of the hierarchy
 
-  /// Version 1 mounts one hierarchy for each set of controllers, which are options of the mount.
+  /// True if a mount of this file system type and options shows the hierarchy. A mount of
+  /// version 1 shows one set of controllers, which its options list.
   [[nodiscard]] bool is_mounted_by(const std::string& type, const std::string& options) const {
     if (type != file_system) return false;
-    const std::vector<std::string> names = separated(options, ',');
+    const std::vector<std::string> names = split_text(options, ',');
     return type == "cgroup2" || std::find(names.begin(), names.end(), "memory") != names.end();
   }
 };
 
-/// Lines of /proc/self/cgroup are ID:CONTROLLERS:PATH. Version 2 has no controllers there.
-std::vector<Hierarchy> hierarchies(const std::string& root) {
+/// Reads the hierarchies of this process. A line of /proc/self/cgroup is ID:CONTROLLERS:PATH. CONTROLLERS is empty for
+/// version 2.
+std::vector<Hierarchy> read_hierarchies(const std::string& root) {
   std::vector<Hierarchy> found;
   std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -46,7 +48,7 @@ std::vector<Hierarchy> hierarchies(const std::string& root) {
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::string group = line.substr(second + 1);
-    const std::vector<std::string> names = separated(controllers, ',');
+    const std::vector<std::string> names = split_text(controllers, ',');
     if (controllers.empty())
       found.push_back({"cgroup2", "memory.max", group});
     else if (std::find(names.begin(), names.end(), "memory") != names.end())
@@ -55,8 +57,9 @@ std::vector<Hierarchy> hierarchies(const std::string& root) {
   return found;
 }
 
-/// "max", or no file, is no limit. Version 1 writes the largest multiple of the page size instead.
-double limit_in(const std::filesystem::path& path) {
+/// Reads a limit in bytes. "max" and a missing file mean no limit. Version 1 represents no limit by the largest
+/// multiple of the page size, which exceeds any physical memory.
+double read_limit(const std::filesystem::path& path) {
   std::string text;
   std::getline(std::ifstream(path), text);
   double bytes = 0;
@@ -64,33 +67,33 @@ double limit_in(const std::filesystem::path& path) {
   return error == std::errc() ? bytes : unlimited;
 }
 
-/// The smallest limit of a group and its ancestors, up to the mount point.
-double limit_of(const Hierarchy& hierarchy, const std::string& mount_point, const std::string& mounted_group) {
-  // Inside a container without a namespace of its own, the mount shows the container's group as its root.
+/// Smallest limit of a group and its ancestors, up to the mount point.
+double smallest_limit(const Hierarchy& hierarchy, const std::string& mount_point, const std::string& mounted_group) {
+  // In a container without a cgroup namespace, the root of the mount is the group of the container.
   const bool is_below = hierarchy.group.starts_with(mounted_group);
   const std::string below = is_below ? hierarchy.group.substr(mounted_group.size()) : std::string();
-  double smallest = limit_in(std::filesystem::path(mount_point) / hierarchy.limit_file);
+  double smallest = read_limit(std::filesystem::path(mount_point) / hierarchy.limit_file);
   std::filesystem::path group = mount_point;
-  for (const std::string& name : separated(below, '/')) {
+  for (const std::string& name : split_text(below, '/')) {
     if (name.empty() || name == "..") continue;
     group /= name;
-    smallest = std::min(smallest, limit_in(group / hierarchy.limit_file));
+    smallest = std::min(smallest, read_limit(group / hierarchy.limit_file));
   }
   return smallest;
 }
 
 double control_group_limit(const std::string& root) {
   double smallest = unlimited;
-  const std::vector<Hierarchy> all = hierarchies(root);
+  const std::vector<Hierarchy> all = read_hierarchies(root);
   // Fields: ID PARENT DEVICE GROUP MOUNT-POINT OPTIONS [TAGS...] - TYPE SOURCE OPTIONS
   std::ifstream mounts(root + "/proc/self/mountinfo");
   for (std::string line; std::getline(mounts, line);) {
-    const std::vector<std::string> fields = separated(line, ' ');
+    const std::vector<std::string> fields = split_text(line, ' ');
     const auto dash = std::find(fields.begin(), fields.end(), "-");
     if (dash - fields.begin() < 6 || fields.end() - dash < 4) continue;
     for (const Hierarchy& hierarchy : all)
       if (hierarchy.is_mounted_by(dash[1], dash[3]))
-        smallest = std::min(smallest, limit_of(hierarchy, root + fields[4], fields[3]));
+        smallest = std::min(smallest, smallest_limit(hierarchy, root + fields[4], fields[3]));
   }
   return smallest;
 }

@@ -4,9 +4,9 @@
 
 namespace dyad {
 
-/// Bytes of memory that this process may use: the physical memory, or the limit of its control group (versions 1 and 2)
-/// or of one of that group's ancestors if it is smaller. `root` is the directory that /proc and the control group file
-/// systems are looked up in; tests pass another one.
+/// Memory that this process can use, in bytes: the minimum of the physical memory and the limits of its control group
+/// and of that group's ancestors (cgroups versions 1 and 2). `root` is prepended to the paths of /proc and of the
+/// control group file systems; tests set it.
 double usable_memory_bytes(const std::string& root = "");
 
 }  // namespace dyad

@@ -4,15 +4,15 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "base/secret_hash.h"
+#include "base/keyed_hash.h"
 
 namespace dyad {
 
-/// Positions of names in a list, found in constant time, also for names that were chosen to collide. Refers to the
-/// names, which must outlive it.
+/// Hash map from names to their positions in a list. The hash is keyed, so that lookups take constant expected time
+/// also for adversarial names. Does not own the names; the caller keeps them alive.
 class NameIndex {
  public:
-  static constexpr std::size_t absent = static_cast<std::size_t>(-1);
+  static constexpr std::size_t absent = static_cast<std::size_t>(-1);  ///< result of find() for an unknown name
 
   NameIndex() = default;
   template <typename Names>
@@ -20,9 +20,11 @@ class NameIndex {
     for (const auto& name : names) (void)add(name);
   }
 
-  /// Gives the name the next position. Returns false if the name is there already, which keeps its first position.
+  /// Assigns the next position to the name. A repeated name keeps its first position; the call then returns false and
+  /// skips one position.
   bool add(std::string_view name) { return positions_.try_emplace(name, next_++).second; }
 
+  /// Position of a name, or `absent`.
   [[nodiscard]] std::size_t find(std::string_view name) const {
     const auto found = positions_.find(name);
     return found == positions_.end() ? absent : found->second;
@@ -30,7 +32,7 @@ class NameIndex {
 
  private:
   struct Hash {
-    std::size_t operator()(std::string_view name) const { return SecretHash::of(name); }
+    std::size_t operator()(std::string_view name) const { return KeyedHash::hash(name); }
   };
 
   std::unordered_map<std::string_view, std::size_t, Hash> positions_;

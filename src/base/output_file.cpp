@@ -14,7 +14,7 @@
 namespace dyad {
 namespace {
 
-/// Writes all bytes. False on failure, with errno set.
+/// Writes all bytes, also to a non-blocking descriptor. Returns false on failure, with errno set.
 bool write_all(int descriptor, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
@@ -30,8 +30,12 @@ bool write_all(int descriptor, std::string_view bytes) {
   return true;
 }
 
-constexpr mode_t private_mode = 0600;  ///< of a temporary file, until it gets that of the file it replaces
+/// Mode of a temporary file until set_owner_and_mode() sets that of the file it replaces.
+constexpr mode_t private_mode = 0600;
+/// Mode of a new file; the system clears the bits of the umask.
+constexpr mode_t new_file_mode = 0666;
 
+/// Path by which linkat() accesses an unnamed file.
 std::string unnamed_path(const FileDescriptor& file) { return "/proc/self/fd/" + std::to_string(file.number()); }
 
 }  // namespace
@@ -57,8 +61,9 @@ OutputFile::~OutputFile() {
 
 void OutputFile::open_temporary() {
   const std::string folder = folder_of(target_);
-  file_ = FileDescriptor(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, existing_ ? private_mode : 0666));
-  // Linking an unnamed file to a name needs /proc.
+  file_ =
+      FileDescriptor(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, existing_ ? private_mode : new_file_mode));
+  // link_to_name() requires /proc.
   if (file_.is_open() && access(unnamed_path(file_).c_str(), F_OK) != 0) file_ = FileDescriptor();
   if (!file_.is_open()) file_ = open_named();
   set_owner_and_mode(file_);
@@ -79,15 +84,15 @@ bool OutputFile::create_named(Create&& create) {
 FileDescriptor OutputFile::open_named() {
   FileDescriptor file;
   const auto create = [&](const char* name) {
-    file = FileDescriptor(open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, existing_ ? private_mode : 0666));
+    file = FileDescriptor(open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, existing_ ? private_mode : new_file_mode));
     return file.is_open();
   };
   if (!create_named(create)) fail("cannot be created");
   return file;
 }
 
-/// A changed owner resets mode bits, so the owner is set first. Only root may change the owner; the mode is the
-/// caller's.
+/// Sets the owner first, because a change of the owner clears mode bits. Only root can change the owner, so that a
+/// failure is ignored.
 void OutputFile::set_owner_and_mode(const FileDescriptor& file) const {
   if (!existing_) return;
   if (existing_->st_uid != geteuid() || existing_->st_gid != getegid())
@@ -101,11 +106,12 @@ bool OutputFile::link_to_name() {
       [&](const char* name) { return linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0; });
 }
 
-/// For file systems that have unnamed files but refuse to link them.
+/// Used for file systems that support unnamed files but not linkat() on them.
 void OutputFile::copy_to_named() {
   FileDescriptor named = open_named();
   set_owner_and_mode(named);
-  std::vector<char> buffer(std::size_t{1} << 20);
+  constexpr std::size_t copy_buffer_bytes = std::size_t{1} << 20;  // controls the number of system calls
+  std::vector<char> buffer(copy_buffer_bytes);
   off_t done = 0;
   while (true) {
     const ssize_t got = pread(file_.number(), buffer.data(), buffer.size(), done);
@@ -136,16 +142,16 @@ void OutputFile::commit() {
   if (is_direct_) return;
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be renamed into place");
   temporary_.clear();
-  // The rename survives a power failure once the folder is synced; file systems that cannot sync a folder report an
-  // error.
+  // The folder is synced so that the rename survives a power failure. Some file systems cannot sync a folder; their
+  // error is ignored.
   if (const FileDescriptor folder(open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
       folder.is_open())
     fsync(folder.number());
 }
 
-void OutputFile::fail(const char* what) const {
+void OutputFile::fail(const char* problem) const {
   const int error = errno;
-  throw std::system_error(error, std::generic_category(), (path_ == "-" ? "standard output" : path_) + " " + what);
+  throw std::system_error(error, std::generic_category(), (path_ == "-" ? "standard output" : path_) + " " + problem);
 }
 
 }  // namespace dyad

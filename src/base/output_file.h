@@ -10,11 +10,11 @@
 
 namespace dyad {
 
-/// Writes a file atomically. A regular file is written to an unnamed temporary file (O_TMPFILE) or, where the file
-/// system has none, to a temporary file beside the target, synced to disk and renamed over the target. Symbolic links
-/// are followed; an existing file keeps its mode and, where permitted, its owner; a new one gets the mode 0666 less the
-/// umask. Everything else ("-" for standard output, pipes, devices, /dev/stdout, /dev/fd/N) is written to directly and
-/// never replaced. Every failure throws std::system_error with the path and the reason. Not thread-safe.
+/// Writes a file atomically. The bytes are written to an unnamed temporary file (O_TMPFILE) or, if the file system does
+/// not support it, to a temporary file in the folder of the target. commit() syncs that file to disk and renames it
+/// over the target. Symbolic links are followed. An existing file keeps its mode and, if permitted, its owner. A new
+/// file has the mode 0666 & ~umask. Standard output ("-"), pipes, devices and open descriptors (/dev/stdout, /dev/fd/N)
+/// are written directly. Every failure throws std::system_error with the path and the reason. Not thread-safe.
 class OutputFile {
  public:
   explicit OutputFile(std::string path);
@@ -24,31 +24,36 @@ class OutputFile {
 
   void write(std::string_view bytes);
 
-  /// Syncs what was written and gives it a temporary name. Optional before commit().
+  /// Syncs the written bytes to disk and links the file to a temporary name. commit() calls it if necessary.
   void prepare();
 
-  /// Renames the file over the target. Without it the target stays unchanged.
+  /// Renames the file over the target. The target is unchanged if commit() is not called.
   void commit();
 
   /// True if the target is written directly, without a temporary file.
   [[nodiscard]] bool is_direct() const { return is_direct_; }
-  /// The file that commit() renames; valid between prepare() and commit().
+  /// Descriptor of the file that commit() renames. Valid between prepare() and commit().
   [[nodiscard]] int descriptor() const { return file_.number(); }
 
  private:
   void open_temporary();
-  /// Calls create(name) with temporary names until one is free. False on failure, with errno set.
+  /// Calls create(name) with temporary names until it succeeds. Returns false on an error other than EEXIST, with errno
+  /// set.
   template <typename Create>
   bool create_named(Create&& create);
+  /// Creates a temporary file with a name in the folder of the target.
   [[nodiscard]] FileDescriptor open_named();
   void set_owner_and_mode(const FileDescriptor& file) const;
+  /// Links the unnamed file to a temporary name. Returns false on failure.
   [[nodiscard]] bool link_to_name();
+  /// Copies the unnamed file to a temporary file with a name.
   void copy_to_named();
-  [[noreturn]] void fail(const char* what) const;
+  /// Throws std::system_error with the path, `problem` and errno.
+  [[noreturn]] void fail(const char* problem) const;
 
-  std::string path_;                     ///< as given
-  std::string target_;                   ///< with symbolic links followed
-  std::string temporary_;                ///< name of the temporary file; empty while it has none
+  std::string path_;                     ///< argument of the constructor
+  std::string target_;                   ///< path_ with symbolic links followed
+  std::string temporary_;                ///< name of the temporary file; empty: unnamed
   std::optional<struct stat> existing_;  ///< status of the file that commit() replaces
   FileDescriptor file_;
   bool is_direct_ = false;

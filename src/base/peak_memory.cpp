@@ -8,7 +8,7 @@
 namespace dyad {
 
 std::int64_t peak_rss_bytes() {
-  // VmHWM counts from exec on; ru_maxrss may still carry the size of the process that started this one.
+  // VmHWM is reset by exec(), but ru_maxrss can include the size of the parent process.
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
     std::int64_t kibibytes = 0;

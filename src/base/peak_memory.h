@@ -4,7 +4,7 @@
 
 namespace dyad {
 
-/// The most memory this process has held so far, in bytes.
+/// Peak resident set size of this process so far, in bytes.
 std::int64_t peak_rss_bytes();
 
 }  // namespace dyad

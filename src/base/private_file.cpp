@@ -13,8 +13,8 @@
 namespace dyad {
 namespace {
 
-/// Of the disk, which others need too.
-constexpr double left_free = 0.05;
+/// Fraction of the disk that an append must leave free for other programs.
+constexpr double min_free_disk_fraction = 0.05;
 
 }  // namespace
 
@@ -34,9 +34,9 @@ void PrivateFile::append(const void* bytes, std::size_t count) {
   if (fstatvfs(file_.number(), &disk) == 0) {
     const auto block = static_cast<double>(disk.f_frsize);
     const double after = static_cast<double>(disk.f_bavail) * block - static_cast<double>(count);
-    if (after < left_free * static_cast<double>(disk.f_blocks) * block) {
+    if (after < min_free_disk_fraction * static_cast<double>(disk.f_blocks) * block) {
       errno = ENOSPC;
-      fail("cannot grow, for the disk is almost full");
+      fail("cannot grow, because less than 5% of the disk would stay free (set TMPDIR to a folder on another disk)");
     }
   }
   const auto* next = static_cast<const char*>(bytes);
@@ -52,20 +52,20 @@ void PrivateFile::append(const void* bytes, std::size_t count) {
 
 void* PrivateFile::map() {
   if (mapped_ != nullptr || size_ == 0) return mapped_;
-  void* place = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.number(), 0);
-  if (place == MAP_FAILED) fail("cannot be read back");
-  mapped_ = place;
+  void* address = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.number(), 0);
+  if (address == MAP_FAILED) fail("cannot be mapped into memory");
+  mapped_ = address;
   return mapped_;
 }
 
-void PrivateFile::fail(const char* what) const {
+void PrivateFile::fail(const char* problem) const {
   const std::string reason = std::strerror(errno);
-  throw PrivateFileError("a cache in the folder " + folder_ + " " + what + ": " + reason);
+  throw PrivateFileError("the temporary cache file in the folder " + folder_ + " " + problem + ": " + reason);
 }
 
-std::string folder_for_private_files(const std::string& beside) {
+std::string temporary_folder(const std::string& output_path) {
   if (const char* given = std::getenv("TMPDIR"); given != nullptr && *given != '\0') return given;
-  const std::filesystem::path folder = std::filesystem::path(beside).parent_path();
+  const std::filesystem::path folder = std::filesystem::path(output_path).parent_path();
   return folder.empty() ? "." : folder.string();
 }
 

@@ -8,14 +8,15 @@
 
 namespace dyad {
 
-/// What PrivateFile throws.
+/// Failure to create, write or map a PrivateFile.
 class PrivateFileError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Unlinked temporary file: no other process can open it, and it is removed when it is closed or the process ends.
-/// Every failure throws PrivateFileError with the folder and the reason, a disk that is almost full among them.
+/// Unlinked temporary file. It has no name, and the file system frees it when it is closed or the process ends. Every
+/// failure throws PrivateFileError with the folder and the reason. An append that would leave too little free space on
+/// the disk is also a failure.
 class PrivateFile {
  public:
   explicit PrivateFile(const std::string& folder);
@@ -25,19 +26,20 @@ class PrivateFile {
 
   void append(const void* bytes, std::size_t count);
 
-  /// All of it, as memory that the machine can take back. Nothing is appended afterwards.
+  /// Maps the whole file into memory (shared and writable, so that the kernel can write pages back under memory
+  /// pressure). Returns nullptr for an empty file. The object owns the mapping. Do not append afterwards.
   [[nodiscard]] void* map();
 
  private:
-  [[noreturn]] void fail(const char* what) const;
+  [[noreturn]] void fail(const char* problem) const;
 
   std::string folder_;
   FileDescriptor file_;
-  std::size_t size_ = 0;
-  void* mapped_ = nullptr;
+  std::size_t size_ = 0;    ///< bytes
+  void* mapped_ = nullptr;  ///< address of the mapping; nullptr before map()
 };
 
-/// The folder for such files: TMPDIR where it is set, else that of a file that will be written anyway.
-std::string folder_for_private_files(const std::string& beside);
+/// Folder for private files: TMPDIR if it is set, otherwise the folder of the output file `output_path`.
+std::string temporary_folder(const std::string& output_path);
 
 }  // namespace dyad

@@ -5,16 +5,19 @@
 
 namespace dyad {
 
-/// Streams that are not those of a row.
-inline constexpr std::uint64_t start_stream = ~std::uint64_t{0};
-inline constexpr std::uint64_t truth_stream = start_stream - 1;
+/// Reserved streams. Row i of a planted problem uses stream i, so that reserved streams are at the upper end of the
+/// range. Some callers subtract a small number from `start_stream` for further streams.
+inline constexpr std::uint64_t start_stream = ~std::uint64_t{0};  ///< starting point of a solver
+inline constexpr std::uint64_t truth_stream = start_stream - 1;   ///< parameters of a planted problem
 
-/// xoshiro256++ of Blackman and Vigna. Streams are told apart by (seed, stream), so that row i of a planted problem is
-/// the same whoever makes it, in whatever order.
+/// Random number generator xoshiro256++ (Blackman and Vigna, 2021, "Scrambled linear pseudorandom number generators").
+/// Generators with different (seed, stream) have unrelated sequences. Row i of a planted problem has its
+/// own stream and therefore does not depend on the order in which rows are generated.
 class Random {
  public:
   Random(std::uint64_t seed, std::uint64_t stream);
 
+  /// 64 random bits.
   std::uint64_t bits() {
     const std::uint64_t result = std::rotl(state_[0] + state_[3], 23) + state_[0];
     const std::uint64_t shifted = state_[1] << 17;
@@ -27,7 +30,7 @@ class Random {
     return result;
   }
 
-  /// Uniform in (0, 1).
+  /// Uniform in the open interval (0, 1).
   double uniform() { return (static_cast<double>(bits() >> 11) + 0.5) * 0x1p-53; }
 
   /// Standard normal.

@@ -5,9 +5,9 @@
 
 namespace dyad {
 
-/// The same on every machine and in every version: models depend on it.
+/// Hash of a text that does not depend on the machine or the version of the library, because model files depend on it.
+/// FNV-1a, followed by the finalizer of MurmurHash3 (fmix64).
 inline std::uint64_t stable_hash(std::string_view text, std::uint64_t seed) {
-  // FNV-1a, then a finaliser that spreads every bit.
   std::uint64_t hash = 0xcbf29ce484222325U ^ (seed * 0x9e3779b97f4a7c15U);
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdU;

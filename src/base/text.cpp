@@ -12,7 +12,7 @@
 namespace dyad {
 namespace {
 
-/// How many bytes the UTF-8 character at the front takes; 0: it is none.
+/// Bytes of the UTF-8 character at the start of a text that is not empty; 0 if it is not valid UTF-8 (RFC 3629).
 std::size_t character_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -25,11 +25,11 @@ std::size_t character_length(std::string_view text) {
   for (std::size_t i = 1; i < length; ++i)
     if ((byte(i) & 0xc0) != 0x80) return 0;
   const bool overlong = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
-  const bool beyond = (lead == 0xed && byte(1) >= 0xa0) || (lead == 0xf4 && byte(1) >= 0x90);
-  return overlong || beyond ? 0 : length;
+  const bool invalid = (lead == 0xed && byte(1) >= 0xa0) || (lead == 0xf4 && byte(1) >= 0x90);
+  return overlong || invalid ? 0 : length;  // invalid: surrogates and code points above U+10FFFF
 }
 
-/// Of a UTF-8 character.
+/// Code point of a valid UTF-8 character.
 std::uint32_t code_point(std::string_view character) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(character[i])); };
   if (character.size() == 1) return byte(0);
@@ -38,7 +38,7 @@ std::uint32_t code_point(std::string_view character) {
   return code;
 }
 
-/// General categories Cc, Cf, Zl and Zp of Unicode 15.1, as ranges that rise.
+/// True for the general categories Cc, Cf, Zl and Zp of Unicode 15.1. The ranges are sorted.
 bool is_unprintable(std::uint32_t code) {
   constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 23> ranges{{
       {0x0, 0x1F},        {0x7F, 0x9F},       {0xAD, 0xAD},       {0x600, 0x605},     {0x61C, 0x61C},
@@ -47,8 +47,9 @@ bool is_unprintable(std::uint32_t code) {
       {0xFFF9, 0xFFFB},   {0x110BD, 0x110BD}, {0x110CD, 0x110CD}, {0x13430, 0x1343F}, {0x1BCA0, 0x1BCA3},
       {0x1D173, 0x1D17A}, {0xE0001, 0xE0001}, {0xE0020, 0xE007F},
   }};
-  const auto range = std::lower_bound(ranges.begin(), ranges.end(), code,
-                                      [](const auto& of, std::uint32_t value) { return of.second < value; });
+  const auto range =
+      std::lower_bound(ranges.begin(), ranges.end(), code,
+                       [](const auto& interval, std::uint32_t value) { return interval.second < value; });
   return range != ranges.end() && range->first <= code;
 }
 
@@ -59,7 +60,7 @@ std::string escape_sequence(std::uint32_t code) {
   return code > 0xFFFF ? fmt::format("\\U{:08X}", code) : fmt::format("\\u{:04X}", code);
 }
 
-/// Bytes that are not UTF-8 as \xXX, and characters that `needs_escape` as escape sequences.
+/// Replaces bytes that are not UTF-8 by \xXX, and characters for which `needs_escape` is true by escape sequences.
 template <typename NeedsEscape>
 std::string escape(std::string_view text, const NeedsEscape& needs_escape) {
   std::string escaped;
@@ -91,13 +92,13 @@ std::string escape_text(std::string_view text) {
   return escape_unprintable(doubled);
 }
 
-std::string valid_utf8(std::string_view text) {
+std::string escape_invalid_utf8(std::string_view text) {
   return escape(text, [](std::string_view) { return false; });
 }
 
-std::string in_quotes(std::string_view text) {
-  constexpr std::size_t longest = 24;
-  return "'" + escape_unprintable(text.substr(0, longest)) + (text.size() > longest ? "...'" : "'");
+std::string quote_text(std::string_view text) {
+  constexpr std::size_t max_bytes = 24;  // of the text, to keep messages short
+  return "'" + escape_unprintable(text.substr(0, max_bytes)) + (text.size() > max_bytes ? "...'" : "'");
 }
 
 }  // namespace dyad

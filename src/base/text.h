@@ -5,10 +5,11 @@
 
 namespace dyad {
 
-/// The text with every byte that is not UTF-8 written as \xE9: names must survive a model file, and stay different.
-std::string valid_utf8(std::string_view text);
+/// Replaces each byte that is not part of valid UTF-8 by \xXX (hexadecimal). Names in model files must be UTF-8; the
+/// replacement keeps names with different invalid bytes distinguishable.
+std::string escape_invalid_utf8(std::string_view text);
 
-/// The text for a message: its first characters, with unprintable ones escaped, in quotes.
-std::string in_quotes(std::string_view text);
+/// Quotes a text for an error message: '...' around its first 24 bytes, with unprintable characters escaped.
+std::string quote_text(std::string_view text);
 
 }  // namespace dyad

@@ -7,12 +7,12 @@
 namespace dyad {
 namespace {
 
-/// Until `value` is another one. To sleep and to be woken takes longer than a small block of rows, so it is looked at
-/// for a moment before; whoever else wants the core gets it meanwhile.
+/// Waits until `value` differs from `old`. Blocking and waking a thread takes longer than a task on a small block of
+/// rows, so that the value is polled first. yield() lets other threads use the core meanwhile.
 template <typename Value>
 void wait_while(const std::atomic<Value>& value, Value old) {
-  constexpr int looks = 200;
-  for (int look = 0; look < looks; ++look) {
+  constexpr int polls_before_blocking = 200;  // controls the latency of short tasks against idle CPU time
+  for (int poll = 0; poll < polls_before_blocking; ++poll) {
     if (value.load(std::memory_order_acquire) != old) return;
     std::this_thread::yield();
   }
@@ -21,28 +21,28 @@ void wait_while(const std::atomic<Value>& value, Value old) {
 
 }  // namespace
 
-void ThreadPool::require_possible(int threads) {
-  if (threads < 0 || threads > most)
-    throw std::invalid_argument("threads must lie in [0, " + std::to_string(most) + "] (0: all cores), got " +
+void ThreadPool::require_valid_count(int threads) {
+  if (threads < 0 || threads > max_threads)
+    throw std::invalid_argument("threads must lie in [0, " + std::to_string(max_threads) + "] (0: all cores), got " +
                                 std::to_string(threads));
 }
 
-int ThreadPool::count_for(int threads) {
-  return threads > 0 ? threads : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, most);
+int ThreadPool::resolve_count(int threads) {
+  return threads > 0 ? threads : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, max_threads);
 }
 
-ThreadPool::ThreadPool(int threads) : count_(count_for(threads)) {}
+ThreadPool::ThreadPool(int threads) : count_(resolve_count(threads)) {}
 
 void ThreadPool::start() {
   stopping_ = false;
   round_ = 0;
   try {
-    for (int worker = 1; worker < count_; ++worker) threads_.emplace_back([this, worker] { sleep_and_work(worker); });
+    for (int worker = 1; worker < count_; ++worker) threads_.emplace_back([this, worker] { run_worker(worker); });
   } catch (...) {
     const std::size_t running = threads_.size() + 1;
     stop();
-    throw std::runtime_error("no more threads can be started: " + std::to_string(running) + " of " +
-                             std::to_string(count_) + " are running; ask for fewer");
+    throw std::runtime_error("cannot start " + std::to_string(count_) + " threads: the system refused after " +
+                             std::to_string(running) + " (reduce threads)");
   }
 }
 
@@ -68,7 +68,7 @@ void ThreadPool::run(const std::function<void(int)>& task) {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void ThreadPool::split(Index total, const std::function<void(int, Share)>& task) {
+void ThreadPool::split(Index total, const std::function<void(int, IndexRange)>& task) {
   run([&](int worker) {
     const Index first = total * worker / count_;
     const Index last = total * (worker + 1) / count_;
@@ -76,9 +76,9 @@ void ThreadPool::split(Index total, const std::function<void(int, Share)>& task)
   });
 }
 
-void ThreadPool::sleep_and_work(int worker) {
-  for (long seen = 0;; ++seen) {
-    wait_while(round_, seen);
+void ThreadPool::run_worker(int worker) {
+  for (long last_round = 0;; ++last_round) {
+    wait_while(round_, last_round);
     if (stopping_) return;
     work(worker);
   }

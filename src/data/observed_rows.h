@@ -7,7 +7,10 @@
 
 namespace dyad {
 
-/// Rows as an operator X, with a target and a weight per row. A weight of 0 excludes a row. Copies share the same data.
+/// src/data contains views, blocks and caches of encoded rows, and the linear operator that they define.
+///
+/// Rows as a linear operator X, with a target and a weight per row. A weight of 0 excludes a row. Immutable; copies
+/// share the operator, targets and weights, and may be used from several threads.
 class ObservedRows {
  public:
   ObservedRows(std::shared_ptr<const RowOperator> X, Vector<double> targets, Vector<double> weights)
@@ -15,9 +18,9 @@ class ObservedRows {
         targets_(std::make_shared<const Vector<double>>(std::move(targets))),
         weights_(std::make_shared<const Vector<double>>(std::move(weights))) {}
 
-  /// Does not own the rows. Copies their targets and weights.
+  /// Copies the targets and weights. Does not own the features; the caller keeps them alive.
   template <typename Scalar>
-  ObservedRows(const Rows<Scalar>& rows)  // NOLINT(google-explicit-constructor): solvers accept stored rows as they are
+  ObservedRows(const Rows<Scalar>& rows)  // NOLINT(google-explicit-constructor): solvers accept stored rows directly
       : X_(make_row_operator(rows)) {
     Vector<double> targets(rows.count());
     Vector<double> weights(rows.count());

@@ -9,7 +9,7 @@
 
 namespace dyad {
 
-/// Dense rows and their targets, owned and used again from block to block.
+/// Block of dense rows with targets. Owns its numbers; reuse it for the next block to avoid allocations.
 template <typename Scalar>
 struct DenseBlock {
   Index dim = 0;
@@ -25,31 +25,32 @@ struct DenseBlock {
   [[nodiscard]] Rows<Scalar> view() const { return Rows<Scalar>::dense(values, dim, targets); }
 };
 
-/// A cell whose category or index the model does not know. It has no entry in its row.
+/// Cell of the input whose category or index is not a feature of the model. Its row has no entry for it.
 struct UnknownCell {
-  Index row = 0;    ///< of the block
-  Index group = 0;  ///< of the features that it belongs to, as FeatureMap numbers them
+  Index row = 0;    ///< index in the block
+  Index group = 0;  ///< feature group of the cell, numbered by FeatureMap
 };
 
-/// Rows as a stream delivers them, dense or sparse, owned and used again from block to block.
+/// Block of encoded rows from an input stream, dense or sparse. Owns its numbers; reuse it for the next block to avoid
+/// allocations.
 template <typename Scalar>
 struct RowBlock {
   Index dim = 0;
-  Index left_dim = 0;  ///< as in Model
-  bool dense = false;
-  std::vector<Index> offsets{0};      ///< of the entries; dense: unused
-  std::vector<std::int32_t> columns;  ///< dense: unused
+  Index left_dim = 0;  ///< bilinear models: number of left features; symmetric models: 0
+  bool is_dense = false;
+  std::vector<Index> offsets{0};      ///< row i has the entries [offsets[i], offsets[i + 1]); unused if dense
+  std::vector<std::int32_t> columns;  ///< feature of each entry; unused if dense
   std::vector<Scalar> values;
-  std::vector<Scalar> targets;             ///< empty if they are not needed
+  std::vector<Scalar> targets;             ///< one per row; empty: no targets
   std::vector<Scalar> weights;             ///< empty: all 1
-  std::string file;                        ///< all rows of a block come from one
-  std::vector<std::int64_t> lines;         ///< where each row stands in it; its length is the number of rows
-  std::vector<UnknownCell> unknown_cells;  ///< in the order of the rows
-  bool ends_stretch = false;               ///< a checkpoint belongs behind the last row
+  std::string file;                        ///< input file of all rows of the block
+  std::vector<std::int64_t> lines;         ///< line or row number in `file`, one per row
+  std::vector<UnknownCell> unknown_cells;  ///< sorted by row
+  bool ends_checkpoint_interval = false;   ///< true: a checkpoint is due after the last row
 
   void clear() {
     dim = left_dim = 0;
-    dense = ends_stretch = false;
+    is_dense = ends_checkpoint_interval = false;
     offsets.assign(1, 0);
     columns.clear();
     values.clear();
@@ -60,33 +61,36 @@ struct RowBlock {
     unknown_cells.clear();
   }
 
-  /// Of the row that is being read, before its line is added.
+  /// Records an unknown cell of the row that is being read. Call it before the row is added to `lines`.
   void add_unknown_cell(Index group) { unknown_cells.push_back({count(), group}); }
 
   [[nodiscard]] Index count() const { return static_cast<Index>(lines.size()); }
 
   [[nodiscard]] Rows<Scalar> view() const {
     const Rows<Scalar> rows =
-        dense ? Rows<Scalar>::dense(values, dim, targets)
-              : Rows<Scalar>::template sparse_unchecked<Index>(offsets, columns, values, dim, targets);
+        is_dense ? Rows<Scalar>::dense(values, dim, targets)
+                 : Rows<Scalar>::template sparse_unchecked<Index>(offsets, columns, values, dim, targets);
     return weights.empty() ? rows : rows.weighted(weights);
   }
 };
 
-/// Where a block of rows is full: at so many rows or entries, whichever comes first.
+/// Maximum size of a block: a block is full if it reaches either limit.
 struct BlockLimits {
-  Index rows = 0;
-  Index entries = 0;
+  Index max_rows = 0;
+  Index max_entries = 0;
 
-  [[nodiscard]] bool reached_by(const RowBlock<double>& block) const {
-    return block.count() >= rows || static_cast<Index>(block.values.size()) >= entries;
+  [[nodiscard]] bool are_reached_by(const RowBlock<double>& block) const {
+    return block.count() >= max_rows || static_cast<Index>(block.values.size()) >= max_entries;
   }
 };
 
-/// Rows in a block that is large enough to share among threads and small enough to stay out of the way.
-inline Index block_rows(Index dim, std::size_t scalar_bytes) {
-  constexpr Index block_bytes = Index{4} << 20;
-  return std::clamp<Index>(block_bytes / (dim * static_cast<Index>(scalar_bytes)), 16, 8192);
+/// Number of rows per block for dense rows of `dim` features: large enough to be split over threads, small enough for
+/// its memory to be negligible.
+inline Index rows_per_block(Index dim, std::size_t scalar_bytes) {
+  constexpr Index block_bytes = Index{4} << 20;  // controls the memory of a block
+  constexpr Index min_rows = 16;                 // controls the smallest block of wide rows
+  constexpr Index max_rows = 8192;               // controls the largest block of narrow rows
+  return std::clamp<Index>(block_bytes / (dim * static_cast<Index>(scalar_bytes)), min_rows, max_rows);
 }
 
 }  // namespace dyad

@@ -5,10 +5,11 @@
 
 namespace dyad {
 
-/// Hash of the entries of a row. It does not depend on their order and skips zeros, so that a dense row and the same
-/// row in sparse layout have the same hash. The same on every machine and in every version.
+/// Hash of the entries of a row. It does not depend on their order and skips zeros, so that a row has the same hash in
+/// dense and sparse layout. It does not depend on the machine or the version of the library.
 class RowHash {
  public:
+  /// Column number under which the target is added; no feature has it.
   static constexpr std::uint64_t target_column = ~std::uint64_t{1};
 
   void add(std::uint64_t column, double value) {
@@ -17,7 +18,7 @@ class RowHash {
   [[nodiscard]] std::uint64_t value() const { return mixed(sum_); }
 
  private:
-  /// splitmix64.
+  /// One step of SplitMix64 (Steele, Lea and Flood, 2014).
   static std::uint64_t mixed(std::uint64_t x) {
     x += 0x9e3779b97f4a7c15U;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;

@@ -11,8 +11,10 @@
 namespace dyad {
 namespace {
 
-constexpr Index max_block_rows = 256;
+/// Upper limit of block_rows(), and rows per product Z'Z in add_gram(). Controls the size of temporary blocks.
+constexpr Index max_operator_block_rows = 256;
 
+/// Operator of rows that are accessible in memory.
 template <typename Scalar>
 class StoredRows : public RowOperator {
  public:
@@ -24,31 +26,34 @@ class StoredRows : public RowOperator {
   [[nodiscard]] Index dim() const override { return rows_.dim(); }
   [[nodiscard]] double entries() const override { return entries_; }
   [[nodiscard]] Index block_rows() const override {
-    return std::min(max_block_rows, cached_rows(rows_, sizeof(double)));
+    return std::min(max_operator_block_rows, rows_per_cache_block(rows_, sizeof(double)));
   }
   [[nodiscard]] double epsilon() const override { return std::numeric_limits<Scalar>::epsilon(); }
 
-  void multiply(Share rows, Share columns, const double* U, Index width, double* out) const override {
-    project(part(rows, columns), U, width, out);
+  void multiply(IndexRange rows, IndexRange columns, const double* U, Index width, double* out) const override {
+    project(submatrix(rows, columns), U, width, out);
   }
-  void add_transposed_product(Share rows, Share columns, const double* R, Index width, double* out) const override {
-    add_back_projection(part(rows, columns), R, width, out);
+  void add_transposed_product(IndexRange rows, IndexRange columns, const double* R, Index width,
+                              double* out) const override {
+    add_back_projection(submatrix(rows, columns), R, width, out);
   }
-  void multiply_squares(Share rows, const double* q, double* out) const override {
+  void multiply_squares(IndexRange rows, const double* q, double* out) const override {
     project_squares(rows_.slice(rows.first, rows.count), q, out);
   }
-  void add_transposed_squares(Share rows, const double* c, double* out) const override {
+  void add_transposed_squares(IndexRange rows, const double* c, double* out) const override {
     add_back_projected_squares(rows_.slice(rows.first, rows.count), c, 1, out);
   }
 
-  void add_gram(Share rows, const double* weights, Small<double>& gram) const override {
+  /// Dense rows: the scaled vectors sqrt(weight) z of a block are the rows of Z, and gram += Z'Z. Sparse rows: outer
+  /// products of the entries.
+  void add_gram(IndexRange rows, const double* weights, Matrix<double>& gram) const override {
     const bool has_squares = gram.rows() > 1 + dim();
     const bool is_sparse = rows_.is_sparse();
-    Tall<double> Z(is_sparse ? 0 : max_block_rows, gram.rows());
+    RowMajorMatrix<double> Z(is_sparse ? 0 : max_operator_block_rows, gram.rows());
     std::vector<std::pair<Index, double>> entries;
-    for (Index done = 0; done < rows.count; done += max_block_rows) {
+    for (Index done = 0; done < rows.count; done += max_operator_block_rows) {
       Z.setZero();
-      for (Index i = 0; i < std::min(max_block_rows, rows.count - done); ++i) {
+      for (Index i = 0; i < std::min(max_operator_block_rows, rows.count - done); ++i) {
         const double root = std::sqrt(weights[done + i]);
         entries.assign(1, {0, root});
         rows_.for_each_entry(rows.first + done + i, [&](Index j, double x) {
@@ -66,7 +71,7 @@ class StoredRows : public RowOperator {
     }
   }
 
-  void add_gram_diagonal(Share rows, const double* weights, Vector<double>& diagonal) const override {
+  void add_gram_diagonal(IndexRange rows, const double* weights, Vector<double>& diagonal) const override {
     const bool has_squares = diagonal.size() > 1 + dim();
     for (Index i = 0; i < rows.count; ++i) {
       diagonal[0] += weights[i];
@@ -84,9 +89,9 @@ class StoredRows : public RowOperator {
   }
 
  private:
-  [[nodiscard]] Rows<Scalar> part(Share rows, Share columns) const {
-    const Rows<Scalar> part = rows_.slice(rows.first, rows.count);
-    return columns.count == dim() ? part : part.window(columns.first, columns.count);
+  [[nodiscard]] Rows<Scalar> submatrix(IndexRange rows, IndexRange columns) const {
+    const Rows<Scalar> slice = rows_.slice(rows.first, rows.count);
+    return columns.count == dim() ? slice : slice.feature_slice(columns.first, columns.count);
   }
 
   Rows<Scalar> rows_;
@@ -99,7 +104,8 @@ void RowOperator::copy_column(Index, double*) const {
   throw std::logic_error("RowOperator::copy_column: the rows are not stored densely");
 }
 
-void for_each_share(const RowOperator& X, ThreadPool& pool, const std::function<void(int worker, Share rows)>& task) {
+void for_each_row_range(const RowOperator& X, ThreadPool& pool,
+                        const std::function<void(int worker, IndexRange rows)>& task) {
   if (X.can_split())
     pool.split(X.count(), task);
   else

@@ -9,35 +9,39 @@
 namespace dyad {
 namespace {
 
-void require(bool holds, const std::string& sentence) {
-  if (!holds) throw std::invalid_argument(sentence);
+void require(bool condition, const std::string& message) {
+  if (!condition) throw std::invalid_argument(message);
 }
 
 void require_targets(std::size_t targets, Index count) {
-  require(targets == 0 || static_cast<Index>(targets) == count, "rows need one target each or none: got " +
-                                                                    std::to_string(targets) + " targets for " +
-                                                                    std::to_string(count) + " rows");
+  require(targets == 0 || static_cast<Index>(targets) == count,
+          "targets must be empty or contain one number per row: got " + std::to_string(targets) + " targets for " +
+              std::to_string(count) + " rows");
 }
 
+/// Throws unless the arrays describe compressed sparse rows with strictly increasing columns in [0, dim).
 template <typename Offset>
 void require_compressed(std::span<const Offset> offsets, std::span<const std::int32_t> columns, std::size_t values,
                         Index dim) {
   require(dim >= 1 && dim <= std::numeric_limits<std::int32_t>::max(),
           "dim must lie in [1, 2^31), got " + std::to_string(dim));
-  require(!offsets.empty() && offsets.front() == 0, "sparse rows need offsets that begin with 0");
+  require(!offsets.empty() && offsets.front() == 0, "offsets of sparse rows must begin with 0");
   require(offsets.back() == static_cast<Index>(values) && columns.size() == values,
-          "sparse rows need as many columns and values as the last offset says");
+          "columns and values of sparse rows must have the size offsets.back() = " + std::to_string(offsets.back()) +
+              ", got " + std::to_string(columns.size()) + " columns and " + std::to_string(values) + " values");
   for (std::size_t i = 1; i < offsets.size(); ++i)
     if (offsets[i - 1] > offsets[i])
-      throw std::invalid_argument("offsets must not fall: row " + std::to_string(i - 1) + " ends before it begins");
+      throw std::invalid_argument("offsets must not decrease: row " + std::to_string(i - 1) + " ends before it begins");
   for (std::size_t i = 1; i < offsets.size(); ++i)
     for (Index e = offsets[i - 1]; e < offsets[i]; ++e) {
       const std::int32_t column = columns[static_cast<std::size_t>(e)];
       if (column < 0 || column >= dim)
-        throw std::invalid_argument("column " + std::to_string(column) + " lies outside [0, " + std::to_string(dim) +
-                                    ")");
+        throw std::invalid_argument("columns must lie in [0, dim = " + std::to_string(dim) + "): row " +
+                                    std::to_string(i - 1) + " has column " + std::to_string(column));
       if (e > offsets[i - 1] && column <= columns[static_cast<std::size_t>(e) - 1])
-        throw std::invalid_argument("the columns of row " + std::to_string(i - 1) + " must rise and not repeat");
+        throw std::invalid_argument("columns must increase strictly along a row: row " + std::to_string(i - 1) +
+                                    " has column " + std::to_string(column) + " after column " +
+                                    std::to_string(columns[static_cast<std::size_t>(e) - 1]));
     }
 }
 
@@ -47,8 +51,8 @@ template <typename Scalar>
 Rows<Scalar> Rows<Scalar>::dense(std::span<const Scalar> values, Index dim, std::span<const Scalar> targets) {
   require(dim >= 1, "dim must be at least 1, got " + std::to_string(dim));
   const auto size = static_cast<Index>(values.size());
-  require(size % dim == 0,
-          "dense rows need a multiple of dim = " + std::to_string(dim) + " values, got " + std::to_string(size));
+  require(size % dim == 0, "values of dense rows must have a size that is a multiple of dim = " + std::to_string(dim) +
+                               ", got " + std::to_string(size));
   Rows rows;
   rows.count_ = size / dim;
   rows.dim_ = dim;
@@ -95,12 +99,12 @@ Rows<Scalar> Rows<Scalar>::sparse(std::span<const std::int32_t> offsets, std::sp
 
 template <typename Scalar>
 Rows<Scalar> Rows<Scalar>::weighted(std::span<const Scalar> weights) const {
-  require(static_cast<Index>(weights.size()) == count_, "rows need one weight each: got " +
+  require(static_cast<Index>(weights.size()) == count_, "weights must contain one number per row: got " +
                                                             std::to_string(weights.size()) + " weights for " +
                                                             std::to_string(count_) + " rows");
   for (const Scalar weight : weights)
     if (!(weight >= 0 && std::isfinite(weight)))
-      throw std::invalid_argument("the weight of a row must be finite and not negative, got " + std::to_string(weight));
+      throw std::invalid_argument("weights must be finite and not negative, got " + std::to_string(weight));
   Rows rows = *this;
   rows.weights_ = weights.data();
   return rows;
@@ -109,50 +113,54 @@ Rows<Scalar> Rows<Scalar>::weighted(std::span<const Scalar> weights) const {
 template <typename Scalar>
 Rows<Scalar> Rows<Scalar>::only(std::span<const std::uint8_t> marks, std::uint8_t mark) const {
   Rows rows = without(marks, mark);
-  rows.marked_count_ = true;
+  rows.selects_marked_ = true;
   return rows;
 }
 
 template <typename Scalar>
 Rows<Scalar> Rows<Scalar>::without(std::span<const std::uint8_t> marks, std::uint8_t mark) const {
-  require(static_cast<Index>(marks.size()) == count_, "rows need one mark each: got " + std::to_string(marks.size()) +
-                                                          " marks for " + std::to_string(count_) + " rows");
+  require(static_cast<Index>(marks.size()) == count_, "marks must contain one number per row: got " +
+                                                          std::to_string(marks.size()) + " marks for " +
+                                                          std::to_string(count_) + " rows");
   Rows rows = *this;
   rows.marks_ = marks.data();
   rows.mark_ = mark;
-  rows.marked_count_ = false;
+  rows.selects_marked_ = false;
   return rows;
 }
 
 template <typename Scalar>
 Rows<Scalar> Rows<Scalar>::slice(Index first, Index count) const {
-  require(first >= 0 && count >= 0 && first + count <= count_,
-          "a slice must lie inside its " + std::to_string(count_) + " rows");
-  Rows part = *this;
-  part.count_ = count;
+  if (!(first >= 0 && count >= 0 && first + count <= count_))
+    throw std::invalid_argument("a slice must lie in the rows [0, " + std::to_string(count_) +
+                                "), got first = " + std::to_string(first) + " and count = " + std::to_string(count));
+  Rows view = *this;
+  view.count_ = count;
   if (offsets_ != nullptr)
-    part.offsets_ += first;
+    view.offsets_ += first;
   else if (short_offsets_ != nullptr)
-    part.short_offsets_ += first;
+    view.short_offsets_ += first;
   else
-    part.values_ += first * stride_;
-  if (has_targets()) part.targets_ += first;
-  if (weights_ != nullptr) part.weights_ += first;
-  if (marks_ != nullptr) part.marks_ += first;
-  return part;
+    view.values_ += first * stride_;
+  if (has_targets()) view.targets_ += first;
+  if (weights_ != nullptr) view.weights_ += first;
+  if (marks_ != nullptr) view.marks_ += first;
+  return view;
 }
 
 template <typename Scalar>
-Rows<Scalar> Rows<Scalar>::window(Index first, Index count) const {
-  require(first >= 0 && count >= 1 && first + count <= dim_,
-          "a window must lie inside the " + std::to_string(dim_) + " features");
-  Rows part = *this;
-  part.dim_ = count;
+Rows<Scalar> Rows<Scalar>::feature_slice(Index first, Index count) const {
+  if (!(first >= 0 && count >= 1 && first + count <= dim_))
+    throw std::invalid_argument("a feature slice must lie in the features [0, " + std::to_string(dim_) +
+                                ") and not be empty, got first = " + std::to_string(first) +
+                                " and count = " + std::to_string(count));
+  Rows view = *this;
+  view.dim_ = count;
   if (is_sparse())
-    part.first_column_ += first;
+    view.first_column_ += first;
   else
-    part.values_ += first;
-  return part;
+    view.values_ += first;
+  return view;
 }
 
 template class Rows<float>;

@@ -7,36 +7,36 @@
 
 #include <fmt/format.h>
 
-#include <dyad/data_error.h>
-#include <dyad/parts.h>
+#include <dyad/distributed.h>
+#include <dyad/error.h>
 
 #include "distributed/distributed_equations.h"
-#include "training/multi_pass/level_choice.h"
+#include "training/multi_pass/early_stopping.h"
 #include "training/multi_pass/multi_pass_solver.h"
 #include "training/state/train_state.h"
 
 namespace dyad {
 namespace {
 
-using HeldOut = Question::HeldOut;
-using About = Question::About;
+using HeldOutUse = Request::HeldOutUse;
+using Type = Request::Type;
 
-const char* const name_of_model = "the model";
+const char* const driver_model_name = "the model";
 
-/// The model of the driver, with its training state. The evidence for a constant class probability is left out, because
-/// the driver does not predict the rows.
+/// Model and training state of the driver. The evidence for a constant class probability is removed, because the driver
+/// does not predict rows.
 class DriverModel {
  public:
   explicit DriverModel(const std::string& model) {
-    state_.file = ModelFile::from_bytes(model, name_of_model);
-    state_.settings = TrainSettings::saved(state_.file, name_of_model);
+    state_.file = ModelFile::from_bytes(model, driver_model_name);
+    state_.settings = TrainSettings::load(state_.file, driver_model_name);
     if (state_.settings.solver == Solver::moment || state_.settings.precision == Precision::single_precision ||
         map().is_bilinear() || map().is_measurement() || state_.settings.half_life > 0)
       throw std::invalid_argument(
-          "rows in parts are for models of one side, in double precision, without a half-life, that a Kalman filter "
-          "has begun");
+          "model: distributed training needs a model of the kind gfm in double precision, without half_life, and from "
+          "another solver than moment");
     state_.evidence.reset();
-    state_.restore(TrainOptions(), name_of_model, pool_);
+    state_.restore(TrainOptions(), driver_model_name, pool_);
   }
 
   [[nodiscard]] const StreamLearner<double>& stream() const { return *state_.solver->stream(); }
@@ -45,16 +45,17 @@ class DriverModel {
   void remove_target_range() {
     target().low = Target().low;
     target().high = Target().high;
-    state_.solver->give_up_range();
+    state_.solver->remove_target_range();
   }
 
-  /// Replaces the filter, and returns the bytes of the model. `rows`: number of rows that all runs have used.
-  std::string with(KalmanFilter<double> filter, Index rows) {
+  /// Replaces the filter and returns the bytes of the model. `rows`: number of rows used in all runs.
+  std::string save(KalmanFilter<double> filter, Index rows) {
     if (!filter.is_finite())
-      throw DataError("the rows", 0, 0,
-                      "these numbers have led to a model that is not finite; expected sizes nearer to 1: rescale them");
+      throw DataError(
+          "the rows", 0, 0,
+          "training on these values gave a model that is not finite (rescale the columns to values near 1)");
     state_.solver->promote(std::move(filter));
-    map().forget_values();
+    map().clear_values();
     state_.settings.rows = rows;
     state_.save();
     return state_.file.to_bytes();
@@ -68,199 +69,224 @@ class DriverModel {
   TrainState<double> state_;  ///< its solver uses the pool
 };
 
-class Learning {
+/// One run of train_distributed(). Does not own the options; the caller keeps them alive.
+class DistributedTraining {
  public:
-  Learning(const std::string& model, const PartsOptions& options)
+  DistributedTraining(const std::string& model, const DistributedOptions& options)
       : options_(options), requests_(options), model_(model), filter_(model_.stream().filter()) {}
 
-  PartsSummary run() {
+  /// Trains on the rows of all workers.
+  DistributedSummary run() {
     survey();
-    // Flags alone, as in ratings and clicks, are learned best in one pass: no ridge made held-out rows better.
-    const bool refines = options_.solver == Solver::newton || (options_.solver == Solver::automatic && !are_flags_);
-    if (options_.solver != Solver::newton) pass(options_.share, refines ? HeldOut::is_left_out : HeldOut::counts);
-    if (refines) refine();
-    summary_.questions = requests_.count;
-    const Index before = options_.share > 0 ? 0 : model_.rows();  // of other rows
-    summary_.model = model_.with(std::move(filter_), before + summary_.rows);
+    // If all features are indicators, as in ratings and clicks, Gauss-Newton did not decrease the held-out loss of one
+    // pass at any ridge.
+    const bool is_multi_pass =
+        options_.solver == Solver::newton || (options_.solver == Solver::automatic && !are_indicators_);
+    if (options_.solver != Solver::newton)
+      train_one_pass(options_.trained_share, is_multi_pass ? HeldOutUse::excluded : HeldOutUse::included);
+    if (is_multi_pass) train_multi_pass();
+    summary_.requests = requests_.count;
+    // If trained_share is positive, the workers' rows include the rows on which the model was trained.
+    const Index other_rows = options_.trained_share > 0 ? 0 : model_.rows();
+    summary_.model = model_.save(std::move(filter_), other_rows + summary_.rows);
     return std::move(summary_);
   }
 
  private:
-  [[nodiscard]] double in_units(double loss) { return likelihood_of(model_.target().task).figure(loss); }
-  void report(const PartsStep& step) const {
+  /// The reported form of a mean loss. Regression: its square root, in the units of the target.
+  [[nodiscard]] double in_units(double loss) { return likelihood_of(model_.target().task).metric(loss); }
+  void report(const DistributedProgress& step) const {
     if (options_.progress) options_.progress(step);
   }
 
-  /// Features that the model has not met begin now, for all parts alike; a range that the rows leave is none.
+  /// Counts the rows and adds features that the filter has not seen yet. Their scale is the root mean square of their
+  /// non-zero values. Removes the range of the target if some target lies outside. All workers use the same result.
   void survey() {
-    const Statistics found = requests_(Question(), [](Archive&) {});
-    Archive answer(found.sums);
+    const Statistics statistics = requests_(Request(), [](Archive&) {});
+    Archive response(statistics.sums);
     const Index dim = filter_.options().shape.dim;
     Vector<double> squares;
     Vector<double> counts;
-    answer.matrix("squares", squares, dim, 1);
-    answer.matrix("counts", counts, dim, 1);
-    summary_.rows = found.rows();
-    are_flags_ = squares == counts;
+    response.matrix("squares", squares, dim, 1);
+    response.matrix("counts", counts, dim, 1);
+    summary_.rows = statistics.rows();
+    are_indicators_ = squares == counts;
     const std::vector<double> scales = filter_.scales();
-    constexpr double max_scale = 1e60;  // the fourth powers of the scale and of its inverse are finite
+    constexpr double max_scale = 1e60;  // fourth powers of the scale and of its inverse are finite
     for (Index j = 0; j < dim; ++j) {
       const double scale = std::sqrt(squares[j] / counts[j]);
       if (!(scales[static_cast<std::size_t>(j)] > 0) && scale > 1 / max_scale && scale < max_scale)
-        filter_.begin(j, scale);
+        filter_.add_feature(j, scale);
     }
     Target& target = model_.target();
-    const double rounding = 1e-9 * target.scaling.scale;  // of targets that were scaled and scaled back
+    // Tolerance for targets that were scaled and scaled back, in units of the scale. It covers rounding errors for
+    // targets of up to 1e-9 / 2.2e-16 = 4.5e6 scales.
+    constexpr double relative_rounding = 1e-9;
+    const double rounding = relative_rounding * target.scaling.scale;
     const bool has_identity_link = likelihood_of(target.task).has_identity_link();
-    if (has_identity_link && !target.range_is_given &&
-        ((target.has_low() && found.least < target.low - rounding) ||
-         (target.has_high() && found.most > target.high + rounding))) {
+    if (has_identity_link && !target.is_range_given &&
+        ((target.has_low() && statistics.min_target < target.low - rounding) ||
+         (target.has_high() && statistics.max_target > target.high + rounding))) {
       requests_.has_range = false;
       model_.remove_target_range();
       filter_.set_likelihood(target.likelihood());
     }
     if (has_identity_link) {
-      target.see(found.least);
-      target.see(found.most);
+      target.update_bounds(statistics.min_target);
+      target.update_bounds(statistics.max_target);
     }
   }
 
-  Statistics ask_about_filter(Question question) {
-    return requests_(question, [&](Archive& asked) { asked.group("filter", [&] { filter_.archive(asked); }); });
+  /// Sends a request whose body is the filter.
+  Statistics send_filter(Request request) {
+    return requests_(request, [&](Archive& body) { body.group("filter", [&] { filter_.archive(body); }); });
   }
 
-  /// The filter moves on together: what all parts have gained adds.
-  Losses merge(const Statistics& gained) {
-    Archive answer(gained.sums);
-    NaturalParameters natural;
+  /// Adds the increases of the natural parameters of all workers to those of the filter. With the precision P0 of the
+  /// common start and P_k of worker k, the result has the precision P0 + sum_k (P_k - P0), as in the Bayesian committee
+  /// machine (Tresp 2000). Returns the losses of the response.
+  Losses merge(const Statistics& statistics) {
+    Archive response(statistics.sums);
+    NaturalParameters increase;
     double noise = 0;
-    natural.archive(answer, filter_.natural_parameter_count());
-    answer.number("noise", noise);
-    NaturalParameters together = filter_.natural_parameters();
-    // A part that had to begin again, for its rows were not what it expected, would take away what others have gained.
-    for (std::size_t i = 0; i < natural.precisions.size(); ++i)
-      if (2 * natural.precisions[i] < -together.precisions[i]) natural.precisions[i] = natural.moments[i] = 0;
-    together.add(1, natural);
-    const auto rows = static_cast<double>(gained.rows());
-    if (rows > 0) filter_.merge(together, rows, noise / rows);
-    return Losses(answer);
+    increase.archive(response, filter_.natural_parameter_count());
+    response.number("noise", noise);
+    NaturalParameters total = filter_.natural_parameters();
+    // A filter that diverges resets its variances, so that its increase is negative. The increase of a parameter is
+    // ignored if it would remove more than half of the precision.
+    for (std::size_t i = 0; i < increase.precisions.size(); ++i)
+      if (2 * increase.precisions[i] < -total.precisions[i]) increase.precisions[i] = increase.moments[i] = 0;
+    total.add(1, increase);
+    const auto rows = static_cast<double>(statistics.rows());
+    if (rows > 0) filter_.merge(total, rows, noise / rows);
+    return Losses(response);
   }
 
-  /// Every round takes as many rows as all before it, so that the filters of the workers stay close to the common
-  /// start.
-  void pass(double from, HeldOut held_out) {
+  /// One pass in rounds over the rows whose hash quantile is at least `from`. Each round has about as many rows as the
+  /// model has learned before, so that the filters of the workers stay close to their common start.
+  void train_one_pass(double from, HeldOutUse held_out_use) {
     auto learned = static_cast<double>(std::max<Index>(1, model_.rows()));
     for (double to = from; to < 1; from = to) {
       to = std::min(1.0, from + learned / static_cast<double>(std::max<Index>(1, summary_.rows)));
-      Question question;
-      question.about = About::pass;
-      question.held_out = held_out;
-      question.from = from;
-      question.to = to;
-      const Statistics gained = ask_about_filter(question);
-      learned += std::max<double>(learned, static_cast<double>(gained.rows()));
-      if (gained.rows() == 0) continue;
-      report({"one pass", to, in_units(merge(gained).loss()), -1});
+      Request request;
+      request.type = Type::pass;
+      request.held_out_use = held_out_use;
+      request.min_quantile = from;
+      request.max_quantile = to;
+      const Statistics statistics = send_filter(request);
+      learned += std::max<double>(learned, static_cast<double>(statistics.rows()));
+      if (statistics.rows() == 0) continue;
+      report({"one pass", to, in_units(merge(statistics).loss()), -1});
     }
-    summary_.origin = "from one pass over all parts";
+    summary_.origin = "one pass over the rows of all workers";
   }
 
-  /// One pass it is: what it has not seen so far is learned now.
-  void without_refining() {
-    if (options_.solver == Solver::newton) return pass(options_.share, HeldOut::counts);
-    Question question;
-    question.about = About::pass;
-    question.held_out = HeldOut::counts_alone;
-    const Statistics gained = ask_about_filter(question);
-    if (gained.rows() > 0) (void)merge(gained);
+  /// Completes the result of one pass with the rows that were held out.
+  void finish_one_pass() {
+    if (options_.solver == Solver::newton) return train_one_pass(options_.trained_share, HeldOutUse::included);
+    Request request;
+    request.type = Type::pass;
+    request.held_out_use = HeldOutUse::only;
+    const Statistics statistics = send_filter(request);
+    if (statistics.rows() > 0) (void)merge(statistics);
   }
 
-  void refine() {
+  /// Gauss-Newton over a regularization path. The level with the smallest held-out loss is fitted to all rows.
+  void train_multi_pass() {
     const std::vector<double> scales = filter_.scales();
-    const bool are_one = std::all_of(scales.begin(), scales.end(), [](double s) { return s == 1 || s == 0; });
-    const Scales asked_scales = are_one ? Scales() : scales;
-    const auto in_scale = [&](SignedFactors<double> parameters, bool back) {
+    const bool have_unit_scale = std::all_of(scales.begin(), scales.end(), [](double s) { return s == 1 || s == 0; });
+    const Scales request_scales = have_unit_scale ? Scales() : scales;
+    // Converts parameters for the original features to parameters for features divided by their scales, or back.
+    const auto rescale = [&](SignedFactors<double> parameters, bool is_inverse) {
       std::vector<double> factors = scales;
-      if (back)
+      if (is_inverse)
         for (double& factor : factors) factor = factor > 0 ? 1 / factor : 0;
-      if (!are_one) parameters.scale_features(factors);
+      if (!have_unit_scale) parameters.scale_features(factors);
       return parameters;
     };
     const auto equations = std::make_shared<DistributedNormalEquations>(requests_, filter_.options().shape,
-                                                                        asked_scales, HeldOut::is_left_out);
+                                                                        request_scales, HeldOutUse::excluded);
     MultiPassSolverOptions options;
     options.kalman = filter_.options();
-    options.max_passes = options_.most_looks;
+    options.max_passes = options_.max_data_passes;
     const bool are_sparse = !model_.is_dense();
-    options.patience = 1;  // a look takes a job
+    // Each data pass is a job on all workers. To limit their number, levels end early and dense rows skip path entries.
+    options.patience = 1;
     options.stride = are_sparse ? 1 : 3;
-    options.first_level = are_sparse ? 2 : 0;  // a pass has led near enough to do without the strongest
-    const SignedFactors<double> start = in_scale(filter_.parameters(), false);
+    options.first_level = are_sparse ? 2 : 0;  // the start from one pass makes the strongest ridges unnecessary
+    const SignedFactors<double> start = rescale(filter_.parameters(), false);
     const Losses one_pass = equations->losses(start);
-    if (!(one_pass.sums.weight > 0)) return without_refining();
+    if (!(one_pass.sums.weight > 0)) return finish_one_pass();
     report({"one pass", 1, -1, in_units(one_pass.loss())});
-    constexpr double exact = 1e-16;  // of the targets' variance: nothing is left to find
-    if (options_.solver == Solver::automatic && one_pass.squares() < exact) return without_refining();
-    constexpr std::size_t patience = 2;
-    LevelChoice choice(one_pass.loss(), patience, options_.solver == Solver::automatic);
+    // Largest mean squared residual of an exact fit, relative to the variance of the targets. Its square root is about
+    // that of machine epsilon.
+    constexpr double exact_fit_variance = 1e-16;
+    if (options_.solver == Solver::automatic && one_pass.squares() < exact_fit_variance) return finish_one_pass();
+    constexpr std::size_t patience_levels = 2;  // levels over which the held-out loss must decrease
+    EarlyStopping stopping(one_pass.loss(), patience_levels, options_.solver == Solver::automatic);
     const auto pass_solver = make_newton_pass_solver(equations, are_sparse, options, start);
     SignedFactors<double> best = start;
-    double off = one_pass.squares();
-    while (choice.goes_on() && pass_solver->advance({})) {
-      const Losses now = equations->losses(pass_solver->parameters());
-      report({pass_solver->level(), 1, -1, in_units(now.loss())});
-      if (!choice.add(now.loss())) continue;
+    double held_out_squares = one_pass.squares();
+    while (stopping.should_continue() && pass_solver->advance({})) {
+      const Losses losses = equations->losses(pass_solver->parameters());
+      report({pass_solver->level(), 1, -1, in_units(losses.loss())});
+      if (!stopping.add(losses.loss())) continue;
       best = pass_solver->parameters();
-      off = now.squares();
+      held_out_squares = losses.squares();
     }
-    summary_.one_pass = in_units(choice.one_pass());
-    summary_.refined = in_units(choice.best_loss());
-    if (choice.best() == 0) return without_refining();
-    const auto all =
-        std::make_shared<DistributedNormalEquations>(requests_, filter_.options().shape, asked_scales, HeldOut::counts);
-    options.first_level += choice.best() - 1;
-    options.max_passes = std::max<Index>(options_.most_looks / 2, 10);
-    const auto last = make_newton_pass_solver(all, are_sparse, options, best);
-    if (!last->advance({})) return without_refining();
-    settle(in_scale(last->parameters(), true), scales, last->result().noise_variance, off);
-    summary_.origin = fmt::format("from Gauss-Newton on all parts, {}", last->level());
+    summary_.one_pass = in_units(stopping.one_pass_loss());
+    summary_.multi_pass = in_units(stopping.best_loss());
+    if (stopping.best() == 0) return finish_one_pass();
+    const auto all = std::make_shared<DistributedNormalEquations>(requests_, filter_.options().shape, request_scales,
+                                                                  HeldOutUse::included);
+    options.first_level += stopping.best() - 1;
+    constexpr Index min_final_passes = 10;  // lower limit of the data passes of the final fit
+    options.max_passes = std::max<Index>(options_.max_data_passes / 2, min_final_passes);
+    const auto final_solver = make_newton_pass_solver(all, are_sparse, options, best);
+    if (!final_solver->advance({})) return finish_one_pass();
+    make_filter(rescale(final_solver->parameters(), true), scales, final_solver->result().noise_variance,
+                held_out_squares);
+    summary_.origin = fmt::format("Gauss-Newton on the rows of all workers, {}", final_solver->level());
   }
 
-  /// A filter around a fit, with what the rows leave open. With few rows for each unknown, what held-out rows are off
-  /// by says more of the noise than the fit.
-  void settle(const SignedFactors<double>& fit, const std::vector<double>& scales, double noise, double off) {
-    constexpr double many = 10;
+  /// Replaces the filter by one with the means of a fit and Laplace variances. `noise`: residual variance of the fit.
+  /// `held_out_squares`: mean squared residual of held-out rows, a lower limit of the noise if there are few rows per
+  /// unknown, because the fit then underestimates it.
+  void make_filter(const SignedFactors<double>& fit, const std::vector<double>& scales, double noise,
+                   double held_out_squares) {
+    constexpr double min_rows_per_unknown = 10;  // from here on, the residual variance of the fit is used alone
     const auto rows = static_cast<double>(summary_.rows);
     const KalmanOptions& options = filter_.options();
-    const bool has_many = rows >= many * static_cast<double>(options.shape.unknowns());
+    const bool has_reliable_noise = rows >= min_rows_per_unknown * static_cast<double>(options.shape.unknowns());
     const Rows<double> none = Rows<double>::dense({}, options.shape.dim, {});
-    filter_ = KalmanFilter<double>(options, filter_.first_prior(), fit, scales, has_many ? noise : std::max(noise, off),
-                                   rows, none);
-    Question question;
-    question.about = About::precisions;
-    (void)merge(ask_about_filter(question));
+    filter_ = KalmanFilter<double>(options, filter_.prior_variances(), fit, scales,
+                                   has_reliable_noise ? noise : std::max(noise, held_out_squares), rows, none);
+    Request request;
+    request.type = Type::precisions;
+    (void)merge(send_filter(request));
   }
 
-  const PartsOptions& options_;
+  const DistributedOptions& options_;
   WorkerRequests requests_;
   DriverModel model_;
   KalmanFilter<double> filter_;
-  bool are_flags_ = false;  ///< all values are 0 or 1, or -1
-  PartsSummary summary_;
+  bool are_indicators_ = false;  ///< all feature values are 0, 1 or -1
+  DistributedSummary summary_;
 };
 
 }  // namespace
 
-std::string begin_parts(const std::string& model) {
-  DriverModel own(model);
-  return own.with(own.stream().filter(), own.rows());
+std::string start_workers(const std::string& model) {
+  DriverModel driver(model);
+  return driver.save(driver.stream().filter(), driver.rows());
 }
 
-PartsSummary learn_from_parts(const std::string& model, const PartsOptions& options) {
+DistributedSummary train_distributed(const std::string& model, const DistributedOptions& options) {
   if (options.solver == Solver::moment || options.solver == Solver::variational)
-    throw std::invalid_argument("the solver of rows in parts must be automatic, kalman or newton");
-  if (!(options.share >= 0 && options.share <= 1)) throw std::invalid_argument("the share must lie in [0, 1]");
-  return Learning(model, options).run();
+    throw std::invalid_argument("solver must be automatic, kalman or newton for distributed training");
+  if (!(options.trained_share >= 0 && options.trained_share <= 1))
+    throw std::invalid_argument(fmt::format("trained_share must lie in [0, 1], got {}", options.trained_share));
+  return DistributedTraining(model, options).run();
 }
 
 }  // namespace dyad

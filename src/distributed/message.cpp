@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "base/stable_hash.h"
 #include "serialization/safetensors.h"
@@ -13,22 +13,24 @@ namespace dyad {
 
 std::string Message::to_bytes() const {
   Safetensors file;
-  file.metadata = {{"dyad", sort}, {"model", about}};
-  for (const auto& [name, numbers] : arrays)
-    file.tensors[name] = make_tensor(numbers, {static_cast<Index>(numbers.size())});
+  file.metadata = {{"dyad", type}, {"model", subject}};
+  for (const auto& [name, values] : arrays)
+    file.tensors[name] = make_tensor(values, {static_cast<Index>(values.size())});
   return file.to_bytes();
 }
 
-Message Message::from_bytes(const std::string& bytes, const std::string& sort, const char* name) {
+Message Message::from_bytes(const std::string& bytes, const std::string& type, const char* name) {
   const Safetensors file = Safetensors::from_bytes(bytes, name);
-  const auto about = file.metadata.find("model");
-  const auto kind = file.metadata.find("dyad");
-  const auto is_known = [](const auto& named) { return named.second.dtype == dtype_of<double>(); };
-  if (kind == file.metadata.end() || kind->second != sort || about == file.metadata.end() ||
-      !std::all_of(file.tensors.begin(), file.tensors.end(), is_known))
-    throw DataError(name, 0, 0, fmt::format("this is no {}; expected what dyad has made for it", sort));
-  Message result{sort, about->second};
-  for (const auto& [array, tensor] : file.tensors) result.arrays[array] = numbers_of<double>(tensor);
+  const auto subject = file.metadata.find("model");
+  const auto found_type = file.metadata.find("dyad");
+  const auto is_double = [](const auto& named) { return named.second.dtype == dtype_of<double>(); };
+  if (found_type == file.metadata.end() || found_type->second != type || subject == file.metadata.end() ||
+      !std::all_of(file.tensors.begin(), file.tensors.end(), is_double))
+    throw DataError(
+        name, 0, 0,
+        "these bytes are not a dyad message of the expected type; pass the bytes that dyad returned, unchanged");
+  Message result{type, subject->second};
+  for (const auto& [array, tensor] : file.tensors) result.arrays[array] = tensor_values<double>(tensor);
   return result;
 }
 

@@ -6,18 +6,18 @@
 
 namespace dyad {
 
-/// Named arrays on their way between machines, in the layout of safetensors.
+/// Named arrays that the driver and the workers exchange, serialized in the safetensors format.
 struct Message {
-  std::string sort;   ///< "question" or "statistics"
-  std::string about;  ///< what is asked, or which question was answered
+  std::string type;     ///< "question" for requests, "statistics" for responses
+  std::string subject;  ///< requests: "rows"; responses: fingerprint of the request or the model
   std::map<std::string, std::vector<double>> arrays{};
 
   [[nodiscard]] std::string to_bytes() const;
-  /// Throws DataError for what is none of this sort. `name`: for the message.
-  static Message from_bytes(const std::string& bytes, const std::string& sort, const char* name);
+  /// Throws DataError for the file `name` if the bytes are damaged or have another type.
+  static Message from_bytes(const std::string& bytes, const std::string& type, const char* name);
 };
 
-/// Short, and different for different bytes.
+/// 64-bit hash of the bytes as 16 hexadecimal digits.
 std::string fingerprint(const std::string& bytes);
 
 }  // namespace dyad

@@ -1,11 +1,11 @@
-#include <dyad/statistics.h>
+#include <dyad/distributed.h>
 
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <utility>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "distributed/message.h"
 #include "encoding/sources/row_reader.h"
@@ -14,62 +14,65 @@
 namespace dyad {
 namespace {
 
-const char* const file_name = "the model";
+const char* const model_name = "the model";
 const char* const statistics_name = "the statistics";
-const char* const targets_seen = "targets_seen";
+const char* const target_bounds_name = "targets_seen";
 
-/// Training with the moment solver between two rounds of statistics. Not thread-safe.
+/// One iteration of the moment solver whose sums come from several workers. Not thread-safe.
 template <typename Scalar>
-class MomentRounds {
+class MomentIteration {
  public:
-  MomentRounds(ModelFile file, const TrainSettings& settings, int threads)
+  MomentIteration(ModelFile file, const TrainSettings& settings, int threads)
       : pool_(threads), state_{std::move(file), settings} {
     if (settings.solver != Solver::moment || !likelihood_of(state_.file.features.target.task).has_identity_link())
-      throw std::invalid_argument("only models of the moment solver that predict numbers have statistics that add");
-    state_.restore(TrainOptions(), file_name, pool_);
-    learner().start_part();
+      throw std::invalid_argument(
+          "model: only regression models of the moment solver have additive statistics; train with the solver moment");
+    state_.restore(TrainOptions(), model_name, pool_);
+    learner().start_worker_sums();
   }
 
-  void gather(const MemoryRows& rows, Statistics& statistics, const std::function<bool()>& interrupted) {
+  /// Computes the sums of the iteration over some of the rows.
+  void accumulate(const DatasetView& rows, Statistics& statistics, const std::function<bool()>& interrupted) {
     DataOptions data;
-    data.memory = &rows;
+    data.dataset = &rows;
     RowReader<Scalar> reader(state_.file.features, {.data = data,
                                                     .columns = {},
-                                                    .unknown = TableEncoder::Unknown::is_left_out,
+                                                    .unknown = TableEncoder::UnknownFeatures::ignore,
                                                     .interrupted = interrupted,
                                                     .reads_ahead = false});
     Target seen = state_.file.features.target;
-    seen.least_seen = Target().least_seen;
-    seen.most_seen = Target().most_seen;
+    seen.min_seen = Target().min_seen;
+    seen.max_seen = Target().max_seen;
     RowBlock<Scalar> block;
     while (reader.next(block) == RowReader<Scalar>::Next::block) {
-      learner().gather(block.view());
-      for (const Scalar y : block.targets) seen.see(seen.in_units(static_cast<double>(y)));
+      learner().accumulate(block.view());
+      for (const Scalar y : block.targets) seen.update_bounds(seen.unscale(static_cast<double>(y)));
     }
-    Archive gathered;
-    learner().archive_part(gathered);
-    statistics.sums = gathered.take();
-    statistics.least = seen.least_seen;
-    statistics.most = seen.most_seen;
+    Archive archive;
+    learner().archive_worker_sums(archive);
+    statistics.sums = archive.take();
+    statistics.min_target = seen.min_seen;
+    statistics.max_target = seen.max_seen;
   }
 
-  StatisticsApplied apply(const Statistics& all) {
-    Archive gathered(all.sums);
-    StatisticsApplied result;
+  /// Completes the iteration with the sums over all rows.
+  StatisticsUpdate apply(const Statistics& all) {
+    Archive archive(all.sums);
+    StatisticsUpdate result;
     try {
-      learner().archive_part(gathered);
+      learner().archive_worker_sums(archive);
     } catch (const std::runtime_error& error) {
       throw DataError(statistics_name, 0, 0, error.what());
     }
     Target& target = state_.file.features.target;
-    target.see(all.least);
-    target.see(all.most);
-    state_.file.features.forget_values();
+    target.update_bounds(all.min_target);
+    target.update_bounds(all.max_target);
+    state_.file.features.clear_values();
     state_.settings.rows = std::max(state_.settings.rows, all.rows());
     state_.save();
     result.model = state_.file.to_bytes();
     result.rmse = std::sqrt(all.sums.at("squares").front() / all.sums.at("weight").front()) * target.scaling.scale;
-    result.is_trying = learner().is_trying();
+    result.is_line_search = learner().is_line_search();
     result.steps_tried = learner().steps_tried();
     result.steps_taken = learner().steps_taken();
     return result;
@@ -82,16 +85,17 @@ class MomentRounds {
   TrainState<Scalar> state_;  ///< its solver uses the pool
 };
 
+/// Calls use(iteration) with the scalar type of the model.
 template <typename Use>
-void with_rounds(const std::string& model, int threads, Use&& use) {
-  ModelFile file = ModelFile::from_bytes(model, file_name);
-  const TrainSettings settings = TrainSettings::saved(file, file_name);
+void with_iteration(const std::string& model, int threads, Use&& use) {
+  ModelFile file = ModelFile::from_bytes(model, model_name);
+  const TrainSettings settings = TrainSettings::load(file, model_name);
   if (settings.precision == Precision::single_precision) {
-    MomentRounds<float> rounds(std::move(file), settings, threads);
-    use(rounds);
+    MomentIteration<float> iteration(std::move(file), settings, threads);
+    use(iteration);
   } else {
-    MomentRounds<double> rounds(std::move(file), settings, threads);
-    use(rounds);
+    MomentIteration<double> iteration(std::move(file), settings, threads);
+    use(iteration);
   }
 }
 
@@ -104,19 +108,19 @@ Index Statistics::rows() const {
 
 std::string Statistics::to_bytes() const {
   Message message{"statistics", model, sums};
-  message.arrays[targets_seen] = {least, most};
+  message.arrays[target_bounds_name] = {min_target, max_target};
   return message.to_bytes();
 }
 
 Statistics Statistics::from_bytes(const std::string& bytes) {
   Message message = Message::from_bytes(bytes, "statistics", statistics_name);
-  const auto seen = message.arrays.find(targets_seen);
+  const auto seen = message.arrays.find(target_bounds_name);
   if (seen == message.arrays.end() || seen->second.size() != 2)
-    throw DataError(statistics_name, 0, 0, "these are no statistics; expected what partial_statistics has made");
+    throw DataError(statistics_name, 0, 0, "expected bytes of Statistics::to_bytes()");
   Statistics result;
-  result.model = message.about;
-  result.least = seen->second[0];
-  result.most = seen->second[1];
+  result.model = message.subject;
+  result.min_target = seen->second[0];
+  result.max_target = seen->second[1];
   message.arrays.erase(seen);
   result.sums = std::move(message.arrays);
   return result;
@@ -127,32 +131,35 @@ Statistics& Statistics::operator+=(const Statistics& other) {
     return a.first == b.first && a.second.size() == b.second.size();
   };
   if (model != other.model || !std::equal(sums.begin(), sums.end(), other.sums.begin(), other.sums.end(), is_alike))
-    throw std::invalid_argument("statistics of different models do not add; gather them for the same one");
-  auto from = other.sums.begin();
-  for (auto& [name, numbers] : sums) {
-    std::transform(numbers.begin(), numbers.end(), from->second.begin(), numbers.begin(), std::plus<>());
-    ++from;
+    throw std::invalid_argument(
+        "statistics of different models or requests cannot be added; compute all of them for the same one");
+  auto addend = other.sums.begin();
+  for (auto& [name, values] : sums) {
+    std::transform(values.begin(), values.end(), addend->second.begin(), values.begin(), std::plus<>());
+    ++addend;
   }
-  least = std::min(least, other.least);
-  most = std::max(most, other.most);
+  min_target = std::min(min_target, other.min_target);
+  max_target = std::max(max_target, other.max_target);
   return *this;
 }
 
-Statistics partial_statistics(const std::string& model, const MemoryRows& rows, int threads,
+Statistics partial_statistics(const std::string& model, const DatasetView& rows, int threads,
                               const std::function<bool()>& interrupted) {
   Statistics statistics;
   statistics.model = fingerprint(model);
-  with_rounds(model, threads, [&](auto& rounds) { rounds.gather(rows, statistics, interrupted); });
+  with_iteration(model, threads, [&](auto& iteration) { iteration.accumulate(rows, statistics, interrupted); });
   return statistics;
 }
 
-StatisticsApplied apply_statistics(const std::string& model, const Statistics& all) {
+StatisticsUpdate apply_statistics(const std::string& model, const Statistics& all) {
   if (all.model != fingerprint(model))
-    throw std::invalid_argument("these statistics were gathered for another model, perhaps for the one before");
+    throw std::invalid_argument(
+        "all: the statistics belong to another model, for example the one of the previous iteration; compute them "
+        "again");
   if (!(all.rows() > 0) || !all.sums.contains("weight") || !(all.sums.at("weight").front() > 0))
-    throw std::invalid_argument("there is no row in the statistics, expected rows to learn from");
-  StatisticsApplied result;
-  with_rounds(model, 1, [&](auto& rounds) { result = rounds.apply(all); });
+    throw std::invalid_argument("all: the statistics contain no rows with a positive weight");
+  StatisticsUpdate result;
+  with_iteration(model, 1, [&](auto& iteration) { result = iteration.apply(all); });
   return result;
 }
 

@@ -5,7 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include <dyad/data.h>
+#include <dyad/dataset.h>
+#include <dyad/types.h>
 
 #include "base/median.h"
 #include "data/row_block.h"
@@ -13,48 +14,61 @@
 
 namespace dyad {
 
-/// Squared lengths of the rows.
+// The folder encoding converts records to features: numeric and categorical columns, scaling, targets and outliers. The
+// folder encoding/sources contains one row source per input layout.
+
+/// Squared Euclidean norm of each row.
 template <typename Scalar>
-std::vector<double> squared_lengths(const RowBlock<Scalar>& block) {
+std::vector<double> squared_row_norms(const RowBlock<Scalar>& block) {
   const Rows<Scalar> rows = block.view();
-  std::vector<double> lengths(static_cast<std::size_t>(rows.count()));
+  std::vector<double> norms(static_cast<std::size_t>(rows.count()));
   for (Index i = 0; i < rows.count(); ++i)
     rows.for_each_entry(i, [&](Index, Scalar x) {
-      lengths[static_cast<std::size_t>(i)] += static_cast<double>(x) * static_cast<double>(x);
+      norms[static_cast<std::size_t>(i)] += static_cast<double>(x) * static_cast<double>(x);
     });
-  return lengths;
+  return norms;
 }
 
+/// Median of squared_row_norms().
 template <typename Scalar>
-double median_length(const RowBlock<Scalar>& block) {
-  std::vector<double> lengths = squared_lengths(block);
-  return median(lengths);
+double median_squared_row_norm(const RowBlock<Scalar>& block) {
+  std::vector<double> norms = squared_row_norms(block);
+  return median(norms);
 }
 
-/// One broken row must not undo what all others have taught: a row a thousand times as long as usual is predicted but
-/// does not count, and a target beyond reach counts as the end of it. Frequent outliers raise the thresholds.
-/// Returns the number of such rows.
+/// Limits the effect of outliers on training. A row whose norm exceeds 1000 times the typical norm gets weight 0. A
+/// target of a likelihood with an identity link is clipped to [-clip_limit, clip_limit]. If more than 3 rows and more
+/// than 1% of the block are outliers, the threshold is raised instead: `typical_squared_norm` becomes the median of the
+/// block, or `clip_limit` becomes the largest double.
+/// `typical_squared_norm`: median of the first rows; 0: no row is an outlier. Returns the number of rows with weight 0.
 template <typename Scalar>
-Index clip_outliers(RowBlock<Scalar>& block, Task task, double& usual_length, double& reach) {
-  constexpr double outlier_ratio = 1e6;  // of squared lengths
-  const auto are_many = [&](std::ptrdiff_t count) { return count > 3 && 100 * count > block.count(); };
-  const std::vector<double> lengths = squared_lengths(block);
-  const auto is_long = [&](double length) { return usual_length > 0 && length > outlier_ratio * usual_length; };
-  if (are_many(std::count_if(lengths.begin(), lengths.end(), is_long))) usual_length = median_length(block);
-  Index wild_rows = 0;
-  for (std::size_t i = 0; i < lengths.size(); ++i) {
-    if (!is_long(lengths[i])) continue;
-    block.weights.resize(lengths.size(), Scalar(1));
+Index clip_outliers(RowBlock<Scalar>& block, Task task, double& typical_squared_norm, double& clip_limit) {
+  constexpr double outlier_squared_norm_ratio = 1e6;    // a norm of 1000 times the typical one
+  constexpr std::ptrdiff_t max_outliers_per_block = 3;  // more of them count as frequent if also above 1% of the rows
+  constexpr std::ptrdiff_t min_rows_per_outlier = 100;  // 1% of the rows
+  const auto are_frequent = [&](std::ptrdiff_t count) {
+    return count > max_outliers_per_block && min_rows_per_outlier * count > block.count();
+  };
+  const std::vector<double> norms = squared_row_norms(block);
+  const auto is_outlier = [&](double norm) {
+    return typical_squared_norm > 0 && norm > outlier_squared_norm_ratio * typical_squared_norm;
+  };
+  if (are_frequent(std::count_if(norms.begin(), norms.end(), is_outlier)))
+    typical_squared_norm = median_squared_row_norm(block);
+  Index outlier_rows = 0;
+  for (std::size_t i = 0; i < norms.size(); ++i) {
+    if (!is_outlier(norms[i])) continue;
+    block.weights.resize(norms.size(), Scalar(1));
     block.weights[i] = 0;
-    ++wild_rows;
+    ++outlier_rows;
   }
-  if (!likelihood_of(task).has_identity_link()) return wild_rows;
-  const auto is_far = [&](Scalar y) { return std::abs(static_cast<double>(y)) > reach; };
-  if (are_many(std::count_if(block.targets.begin(), block.targets.end(), is_far)))
-    reach = std::numeric_limits<double>::max();
+  if (!likelihood_of(task).has_identity_link()) return outlier_rows;
+  const auto is_beyond_limit = [&](Scalar y) { return std::abs(static_cast<double>(y)) > clip_limit; };
+  if (are_frequent(std::count_if(block.targets.begin(), block.targets.end(), is_beyond_limit)))
+    clip_limit = std::numeric_limits<double>::max();
   for (Scalar& y : block.targets)
-    if (is_far(y)) y = static_cast<Scalar>(std::copysign(reach, static_cast<double>(y)));
-  return wild_rows;
+    if (is_beyond_limit(y)) y = static_cast<Scalar>(std::copysign(clip_limit, static_cast<double>(y)));
+  return outlier_rows;
 }
 
 }  // namespace dyad

@@ -10,48 +10,48 @@
 namespace dyad {
 namespace {
 
-constexpr Index bits_of_byte = 8;
+constexpr Index bits_per_byte = 8;
 
-std::size_t bytes_for(Index bits) { return static_cast<std::size_t>((bits + bits_of_byte - 1) / bits_of_byte); }
+std::size_t bytes_for(Index bits) { return static_cast<std::size_t>((bits + bits_per_byte - 1) / bits_per_byte); }
 
 bool has_bit(const std::vector<std::uint8_t>& bytes, Index bit) {
-  return (bytes[static_cast<std::size_t>(bit / bits_of_byte)] >> (bit % bits_of_byte) & 1U) != 0;
+  return (bytes[static_cast<std::size_t>(bit / bits_per_byte)] >> (bit % bits_per_byte) & 1U) != 0;
 }
 
 }  // namespace
 
-void Column::fit_numbers(const std::vector<double>& first, std::span<const double> weights) {
+void Column::fit_scaling(const std::vector<double>& first_values, std::span<const double> weights) {
   std::vector<double> numbers;
-  std::vector<double> own_weights;
-  for (std::size_t i = 0; i < first.size(); ++i) {
-    if (std::isnan(first[i])) continue;
-    numbers.push_back(first[i]);
-    if (!weights.empty()) own_weights.push_back(weights[i]);
+  std::vector<double> number_weights;
+  for (std::size_t i = 0; i < first_values.size(); ++i) {
+    if (std::isnan(first_values[i])) continue;
+    numbers.push_back(first_values[i]);
+    if (!weights.empty()) number_weights.push_back(weights[i]);
   }
-  marks_missing = numbers.size() < first.size();
-  scaling = robust_scaling(numbers, own_weights);
+  has_missing_indicator = numbers.size() < first_values.size();
+  scaling = robust_scaling(numbers, number_weights);
 }
 
 void FeatureMap::require_layout(Layout rows, const std::string& name) const {
-  const auto refuse = [&](const std::string& why) { throw std::invalid_argument(name + ": " + why); };
+  const auto fail = [&](const std::string& message) { throw std::invalid_argument(name + ": " + message); };
   if (rows == layout) return;
   if (rows == Layout::table)
-    refuse(std::string("the model was trained on ") + (layout == Layout::matrix ? "a matrix" : "sparse rows") +
-           ", whose columns have no names; expected an array or sparse rows, such as npy or libsvm");
+    fail(std::string("the model was trained on ") + (layout == Layout::matrix ? "a matrix" : "sparse rows") +
+         ", whose columns have no names; expected an array or sparse rows, such as npy or libsvm");
   if (layout != Layout::table) return;
   for (const Column& column : columns_)
-    if (column.role == Column::Role::category)
-      refuse("the model was trained on a table with the categorical column " + in_quotes(column.name) +
-             ", which rows of numbers cannot have; expected a table with its columns");
+    if (column.role == Column::Role::categorical)
+      fail("the model was trained on a table with the categorical column " + quote_text(column.name) +
+           ", which rows of numbers cannot have; expected a table with its columns");
 }
 
-void FeatureMap::fix(std::vector<Column> columns) {
+void FeatureMap::set_columns(std::vector<Column> columns) {
   if (has_squares()) {
     for (Column& column : columns)
-      if (column.role == Column::Role::number) column.values.emplace();
-    if (has_sparse_numbers()) other_values_.emplace();
+      if (column.role == Column::Role::numeric) column.values.emplace();
+    if (has_sparse_numbers()) has_other_values_.emplace();
   }
-  fix_columns(std::move(columns));
+  assign_features(std::move(columns));
   for (const Side side : {Side::left, Side::right}) used_slots_[index_of(side)].assign(slot_bytes(side), 0);
 }
 
@@ -59,11 +59,12 @@ std::size_t FeatureMap::slot_bytes(Side side) const {
   return bytes_for(hash_bits > 0 ? counts_[index_of(side)] - first_category_[index_of(side)] : 0);
 }
 
-void FeatureMap::fix_columns(std::vector<Column> columns) {
+void FeatureMap::assign_features(std::vector<Column> columns) {
   columns_ = std::move(columns);
   dictionaries_.resize(columns_.size());
   for (std::size_t c = 0; c < columns_.size(); ++c)
-    if (columns_[c].role == Column::Role::category && hash_bits == 0) dictionaries_[c] = std::make_unique<Dictionary>();
+    if (columns_[c].role == Column::Role::categorical && hash_bits == 0)
+      dictionaries_[c] = std::make_unique<Dictionary>();
   std::array<bool, 2> has_categories{layout == Layout::sparse, layout == Layout::sparse && is_bilinear()};
   for (auto& columns_of_side : column_of_) columns_of_side.clear();
   const auto new_feature = [&](std::size_t column) {
@@ -72,13 +73,13 @@ void FeatureMap::fix_columns(std::vector<Column> columns) {
     return static_cast<Index>(columns_of_side.size()) - 1;
   };
   for (std::size_t c = 0; c < columns_.size(); ++c) {
-    if (columns_[c].role == Column::Role::number)
+    if (columns_[c].role == Column::Role::numeric)
       columns_[c].number_feature = new_feature(c);
     else
       has_categories[index_of(side_of(columns_[c]))] = true;
   }
   for (std::size_t c = 0; c < columns_.size(); ++c)
-    if (columns_[c].marks_missing) columns_[c].missing_feature = new_feature(c);
+    if (columns_[c].has_missing_indicator) columns_[c].missing_feature = new_feature(c);
   two_valued_columns_.clear();
   for (std::size_t c = 0; c < columns_.size() && has_squares(); ++c)
     if (columns_[c].values) two_valued_columns_.push_back(c);
@@ -88,18 +89,18 @@ void FeatureMap::fix_columns(std::vector<Column> columns) {
     if (hash_bits > 0 && has_categories[index_of(side)]) counts_[index_of(side)] += Index{1} << hash_bits;
     grows_[index_of(side)] = hash_bits == 0 && has_categories[index_of(side)];
   }
-  fixed_ = true;
+  is_fitted_ = true;
 }
 
 bool FeatureMap::is_dense() const {
   return layout != Layout::sparse && std::all_of(columns_.begin(), columns_.end(), [](const Column& column) {
-           return column.role == Column::Role::number;
+           return column.role == Column::Role::numeric;
          });
 }
 
-Index FeatureMap::category(std::size_t column, std::string_view text, bool grow) {
+Index FeatureMap::encode_category(std::size_t column, std::string_view text, bool grow) {
   const std::size_t side = index_of(side_of(columns_[column]));
-  if (hash_bits > 0) return slot(side, stable_hash(text, column), grow);
+  if (hash_bits > 0) return find_slot(side, stable_hash(text, column), grow);
   Dictionary& dictionary = *dictionaries_[column];
   if (const Index found = dictionary.find(text); found != Dictionary::absent) return found;
   if (!grow) return unknown;
@@ -107,11 +108,11 @@ Index FeatureMap::category(std::size_t column, std::string_view text, bool grow)
   return counts_[side]++;
 }
 
-Index FeatureMap::slot(std::size_t side, std::uint64_t hash, bool grow) {
+Index FeatureMap::find_slot(std::size_t side, std::uint64_t hash, bool grow) {
   const auto slot = static_cast<Index>(hash & ((std::uint64_t{1} << hash_bits) - 1));
   if (std::vector<std::uint8_t>& bytes = used_slots_[side]; !bytes.empty()) {
-    std::uint8_t& byte = bytes[static_cast<std::size_t>(slot / bits_of_byte)];
-    const auto bit = static_cast<std::uint8_t>(1U << (slot % bits_of_byte));
+    std::uint8_t& byte = bytes[static_cast<std::size_t>(slot / bits_per_byte)];
+    const auto bit = static_cast<std::uint8_t>(1U << (slot % bits_per_byte));
     if ((byte & bit) == 0) {
       if (!grow) return unknown;
       byte |= bit;
@@ -141,12 +142,12 @@ bool FeatureMap::restore_used_slots(const std::vector<std::uint8_t>& bytes) {
   return true;
 }
 
-std::pair<FeatureMap::Side, Index> FeatureMap::indexed(std::int64_t index, bool grow) {
+std::pair<FeatureMap::Side, Index> FeatureMap::encode_index(std::int64_t index, bool grow) {
   const bool right = is_bilinear() && index >= right_first;
   const Side side = right ? Side::right : Side::left;
   const std::size_t s = index_of(side);
   if (hash_bits > 0)
-    return {side, slot(s, stable_hash({reinterpret_cast<const char*>(&index), sizeof(index)}, 0), grow)};
+    return {side, find_slot(s, stable_hash({reinterpret_cast<const char*>(&index), sizeof(index)}, 0), grow)};
   const Index feature = index - (right ? right_first : index_base);
   if (feature >= counts_[s]) {
     if (!grow) return {side, unknown};
@@ -157,57 +158,57 @@ std::pair<FeatureMap::Side, Index> FeatureMap::indexed(std::int64_t index, bool 
 
 std::string FeatureMap::name(Index feature) const {
   const Side side = feature < count(Side::left) ? Side::left : Side::right;
-  const Index own = feature - (side == Side::left ? 0 : count(Side::left));
-  if (own < first_category_[index_of(side)]) {
-    const Column& column = columns_[column_of_[index_of(side)][static_cast<std::size_t>(own)]];
-    return column.number_feature == own ? column.name : column.name + " is missing";
+  const Index index = feature - (side == Side::left ? 0 : count(Side::left));
+  if (index < first_category_[index_of(side)]) {
+    const Column& column = columns_[column_of_[index_of(side)][static_cast<std::size_t>(index)]];
+    return column.number_feature == index ? column.name : column.name + " is missing";
   }
-  if (hash_bits > 0) return "hash " + std::to_string(own - first_category_[index_of(side)]);
-  if (layout == Layout::sparse) return std::to_string(own + (side == Side::left ? index_base : right_first));
-  if (own >= counts_[index_of(side)]) return "(nothing yet)";
+  if (hash_bits > 0) return "hash " + std::to_string(index - first_category_[index_of(side)]);
+  if (layout == Layout::sparse) return std::to_string(index + (side == Side::left ? index_base : right_first));
+  if (index >= counts_[index_of(side)]) return "(unused)";
   const auto& [column, text] =
-      category_names_[index_of(side)][static_cast<std::size_t>(own - first_category_[index_of(side)])];
-  return columns_[column].name + (text->empty() ? " is missing" : "=" + valid_utf8(*text));
+      category_names_[index_of(side)][static_cast<std::size_t>(index - first_category_[index_of(side)])];
+  return columns_[column].name + (text->empty() ? " is missing" : "=" + escape_invalid_utf8(*text));
 }
 
 std::vector<Scaling> FeatureMap::scalings() const {
   std::vector<Scaling> all(static_cast<std::size_t>(dim()));
   for (const Column& column : columns_)
-    if (column.role == Column::Role::number)
-      all[static_cast<std::size_t>(column.number_feature + (column.right ? count(Side::left) : 0))] = column.scaling;
+    if (column.role == Column::Role::numeric)
+      all[static_cast<std::size_t>(column.number_feature + (column.is_right ? count(Side::left) : 0))] = column.scaling;
   return all;
 }
 
 std::vector<Index> FeatureMap::indicator_columns() const {
   std::vector<Index> result(static_cast<std::size_t>(dim()), -1);
-  const auto first = [&](Side side) { return side == Side::right ? count(Side::left) : 0; };
+  const auto offset = [&](Side side) { return side == Side::right ? count(Side::left) : 0; };
   for (const Side side : {Side::left, Side::right}) {
-    Index feature = first(side) + first_category_[index_of(side)];
+    Index feature = offset(side) + first_category_[index_of(side)];
     for (const auto& [column, text] : category_names_[index_of(side)])
       result[static_cast<std::size_t>(feature++)] = static_cast<Index>(column);
   }
   for (std::size_t column = 0; column < columns_.size(); ++column)
-    if (const Index mark = columns_[column].missing_feature; mark >= 0)
-      result[static_cast<std::size_t>(first(side_of(columns_[column])) + mark)] = static_cast<Index>(column);
+    if (const Index indicator = columns_[column].missing_feature; indicator >= 0)
+      result[static_cast<std::size_t>(offset(side_of(columns_[column])) + indicator)] = static_cast<Index>(column);
   return result;
 }
 
 void FeatureMap::update_values(const RowBlock<double>& block) {
   const auto first = static_cast<std::size_t>(first_category_[0]);
-  if (other_values_) other_values_->resize(static_cast<std::size_t>(counts_[0]) - first);
-  const auto note = [&](std::size_t feature, double value) {
-    if (value != 0 && value != 1 && feature >= first) (*other_values_)[feature - first] = true;
+  if (has_other_values_) has_other_values_->resize(static_cast<std::size_t>(counts_[0]) - first);
+  const auto record = [&](std::size_t feature, double value) {
+    if (value != 0 && value != 1 && feature >= first) (*has_other_values_)[feature - first] = true;
   };
-  if (block.dense) {
+  if (block.is_dense) {
     const auto dim = static_cast<std::size_t>(block.dim);
     update_values_of_columns(block.values.data(), block.lines.size(), dim);
-    for (std::size_t i = 0; i < block.lines.size() && other_values_; ++i)
-      for (std::size_t j = 0; j < dim; ++j) note(j, block.values[i * dim + j]);
+    for (std::size_t i = 0; i < block.lines.size() && has_other_values_; ++i)
+      for (std::size_t j = 0; j < dim; ++j) record(j, block.values[i * dim + j]);
     return;
   }
   for (std::size_t i = 0; i < block.lines.size() && !two_valued_columns_.empty(); ++i) {
     row_.assign(first, 0);
-    // The entries of a row are in the order of their features.
+    // The entries of a row are sorted by feature.
     for (auto e = static_cast<std::size_t>(block.offsets[i]); e < static_cast<std::size_t>(block.offsets[i + 1]); ++e) {
       const auto feature = static_cast<std::size_t>(block.columns[e]);
       if (feature >= first) break;
@@ -215,8 +216,8 @@ void FeatureMap::update_values(const RowBlock<double>& block) {
     }
     update_values_of_columns(row_.data(), 1, first);
   }
-  for (std::size_t e = 0; e < block.values.size() && other_values_; ++e)
-    note(static_cast<std::size_t>(block.columns[e]), block.values[e]);
+  for (std::size_t e = 0; e < block.values.size() && has_other_values_; ++e)
+    record(static_cast<std::size_t>(block.columns[e]), block.values[e]);
 }
 
 void FeatureMap::update_values_of_columns(const double* rows, std::size_t count, std::size_t stride) {
@@ -234,10 +235,10 @@ void FeatureMap::update_values_of_columns(const double* rows, std::size_t count,
   });
 }
 
-void FeatureMap::forget_values() {
+void FeatureMap::clear_values() {
   for (Column& column : columns_) column.values.reset();
   two_valued_columns_.clear();
-  other_values_.reset();
+  has_other_values_.reset();
 }
 
 std::vector<FeatureMap::LinearSquare> FeatureMap::linear_squares() const {
@@ -253,28 +254,29 @@ std::vector<FeatureMap::LinearSquare> FeatureMap::linear_squares() const {
     result.push_back({column.number_feature, a + b, -a * b, column.missing_feature});
   }
   for (Index j = 0; j < sparse_number_count(); ++j)
-    if (is_flag(j)) result.push_back({.feature = first_category_[0] + j});
+    if (is_binary(j)) result.push_back({.feature = first_category_[0] + j});
   return result;
 }
 
-bool FeatureMap::is_flag(Index sparse_number) const {
+bool FeatureMap::is_binary(Index sparse_number) const {
   const auto at = static_cast<std::size_t>(sparse_number);
-  return other_values_ && (at >= other_values_->size() || !(*other_values_)[at]);
+  return has_other_values_ && (at >= has_other_values_->size() || !(*has_other_values_)[at]);
 }
 
-std::vector<std::uint8_t> FeatureMap::flags() const {
-  if (!other_values_) return {};
+std::vector<std::uint8_t> FeatureMap::binary_features() const {
+  if (!has_other_values_) return {};
   std::vector<std::uint8_t> bytes(bytes_for(sparse_number_count()));
   for (Index j = 0; j < sparse_number_count(); ++j)
-    if (is_flag(j))
-      bytes[static_cast<std::size_t>(j / bits_of_byte)] |= static_cast<std::uint8_t>(1U << (j % bits_of_byte));
+    if (is_binary(j))
+      bytes[static_cast<std::size_t>(j / bits_per_byte)] |= static_cast<std::uint8_t>(1U << (j % bits_per_byte));
   return bytes;
 }
 
-bool FeatureMap::restore_flags(const std::vector<std::uint8_t>& bytes) {
+bool FeatureMap::restore_binary_features(const std::vector<std::uint8_t>& bytes) {
   if (bytes.size() != bytes_for(sparse_number_count())) return false;
-  other_values_.emplace(static_cast<std::size_t>(sparse_number_count()));
-  for (Index j = 0; j < sparse_number_count(); ++j) (*other_values_)[static_cast<std::size_t>(j)] = !has_bit(bytes, j);
+  has_other_values_.emplace(static_cast<std::size_t>(sparse_number_count()));
+  for (Index j = 0; j < sparse_number_count(); ++j)
+    (*has_other_values_)[static_cast<std::size_t>(j)] = !has_bit(bytes, j);
   return true;
 }
 
@@ -291,10 +293,10 @@ std::vector<Index> FeatureMap::feature_groups() const {
 
 void FeatureMap::restore(std::vector<Column> columns, Index left_count, Index right_count,
                          const std::vector<std::pair<std::size_t, std::string>>& categories) {
-  fix_columns(std::move(columns));
+  assign_features(std::move(columns));
   for (const auto& [column, text] : categories) {
     if (!dictionaries_[column]) dictionaries_[column] = std::make_unique<Dictionary>();
-    (void)category(column, text, true);
+    (void)encode_category(column, text, true);
   }
   if (layout != Layout::sparse || hash_bits > 0) return;
   counts_[0] = left_count;

@@ -9,74 +9,82 @@
 
 namespace dyad {
 
-/// Encodes one row after the other as features of a map: numbers are checked and scaled, features of z are numbered
-/// behind those of x. Refers to the map, which may grow between two rows.
+/// Limit on row weights. The sum of the squared weights of 2^63 rows is then finite: 1e200 * 9.2e18 < 1.8e308.
+inline constexpr double max_weight = 1e100;
+
+/// Encodes rows as features of a map. Numbers are checked and scaled. In bilinear models, features of z follow the
+/// features of x. Does not own the map, to which features may be added between two rows. Not thread-safe.
 class RowEncoder {
  public:
-  /// `grows`: new indices become features.
-  RowEncoder(FeatureMap& map, bool grows);
+  /// `adds_features`: unknown indices of sparse rows become new features; false: they become unknown cells.
+  RowEncoder(FeatureMap& map, bool adds_features);
 
-  /// A value of a numeric column; NaN is a missing value. Throws DataError for values beyond `largest_value`, and for
-  /// missing values of measurements and of models of matrices.
-  void add_number(const Column& column, double value, const Place& place);
+  /// Adds a value of a numeric column to the current row; NaN is a missing value. Throws DataError for magnitudes above
+  /// `max_abs_value`, and for missing values in measurements and in models of matrices.
+  void add_number(const Column& column, double value, const InputLocation& location);
 
-  /// `feature`: counted within the side of its column.
-  void add_category(const Column& column, Index feature) { put(column.right, feature, 1); }
+  /// Adds a category to the current row. `feature`: index within the side (x or z) of its column.
+  void add_category(const Column& column, Index feature) { add_entry(column.is_right, feature, 1); }
 
-  /// Completes the row. The columns of a sparse block have their final numbers after finish().
+  /// Appends the current row to the block and starts the next one. The columns of a sparse block have their final
+  /// numbers after finish().
   void append_to(RowBlock<double>& block);
 
-  /// Appends a row of numbers by position: column j of a table or matrix, or index j of sparse rows.
+  /// Appends a row of numbers by position: values[j * stride] is column j of a table or matrix, or index j of sparse
+  /// rows.
   template <typename Number>
-  void append_dense(const Number* values, Index count, Index stride, const Place& place, RowBlock<double>& block) {
+  void append_dense(const Number* values, Index count, Index stride, const InputLocation& location,
+                    RowBlock<double>& block) {
     if (is_by_index_) {
       for (Index j = 0; j < count; ++j, values += stride)
-        if (*values != 0) add_index(j, static_cast<double>(*values), place, block);
+        if (*values != 0) add_index(j, static_cast<double>(*values), location, block);
     } else {
       for (const Column& column : map_.columns()) {
-        add_number(column, static_cast<double>(*values), place);
+        add_number(column, static_cast<double>(*values), location);
         values += stride;
       }
     }
     append_to(block);
   }
 
-  /// Replaces the indices of sparse rows, in rising order, by features. Missing entries of tables and matrices are 0.
+  /// Replaces the indices of sparse rows, which increase along a row, by features. If the model was trained on a table
+  /// or matrix, index j is column j, and absent entries are 0.
   void encode_sparse(RowBlock<double>& block);
 
-  /// Throws std::invalid_argument unless a row of `count` numbers has one for each column of the model.
+  /// Throws std::invalid_argument unless `count` is the number of columns of the model. Models of sparse rows accept
+  /// any number. `name`: the input, for the message.
   void require_columns(Index count, const std::string& name) const;
 
-  /// Sets dim and left_dim, and numbers the features of z behind those of x.
+  /// Sets is_dense, dim and left_dim of the block, and shifts the features of z behind the features of x.
   static void finish(const FeatureMap& map, RowBlock<double>& block);
 
  private:
   struct Entry {
-    std::int32_t feature;  ///< of x; of z: its complement
+    std::int32_t feature;  ///< index within its side; for z the bitwise complement, which is negative
     double value;
   };
 
-  void put(bool right, Index feature, double value) {
+  void add_entry(bool is_right, Index feature, double value) {
     if (value == 0) return;
     if (is_dense_) {
-      dense_row_[static_cast<std::size_t>(right ? left_dim_ + feature : feature)] = value;
+      dense_row_[static_cast<std::size_t>(is_right ? left_dim_ + feature : feature)] = value;
       return;
     }
-    const auto own = static_cast<std::int32_t>(feature);
-    entries_.push_back({right ? ~own : own, value});
+    const auto index = static_cast<std::int32_t>(feature);
+    entries_.push_back({is_right ? ~index : index, value});
   }
-  void add_index(std::int64_t index, double value, const Place& place, RowBlock<double>& block);
-  void scatter(std::size_t row, const Place& place);
+  void add_index(std::int64_t index, double value, const InputLocation& location, RowBlock<double>& block);
+  void scatter(std::size_t row, const InputLocation& location);
 
   FeatureMap& map_;
-  bool grows_;
-  bool is_by_index_;
-  bool is_dense_;
-  Index left_dim_;
-  std::vector<double> dense_row_;  ///< of dense maps, which do not grow
-  std::vector<Entry> entries_;     ///< of other maps
+  bool adds_features_;
+  bool is_by_index_;               ///< layout of the model is sparse rows
+  bool is_dense_;                  ///< as FeatureMap::is_dense()
+  Index left_dim_;                 ///< of a dense map, which has a fixed number of features
+  std::vector<double> dense_row_;  ///< the current row of a dense map
+  std::vector<Entry> entries_;     ///< the current row of other maps
   RowBlock<double> raw_;           ///< the rows that encode_sparse() replaces
-  std::vector<double> raw_row_;
+  std::vector<double> raw_row_;    ///< one of them, dense
 };
 
 }  // namespace dyad

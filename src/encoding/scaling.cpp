@@ -6,81 +6,87 @@
 namespace dyad {
 namespace {
 
-struct Counted {
+/// The square of a larger number may overflow (the largest double is 1.8e308).
+constexpr double max_scalable = 1e150;
+
+struct WeightedValue {
   double value;
   double weight;
 };
 
-double weight_of(const std::vector<Counted>& values) {
+double total_weight(const std::vector<WeightedValue>& values) {
   double sum = 0;
-  for (const Counted& counted : values) sum += counted.weight;
+  for (const WeightedValue& weighted : values) sum += weighted.weight;
   return sum;
 }
 
-/// The same as if each value were there as often as its weight says.
-double quantile(std::vector<Counted>& values, double share) {
-  std::sort(values.begin(), values.end(), [](const Counted& a, const Counted& b) { return a.value < b.value; });
-  double left = std::floor(share * (weight_of(values) - 1));
-  for (const Counted& counted : values) {
-    left -= counted.weight;
-    if (left < 0) return counted.value;
+/// Quantile of the values, each repeated as often as its weight. Sorts `values`.
+double quantile(std::vector<WeightedValue>& values, double share) {
+  std::sort(values.begin(), values.end(),
+            [](const WeightedValue& a, const WeightedValue& b) { return a.value < b.value; });
+  double remaining_rank = std::floor(share * (total_weight(values) - 1));
+  for (const WeightedValue& weighted : values) {
+    remaining_rank -= weighted.weight;
+    if (remaining_rank < 0) return weighted.value;
   }
   return values.back().value;
 }
 
-/// The typical distance from the median, of the values that differ from it: a column that is mostly 0 has one, too.
-double typical_distance(const std::vector<Counted>& values, double median) {
-  std::vector<Counted> distances;
-  for (const Counted& counted : values)
-    if (counted.value != median) distances.push_back({std::abs(counted.value - median), counted.weight});
+/// Median absolute deviation of the values that differ from the median, which is positive for a column of mostly zeros
+/// too. 0 if all values are equal.
+double nonzero_median_deviation(const std::vector<WeightedValue>& values, double median) {
+  std::vector<WeightedValue> distances;
+  for (const WeightedValue& weighted : values)
+    if (weighted.value != median) distances.push_back({std::abs(weighted.value - median), weighted.weight});
   return distances.empty() ? 0 : quantile(distances, 0.5);
 }
 
 }  // namespace
 
-double Scaling::apply(double x) const { return (std::clamp(x, low, high) - centre) / scale; }
+double Scaling::apply(double x) const { return (std::clamp(x, low, high) - center) / scale; }
 
 bool Scaling::is_valid() const {
-  constexpr double largest = 1e150;
-  return std::abs(centre) <= largest && scale > 0 && scale <= largest && std::isfinite(low) && std::isfinite(high) &&
-         low <= centre && centre <= high;
+  return std::abs(center) <= max_scalable && scale > 0 && scale <= max_scalable && std::isfinite(low) &&
+         std::isfinite(high) && low <= center && center <= high;
 }
 
 Scaling robust_scaling(const std::vector<double>& numbers, std::span<const double> weights) {
-  constexpr double outlier_threshold = 30;  // multiples of the typical distance
-  constexpr double usual_reach = 6;
-  constexpr double margin = 1.5;
-  constexpr double largest = 1e150;  // the square of what is beyond cannot be trusted
+  constexpr double outlier_threshold_mads = 30;       // distance from the median, in median absolute deviations
+  constexpr double min_clip_distance_deviations = 6;  // distance from the mean, in standard deviations
+  constexpr double clip_margin = 1.5;                 // multiple of the largest distance of a value that is no outlier
   Scaling scaling;
-  std::vector<Counted> values;
+  std::vector<WeightedValue> values;
   for (std::size_t i = 0; i < numbers.size(); ++i)
-    if (std::abs(numbers[i]) < largest) values.push_back({numbers[i], weights.empty() ? 1 : weights[i]});
+    if (std::abs(numbers[i]) < max_scalable) values.push_back({numbers[i], weights.empty() ? 1 : weights[i]});
   if (values.empty()) return scaling;
   const double median = quantile(values, 0.5);
-  const double distance = typical_distance(values, median);
-  std::erase_if(
-      values, [&](const Counted& counted) { return std::abs(counted.value - median) > outlier_threshold * distance; });
+  const double distance = nonzero_median_deviation(values, median);
+  std::erase_if(values, [&](const WeightedValue& weighted) {
+    return std::abs(weighted.value - median) > outlier_threshold_mads * distance;
+  });
 
-  const double all = weight_of(values);
+  const double weight = total_weight(values);
   double mean = 0;
-  for (const Counted& counted : values) mean += (counted.value - median) * counted.weight / all;
+  for (const WeightedValue& weighted : values) mean += (weighted.value - median) * weighted.weight / weight;
   double variance = 0;
-  double furthest = 0;
-  for (const Counted& counted : values) {
-    const double centred = counted.value - median - mean;
-    variance += centred * centred * counted.weight / all;
-    furthest = std::max(furthest, std::abs(centred));
+  double max_distance = 0;
+  for (const WeightedValue& weighted : values) {
+    const double centered = weighted.value - median - mean;
+    variance += centered * centered * weighted.weight / weight;
+    max_distance = std::max(max_distance, std::abs(centered));
   }
-  scaling.centre = median + mean;
+  scaling.center = median + mean;
   const double deviation = std::sqrt(variance);
-  const double rounding = 1e-12 * std::abs(scaling.centre);
+  // A column with a smaller ratio of deviation to mean, 4500 units of double precision, is constant up to rounding.
+  constexpr double max_rounding_ratio = 1e-12;
+  const double rounding = max_rounding_ratio * std::abs(scaling.center);
   scaling.scale = deviation > rounding && deviation > std::numeric_limits<double>::min() ? deviation : 1;
-  // Rows that are few, or all the same, do not tell what is far out.
-  constexpr double enough = 100;
-  if (all < enough || deviation <= rounding) return scaling;
-  const double reach = std::max(usual_reach * scaling.scale, margin * furthest);
-  scaling.low = scaling.centre - reach;
-  scaling.high = scaling.centre + reach;
+  // Few values do not bound the support of the distribution.
+  constexpr double min_weight_for_clipping = 100;
+  if (weight < min_weight_for_clipping || deviation <= rounding) return scaling;
+  const double clip_distance = std::max(min_clip_distance_deviations * scaling.scale, clip_margin * max_distance);
+  scaling.low = scaling.center - clip_distance;
+  scaling.high = scaling.center + clip_distance;
   return scaling;
 }
 

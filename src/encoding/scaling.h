@@ -6,22 +6,23 @@
 
 namespace dyad {
 
-/// z = (x - centre) / scale, with x taken as `low` or `high` where it lies beyond them.
+/// Affine scaling with clipping: z = (clamp(x, low, high) - center) / scale.
 struct Scaling {
-  double centre = 0;
-  double scale = 1;
-  double low = -std::numeric_limits<double>::max();
-  double high = std::numeric_limits<double>::max();
+  double center = 0;                                 ///< in units of x
+  double scale = 1;                                  ///< in units of x; positive
+  double low = -std::numeric_limits<double>::max();  ///< in units of x; the default does not clip
+  double high = std::numeric_limits<double>::max();  ///< in units of x; the default does not clip
 
   [[nodiscard]] double apply(double x) const;
+  /// True if all numbers are finite, |center| and scale are at most 1e150, scale > 0 and low <= center <= high.
   [[nodiscard]] bool is_valid() const;
 };
 
-/// From the first rows: mean and standard deviation of the values that are not outliers, so that one broken sensor
-/// reading does not squeeze all the others into a point. What lies further out than 6 standard deviations, and further
-/// than one and a half times the furthest value that is no outlier, is taken as lying there, unless there are fewer
-/// than 100 values to tell that from. A constant column gets scale 1 and no ends. A weight says how often a value
-/// counts.
+/// Scaling by the mean and standard deviation s of the values that are not outliers. An outlier differs from the median
+/// by more than 30 times the median absolute deviation of the values other than the median. Clips at a distance of
+/// max(6 s, 1.5 m) from the mean, where m is the largest distance of a value that is not an outlier. Without clipping
+/// if the total weight is below 100. A constant column gets scale 1, without clipping. `weights` are repetition counts;
+/// empty: 1.
 Scaling robust_scaling(const std::vector<double>& values, std::span<const double> weights = {});
 
 }  // namespace dyad

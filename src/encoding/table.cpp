@@ -5,7 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 #include <dyad/text.h>
 
 #include "base/text.h"
@@ -14,7 +14,7 @@
 
 namespace dyad {
 
-bool is_meant(const std::string& pattern, const std::string& name) {
+bool matches_pattern(const std::string& pattern, const std::string& name) {
   return pattern == name || (pattern.ends_with('*') && name.starts_with(pattern.substr(0, pattern.size() - 1)));
 }
 
@@ -23,43 +23,43 @@ ColumnPatterns::ColumnPatterns(const std::vector<std::string>& patterns) : names
     if (pattern.ends_with('*')) prefixes_.push_back(&pattern);
 }
 
-bool ColumnPatterns::match(const std::string& name) const {
+bool ColumnPatterns::matches(const std::string& name) const {
   return names_.find(name) != NameIndex::absent ||
-         std::any_of(prefixes_.begin(), prefixes_.end(), [&](const auto* prefix) { return is_meant(*prefix, name); });
+         std::any_of(prefixes_.begin(), prefixes_.end(),
+                     [&](const auto* prefix) { return matches_pattern(*prefix, name); });
 }
 
 namespace {
 
-constexpr std::size_t nowhere = NameIndex::absent;
-
-std::string listed(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 20;
+std::string join_names(const std::vector<std::string>& names) {
+  constexpr std::size_t max_names = 20;  // keeps messages about wide tables short
   std::string list;
-  for (std::size_t i = 0; i < names.size() && i < most; ++i) list += (i > 0 ? ", " : "") + escape_unprintable(names[i]);
-  return names.size() > most ? list + ", ..." : list;
+  for (std::size_t i = 0; i < names.size() && i < max_names; ++i)
+    list += (i > 0 ? ", " : "") + escape_unprintable(names[i]);
+  return names.size() > max_names ? list + ", ..." : list;
 }
 
-[[noreturn]] void refuse_column(const std::vector<std::string>& header, const std::string& name,
-                                const std::string& option, const std::string& file) {
+[[noreturn]] void throw_missing_column(const std::vector<std::string>& header, const std::string& name,
+                                       const std::string& option, const std::string& file) {
   throw std::invalid_argument(file + " has no column '" + name + "', which " + option + " names; its columns are " +
-                              listed(header));
+                              join_names(header));
 }
 
 void require_column(const std::vector<std::string>& header, const std::string& name, const std::string& option,
                     const std::string& file) {
-  if (std::find(header.begin(), header.end(), name) == header.end()) refuse_column(header, name, option, file);
+  if (std::find(header.begin(), header.end(), name) == header.end()) throw_missing_column(header, name, option, file);
 }
 
-/// A column of numbers or categories, from what the first rows have in it.
-Column told_column(const FeatureMap& map, const std::string& name, bool categorical, const TableSample& sample,
-                   std::size_t cell) {
+/// Determines the role and the scaling of a column from its cells in the first rows.
+Column infer_column(const FeatureMap& map, const std::string& name, bool is_categorical, const TableSample& sample,
+                    std::size_t cell) {
   Column column;
   column.name = name;
-  ColumnLook look;
-  for (const auto& row : sample.rows) look.see(row[cell]);
-  column.role = categorical || look.is_category() ? Column::Role::category : Column::Role::number;
-  if (column.role == Column::Role::category) return column;
-  if (!map.is_measurement()) column.fit_numbers(look.values);
+  ColumnProfile profile;
+  for (const auto& row : sample.rows) profile.add(row[cell]);
+  column.role = is_categorical || profile.is_categorical() ? Column::Role::categorical : Column::Role::numeric;
+  if (column.role == Column::Role::categorical) return column;
+  if (!map.is_measurement()) column.fit_scaling(profile.values);
   return column;
 }
 
@@ -70,46 +70,47 @@ void require_columns(const std::vector<std::string>& header, const std::vector<s
   const NameIndex names(header);
   for (const std::string& pattern : patterns)
     if (names.find(pattern) == NameIndex::absent &&
-        std::none_of(header.begin(), header.end(), [&](const auto& name) { return is_meant(pattern, name); }))
-      refuse_column(header, pattern, option, file);
+        std::none_of(header.begin(), header.end(), [&](const auto& name) { return matches_pattern(pattern, name); }))
+      throw_missing_column(header, pattern, option, file);
 }
 
-void ColumnLook::see(std::string_view cell) {
+void ColumnProfile::add(std::string_view cell) {
   double value = 0;
   if (is_missing(cell)) {
     values.push_back(std::numeric_limits<double>::quiet_NaN());
   } else if (parse_number(cell, value)) {
     values.push_back(value);
-    ++numbers;
+    ++number_count;
   } else {
-    ++texts;
+    ++text_count;
   }
 }
 
-double number_in(std::string_view cell, const std::string& column, const Place& place, bool while_learning) {
+double parse_numeric_cell(std::string_view cell, const std::string& column, const InputLocation& location,
+                          bool is_training) {
   double value = 0;
   const bool is_number = parse_number(cell, value);
-  if (is_number && std::abs(value) <= largest_value) return value;
+  if (is_number && std::abs(value) <= max_abs_value) return value;
   if (is_missing(cell)) return std::numeric_limits<double>::quiet_NaN();
-  const char* expected = is_number ? "a finite number (up to 1e70; rescale the column)"
-                         : while_learning
-                             ? "a number, as in most rows (if it holds categories, name it as categorical),"
-                             : "a number, as the model has learned it,";
+  const char* expected = is_number     ? "a finite number (up to 1e70; rescale the column)"
+                         : is_training ? "a number, as in most rows (if it holds categories, name it as categorical),"
+                                       : "a number, as in training,";
   throw DataError(
-      place.file, place.line, place.column,
-      std::string("expected ") + expected + " in the column " + in_quotes(column) + ", got " + in_quotes(cell));
+      location.file, location.line, location.column,
+      std::string("expected ") + expected + " in the column " + quote_text(column) + ", got " + quote_text(cell));
 }
 
-void fix_table(FeatureMap& map, const ColumnOptions& options, const std::vector<std::string>& header,
+void fit_table(FeatureMap& map, const ColumnOptions& options, const std::vector<std::string>& header,
                const TableSample& sample, const std::string& file, const std::function<void(TargetScan&)>& scan) {
   if (options.target.empty())
-    throw std::invalid_argument("say which column is to be predicted, with --target; the columns of " + file + " are " +
-                                listed(header));
-  require_column(header, options.target, "--target", file);
-  require_columns(header, options.categorical, "--categorical", file);
-  require_columns(header, options.ignored, "--ignore", file);
-  require_columns(header, options.right, "--right", file);
-  if (!options.weight.empty()) require_column(header, options.weight, "--weight", file);
+    throw std::invalid_argument(
+        "the target is not set: name the column to predict in ColumnOptions::target; the columns of " + file + " are " +
+        join_names(header));
+  require_column(header, options.target, "ColumnOptions::target", file);
+  require_columns(header, options.categorical, "ColumnOptions::categorical", file);
+  require_columns(header, options.ignored, "ColumnOptions::ignored", file);
+  require_columns(header, options.right, "ColumnOptions::right", file);
+  if (!options.weight.empty()) require_column(header, options.weight, "ColumnOptions::weight", file);
 
   const auto target_cell =
       static_cast<std::size_t>(std::find(header.begin(), header.end(), options.target) - header.begin());
@@ -117,8 +118,8 @@ void fix_table(FeatureMap& map, const ColumnOptions& options, const std::vector<
   for (std::size_t i = 0; i < sample.rows.size(); ++i)
     targets.emplace_back(sample.rows[i][target_cell], sample.lines[i]);
   map.target.name = options.target;
-  fix_by_scan(map.target, std::move(targets), options.task, !map.is_measurement(),
-              {file, 0, static_cast<std::int64_t>(target_cell) + 1}, scan);
+  fit_target_by_scan(map.target, std::move(targets), options.task, !map.is_measurement(),
+                     {file, 0, static_cast<std::int64_t>(target_cell) + 1}, scan);
   map.weight = options.weight;
 
   const ColumnPatterns ignored(options.ignored);
@@ -129,72 +130,76 @@ void fix_table(FeatureMap& map, const ColumnOptions& options, const std::vector<
     const std::string& name = header[cell];
     const bool is_target = name == options.target;
     const bool is_weight = name == options.weight;
-    const bool is_ignored = ignored.match(name);
+    const bool is_ignored = ignored.matches(name);
     if (is_target || is_weight || is_ignored) {
-      if (right.match(name) || categorical.match(name) || is_target + is_weight + is_ignored > 1)
-        throw std::invalid_argument("the column '" + name + "' is named twice, with different meanings");
+      if (right.matches(name) || categorical.matches(name) || is_target + is_weight + is_ignored > 1)
+        throw std::invalid_argument("the column '" + name +
+                                    "' is named twice, with different meanings; name it in one option only");
       continue;
     }
-    columns.push_back(told_column(map, name, categorical.match(name), sample, cell));
-    columns.back().right = right.match(name);
+    columns.push_back(infer_column(map, name, categorical.matches(name), sample, cell));
+    columns.back().is_right = right.matches(name);
   }
   if (columns.empty()) throw std::invalid_argument(file + " has no column to predict '" + options.target + "' from");
-  const auto rights = std::count_if(columns.begin(), columns.end(), [](const Column& column) { return column.right; });
-  if (map.is_bilinear() && (rights == 0 || rights == static_cast<std::ptrdiff_t>(columns.size())))
+  const auto right_count =
+      std::count_if(columns.begin(), columns.end(), [](const Column& column) { return column.is_right; });
+  if (map.is_bilinear() && (right_count == 0 || right_count == static_cast<std::ptrdiff_t>(columns.size())))
     throw std::invalid_argument(
-        "a bilinear model needs columns on both sides: name those of the second factor, and not all, with --right");
-  map.fix(std::move(columns));
+        "a bilinear model needs columns on both sides: name the columns of the second factor, but not all columns, in "
+        "ColumnOptions::right");
+  map.set_columns(std::move(columns));
 }
 
 TableEncoder::TableEncoder(FeatureMap& map, const std::vector<std::string>& header, const std::string& file,
-                           Targets targets, Unknown unknown)
+                           Targets targets, UnknownFeatures unknown)
     : map_(map),
       file_(file),
       unknown_(unknown),
-      row_(map, unknown == Unknown::grows),
-      target_cell_(nowhere),
-      weight_cell_(nowhere) {
+      row_(map, unknown == UnknownFeatures::add),
+      target_cell_(NameIndex::absent),
+      weight_cell_(NameIndex::absent) {
   const NameIndex cells(header);
-  const auto cell_of = [&](const std::string& name, const char* what) {
+  const auto find_cell = [&](const std::string& name, const char* role) {
     const std::size_t cell = cells.find(name);
-    if (cell == nowhere)
-      throw std::invalid_argument(file + " has no column '" + name + "', which the model needs " + what +
-                                  "; its columns are " + listed(header));
+    if (cell == NameIndex::absent)
+      throw std::invalid_argument(file + " has no column '" + name + "', which the model needs " + role +
+                                  "; its columns are " + join_names(header));
     return cell;
   };
-  if (targets == Targets::needed) target_cell_ = cell_of(map.target.name, "as its target");
-  if (targets == Targets::needed && !map.weight.empty()) weight_cell_ = cell_of(map.weight, "as its weight");
+  if (targets == Targets::needed) target_cell_ = find_cell(map.target.name, "as its target");
+  if (targets == Targets::needed && !map.weight.empty()) weight_cell_ = find_cell(map.weight, "as its weight");
   for (std::size_t column = 0; column < map.columns().size(); ++column) {
-    feeds_.push_back({cell_of(map.columns()[column].name, "as a feature"), column});
-    if (map.columns()[column].role == Column::Role::category) categories_.push_back(feeds_.back());
+    input_columns_.push_back({find_cell(map.columns()[column].name, "as a feature"), column});
+    if (map.columns()[column].role == Column::Role::categorical) categorical_columns_.push_back(input_columns_.back());
   }
 }
 
 void TableEncoder::encode(const std::string_view* cells, std::int64_t line, RowBlock<double>& block) {
-  for (const Feed& feed : feeds_) {
-    const Column& column = map_.columns()[feed.column];
-    const std::string_view cell = cells[feed.cell];
-    if (column.role == Column::Role::number) {
-      const Place at = place(line, feed.cell);
-      row_.add_number(column, number_in(cell, column.name, at, unknown_ == Unknown::grows), at);
+  for (const InputColumn& input : input_columns_) {
+    const Column& column = map_.columns()[input.column];
+    const std::string_view cell = cells[input.cell];
+    if (column.role == Column::Role::numeric) {
+      const InputLocation location = location_of(line, input.cell);
+      row_.add_number(column, parse_numeric_cell(cell, column.name, location, unknown_ == UnknownFeatures::add),
+                      location);
       continue;
     }
     const std::string_view category = is_missing(cell) ? std::string_view() : cell;
-    const Index feature = map_.category(feed.column, category, unknown_ == Unknown::grows);
+    const Index feature = map_.encode_category(input.column, category, unknown_ == UnknownFeatures::add);
     if (feature == FeatureMap::unknown)
-      block.add_unknown_cell(map_.group_of_category(feed.column));
+      block.add_unknown_cell(map_.group_of_category(input.column));
     else
       row_.add_category(column, feature);
   }
   row_.append_to(block);
-  if (target_cell_ != nowhere)
-    block.targets.push_back(map_.target.encode(cells[target_cell_], place(line, target_cell_)));
-  if (weight_cell_ != nowhere) {
+  if (target_cell_ != NameIndex::absent)
+    block.targets.push_back(map_.target.encode(cells[target_cell_], location_of(line, target_cell_)));
+  if (weight_cell_ != NameIndex::absent) {
     double weight = 0;
-    if (!parse_number(cells[weight_cell_], weight) || !(weight >= 0 && weight <= 1e100))
+    if (!parse_number(cells[weight_cell_], weight) || !(weight >= 0 && weight <= max_weight))
       throw DataError(file_, line, static_cast<std::int64_t>(weight_cell_) + 1,
                       "expected a weight of at least 0 (and up to 1e100) in the column '" + map_.weight + "', got " +
-                          in_quotes(cells[weight_cell_]));
+                          quote_text(cells[weight_cell_]));
     block.weights.push_back(weight);
   }
   block.lines.push_back(line);

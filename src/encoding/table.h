@@ -5,7 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include <dyad/data.h>
+#include <dyad/dataset.h>
+#include <dyad/types.h>
 
 #include "base/name_index.h"
 #include "data/row_block.h"
@@ -15,86 +16,91 @@
 
 namespace dyad {
 
-/// A table's rows as text, kept.
+/// Copy of the first rows of a table as text.
 struct TableSample {
   std::vector<std::vector<std::string>> rows;
-  std::vector<std::int64_t> lines;
+  std::vector<std::int64_t> lines;  ///< line number of each row in the file, from 1
 };
 
-/// Whether a pattern, a name or the beginning of names and a star, means this column.
-bool is_meant(const std::string& pattern, const std::string& name);
+/// True if `pattern` is the column name, or a prefix of it followed by a star.
+bool matches_pattern(const std::string& pattern, const std::string& name);
 
-/// A list of such patterns. Names are found in constant time. Refers to the patterns, which must outlive it.
+/// List of patterns as in matches_pattern(). Patterns without a star are found in constant time. Does not own the
+/// patterns, which must outlive it.
 class ColumnPatterns {
  public:
   explicit ColumnPatterns(const std::vector<std::string>& patterns);
 
-  [[nodiscard]] bool match(const std::string& name) const;
+  [[nodiscard]] bool matches(const std::string& name) const;
 
  private:
   NameIndex names_;
   std::vector<const std::string*> prefixes_;
 };
 
-/// Throws std::invalid_argument if a pattern, given with this option, matches no column of the file's header.
+/// Throws std::invalid_argument if a pattern matches no column of the header. `option` and `file` are for the message.
 void require_columns(const std::vector<std::string>& header, const std::vector<std::string>& patterns,
                      const std::string& option, const std::string& file);
 
-/// What the cells of a column look like. A few words among numbers are mistakes to be told about, not categories.
-struct ColumnLook {
-  std::vector<double> values;  ///< NaN: missing
-  std::size_t numbers = 0;
-  std::size_t texts = 0;
+/// Counts the cells of a column to infer its role. The column is categorical if most cells that are not missing are not
+/// numbers. Texts among a majority of numbers are errors in the data.
+struct ColumnProfile {
+  std::vector<double> values;  ///< numbers in the order of the rows; NaN: missing
+  std::size_t number_count = 0;
+  std::size_t text_count = 0;
 
-  void see(std::string_view cell);
-  [[nodiscard]] bool is_category() const { return texts > numbers; }
+  void add(std::string_view cell);
+  [[nodiscard]] bool is_categorical() const { return text_count > number_count; }
 };
 
-/// The number in a cell of this column, NaN where it is missing. Throws DataError for anything else; `while_learning`
-/// decides about the advice.
-double number_in(std::string_view cell, const std::string& column, const Place& place, bool while_learning);
+/// Parses a cell of a numeric column; NaN if it is missing. Throws DataError for other texts. `is_training` selects the
+/// advice in the message.
+double parse_numeric_cell(std::string_view cell, const std::string& column, const InputLocation& location,
+                          bool is_training);
 
-/// Decides from the first rows what the columns are: the target, numbers (where nothing else occurs) or categories,
-/// with scales. `scan` reads the targets of all rows that can be read again; it is called if those of the first rows
-/// are all the same. Throws std::invalid_argument for a column that is not there, DataError for rows that cannot be.
-void fix_table(FeatureMap& map, const ColumnOptions& options, const std::vector<std::string>& header,
+/// Determines the target, the roles and the scales of the columns from the first rows. `scan` reads the targets of all
+/// rows that can be read twice. It is called if the targets of the first rows are all equal. Throws
+/// std::invalid_argument for options that name missing columns, and DataError for invalid cells.
+void fit_table(FeatureMap& map, const ColumnOptions& options, const std::vector<std::string>& header,
                const TableSample& sample, const std::string& file, const std::function<void(TargetScan&)>& scan = {});
 
-/// Turns cells of text into features.
+/// Encodes rows of text cells as features. Does not own the map. Not thread-safe.
 class TableEncoder {
  public:
-  enum class Targets { none, needed };
-  enum class Unknown { grows, is_left_out };
+  enum class Targets { none, needed };  ///< whether rows contain a target and a weight
+  /// Treatment of categories and libsvm indices that are not in the map: `add` a feature (training), or `ignore` them
+  /// and report unknown cells (prediction).
+  enum class UnknownFeatures { add, ignore };
 
-  /// Looks up the map's columns by name in the header of one file; other columns are passed over.
+  /// Finds the columns of the map by name in the header of one file. Other columns are ignored.
   TableEncoder(FeatureMap& map, const std::vector<std::string>& header, const std::string& file, Targets targets,
-               Unknown unknown);
+               UnknownFeatures unknown);
 
-  /// Makes encoding quick for a row that will come soon: large dictionaries are far away.
+  /// Prefetches the dictionary entries of a later row. Large dictionaries exceed the processor caches.
   void prefetch(const std::string_view* cells) const {
-    for (const Feed& feed : categories_) map_.prefetch(feed.column, cells[feed.cell]);
+    for (const InputColumn& input : categorical_columns_) map_.prefetch(input.column, cells[input.cell]);
   }
 
-  /// Appends one row. The columns of a sparse block wait for RowEncoder::finish().
+  /// Appends one row. RowEncoder::finish() must be called after the last row of a block.
   void encode(const std::string_view* cells, std::int64_t line, RowBlock<double>& block);
 
  private:
-  struct Feed {
-    std::size_t cell;    ///< in the file
-    std::size_t column;  ///< of the map
+  struct InputColumn {
+    std::size_t cell;    ///< position in the rows of the file
+    std::size_t column;  ///< position in FeatureMap::columns()
   };
-  [[nodiscard]] Place place(std::int64_t line, std::size_t cell) const {
+  [[nodiscard]] InputLocation location_of(std::int64_t line, std::size_t cell) const {
     return {file_, line, static_cast<std::int64_t>(cell) + 1};
   }
 
   FeatureMap& map_;
   std::string file_;
-  Unknown unknown_;
+  UnknownFeatures unknown_;
   RowEncoder row_;
-  std::vector<Feed> feeds_;
-  std::vector<Feed> categories_;  ///< those of them that have dictionaries
-  std::size_t target_cell_;
-  std::size_t weight_cell_;
+  std::vector<InputColumn> input_columns_;        ///< one per column of the map
+  std::vector<InputColumn> categorical_columns_;  ///< the categorical ones
+  std::size_t target_cell_;                       ///< NameIndex::absent: none
+  std::size_t weight_cell_;                       ///< NameIndex::absent: none
 };
 
 }  // namespace dyad

@@ -6,7 +6,8 @@
 #include <cmath>
 #include <stdexcept>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
+#include <dyad/rows.h>
 
 #include "base/text.h"
 #include "io/csv.h"
@@ -15,63 +16,66 @@
 namespace dyad {
 namespace {
 
-/// The same label for 1, 1.0 and +1.
-std::string canonical(std::string_view text) {
+/// Canonical label, which is equal for 1, 1.0 and +1.
+std::string canonical_label(std::string_view text) {
   double value = 0;
-  return parse_number(text, value) && std::isfinite(value) ? shortest(value) : valid_utf8(text);
+  return parse_number(text, value) && std::isfinite(value) ? format_shortest(value) : escape_invalid_utf8(text);
 }
 
-bool label_before(const std::string& left, const std::string& right) {
+/// Order of labels: by value if both are numbers, else lexicographic.
+bool label_less(const std::string& left, const std::string& right) {
   double left_value = 0;
   double right_value = 0;
   if (parse_number(left, left_value) && parse_number(right, right_value)) return left_value < right_value;
   return left < right;
 }
 
-/// Whether a label that stands alone so far is the positive one.
-bool sounds_positive(const std::string& label) {
+/// True if a label is the positive class by convention, as long as the other label is unknown.
+bool is_positive_label(const std::string& label) {
   double value = 0;
   if (parse_number(label, value)) return value > 0;
-  constexpr std::array words{"yes", "true", "positive", "pos", "y", "t"};
+  constexpr std::array positive_labels{"yes", "true", "positive", "pos", "y", "t"};
   std::string lower = label;
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return std::find(words.begin(), words.end(), lower) != words.end();
+  return std::find(positive_labels.begin(), positive_labels.end(), lower) != positive_labels.end();
 }
 
-bool are_usual_classes(const std::vector<std::string>& sorted) {
+/// True for the pairs of numbers that count as classes if the task is not given.
+bool are_class_labels(const std::vector<std::string>& sorted) {
   return sorted == std::vector<std::string>{"0", "1"} || sorted == std::vector<std::string>{"-1", "1"};
 }
 
-[[noreturn]] void refuse_third_class(const Place& place, const std::string& third, const std::string& first,
-                                     const std::string& second) {
-  throw DataError(place.file, place.line, place.column,
-                  "the target has a third class " + in_quotes(third) + " besides " + in_quotes(first) + " and " +
-                      in_quotes(second) + ", expected two; for more classes train one model for each against the rest");
+[[noreturn]] void throw_third_class(const InputLocation& location, const std::string& third, const std::string& first,
+                                    const std::string& second) {
+  throw DataError(location.file, location.line, location.column,
+                  "the target has a third class " + quote_text(third) + " besides " + quote_text(first) + " and " +
+                      quote_text(second) +
+                      ", expected two; for more classes train one model for each against the rest");
 }
 
-double finite_number(std::string_view text, const Place& place, const std::string& name) {
+double parse_finite_number(std::string_view text, const InputLocation& location, const std::string& name) {
   double value = 0;
   const bool is_number = parse_number(text, value);
-  if (is_number && std::abs(value) <= largest_value) return value;
+  if (is_number && std::abs(value) <= max_abs_value) return value;
   const std::string column = name.empty() ? "the target" : "the target '" + name + "'";
-  const std::string got = is_missing(text) ? "a missing value" : in_quotes(text);
-  throw DataError(place.file, place.line, place.column,
+  const std::string got = is_missing(text) ? "a missing value" : quote_text(text);
+  throw DataError(location.file, location.line, location.column,
                   "expected a finite number (up to 1e70) as " + column + ", got " + got);
 }
 
 }  // namespace
 
-std::string shortest(double value) {
+std::string format_shortest(double value) {
   std::array<char, 32> buffer{};
   const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
   return {buffer.data(), end};
 }
 
-LikelihoodPointer Target::likelihood(bool rounded) const {
+LikelihoodPointer Target::likelihood(bool round_to_float) const {
   const auto scaled = [&](double end) {
     const double value = scaling.apply(end);
-    return rounded ? static_cast<double>(static_cast<float>(value)) : value;
+    return round_to_float ? static_cast<double>(static_cast<float>(value)) : value;
   };
   Support support;
   if (has_low()) support.low = scaled(low);
@@ -81,22 +85,22 @@ LikelihoodPointer Target::likelihood(bool rounded) const {
 
 double Target::observed(double code) const {
   const Likelihood& unbounded = likelihood_of(task);
-  return unbounded.has_identity_link() ? in_units(code) : unbounded.observed(code);
+  return unbounded.has_identity_link() ? unscale(code) : unbounded.observed(code);
 }
 
 double Target::predicted(double predictor) const {
   const Likelihood& unbounded = likelihood_of(task);
-  return unbounded.has_identity_link() ? prediction_in_units(predictor) : unbounded.mean(predictor);
+  return unbounded.has_identity_link() ? unscale_prediction(predictor) : unbounded.mean(predictor);
 }
 
 double Target::score(double code, double predictor) const {
   return likelihood_of(task).score(observed(code), predicted(predictor));
 }
 
-double Target::deviation(double predicted, double predictor_variance, double noise_variance) const {
+double Target::standard_deviation(double predicted, double predictor_variance, double noise_variance) const {
   const Likelihood& unbounded = likelihood_of(task);
   const double variance = predictor_variance + (unbounded.has_noise_variance() ? noise_variance : 0);
-  return std::sqrt(variance) * (unbounded.has_identity_link() ? scaling.scale : unbounded.mean_slope(predicted));
+  return std::sqrt(variance) * (unbounded.has_identity_link() ? scaling.scale : unbounded.mean_derivative(predicted));
 }
 
 Target::Sample::Sample(std::string_view cell, std::int64_t in_line, const std::string* in_file)
@@ -106,9 +110,11 @@ Target::Sample::Sample(std::string_view cell, std::int64_t in_line, const std::s
 
 bool Target::Sample::is_missing() const { return std::isnan(number) && dyad::is_missing(text); }
 
-std::string Target::Sample::label() const { return std::isnan(number) ? valid_utf8(text) : shortest(number); }
+std::string Target::Sample::label() const {
+  return std::isnan(number) ? escape_invalid_utf8(text) : format_shortest(number);
+}
 
-bool Target::Sample::is_same(const Sample& other) const {
+bool Target::Sample::has_same_label(const Sample& other) const {
   return std::isnan(number) ? std::isnan(other.number) && text == other.text : number == other.number;
 }
 
@@ -118,166 +124,174 @@ bool Target::are_constant(const std::vector<Sample>& samples) {
     if (sample.is_missing()) continue;
     if (first == nullptr)
       first = &sample;
-    else if (!sample.is_same(*first))
+    else if (!sample.has_same_label(*first))
       return false;
   }
   return !samples.empty();
 }
 
-bool Target::is_provisional() const {
+bool Target::is_task_provisional() const {
   const std::string& only = negative.empty() ? positive : negative;
-  return task_is_open && likelihood_of(task).is_classification() && negative.empty() != positive.empty() &&
+  return is_task_inferred && likelihood_of(task).is_classification() && negative.empty() != positive.empty() &&
          (only == "0" || only == "1" || only == "-1");
 }
 
-void Target::fix(const std::vector<Sample>& samples, std::optional<Task> given, bool centred, const Place& place) {
-  std::vector<const Sample*> different;  // at most three
+void Target::fit(const std::vector<Sample>& samples, std::optional<Task> given_task, bool centered,
+                 const InputLocation& location) {
+  std::vector<const Sample*> different;  // first sample of each label, at most three
   std::vector<double> numbers;
   for (const Sample& sample : samples) {
     if (!std::isnan(sample.number)) numbers.push_back(sample.number);
     if (different.size() > 2 || sample.is_missing()) continue;
-    if (std::none_of(different.begin(), different.end(), [&](const Sample* other) { return sample.is_same(*other); }))
+    if (std::none_of(different.begin(), different.end(),
+                     [&](const Sample* other) { return sample.has_same_label(*other); }))
       different.push_back(&sample);
   }
   std::vector<std::string> labels;
   labels.reserve(different.size());
   for (const Sample* sample : different) labels.push_back(sample->label());
-  const bool numeric = 2 * numbers.size() >= samples.size();
+  const bool is_numeric = 2 * numbers.size() >= samples.size();
   std::vector<std::string> sorted = labels;
-  std::sort(sorted.begin(), sorted.end(), label_before);
-  const bool is_one_class =
-      !range_is_given && labels.size() == 1 && (labels[0] == "0" || labels[0] == "1" || labels[0] == "-1");
-  const bool are_classes = centred && (!numeric || are_usual_classes(sorted) || is_one_class);
-  task = given.value_or(are_classes ? Task::classification : Task::regression);
-  task_is_open = !given;
+  std::sort(sorted.begin(), sorted.end(), label_less);
+  const bool is_single_class =
+      !is_range_given && labels.size() == 1 && (labels[0] == "0" || labels[0] == "1" || labels[0] == "-1");
+  const bool has_classes = centered && (!is_numeric || are_class_labels(sorted) || is_single_class);
+  task = given_task.value_or(has_classes ? Task::classification : Task::regression);
+  is_task_inferred = !given_task;
   if (likelihood_of(task).is_classification()) {
-    refuse_range();
+    require_no_range();
     if (labels.size() > 2) {
       const Sample& third = *different[2];
-      refuse_third_class({third.file != nullptr ? *third.file : place.file, third.line, place.column}, labels[2],
-                         labels[0], labels[1]);
+      throw_third_class({third.file != nullptr ? *third.file : location.file, third.line, location.column}, labels[2],
+                        labels[0], labels[1]);
     }
     if (labels.size() == 2) {
       negative = sorted[0];
       positive = sorted[1];
     } else if (labels.size() == 1) {
-      (sounds_positive(labels[0]) ? positive : negative) = labels[0];
+      (is_positive_label(labels[0]) ? positive : negative) = labels[0];
     }
     return;
   }
-  fix_numbers(numbers, {}, centred);
+  fit_numbers(numbers, {}, centered);
 }
 
-void Target::refuse_range() const {
-  if (range_is_given) throw std::invalid_argument("--range is for numbers, but the target is a class");
+void Target::require_no_range() const {
+  if (is_range_given)
+    throw std::invalid_argument(
+        "TrainOptions::range is set, but the target is a class; leave it out, or set ColumnOptions::task to "
+        "regression");
 }
 
-void Target::fix_labels(const std::string& first, const std::string& second) {
-  refuse_range();
+void Target::fit_labels(const std::string& negative_label, const std::string& positive_label) {
+  require_no_range();
   task = Task::classification;
-  negative = canonical(first);
-  positive = canonical(second);
+  negative = canonical_label(negative_label);
+  positive = canonical_label(positive_label);
 }
 
-void Target::fix_numbers(const std::vector<double>& numbers, std::span<const double> weights, bool centred) {
+void Target::fit_numbers(const std::vector<double>& numbers, std::span<const double> weights, bool centered) {
   if (!likelihood_of(task).has_identity_link()) return;
   const auto weight = [&](std::size_t i) { return weights.empty() ? 1.0 : weights[i]; };
-  if (centred && !range_is_given) find_range(numbers, weights);
+  if (centered && !is_range_given) infer_range(numbers, weights);
   scaling = robust_scaling(numbers, weights);
-  constexpr double usual_reach = 30;
-  if (centred && scaling.high < Scaling().high)
-    reach = std::max(usual_reach, (scaling.high - scaling.centre) / scaling.scale);
+  constexpr double min_clip_limit_deviations = 30;  // in standard deviations, the unit of codes
+  if (centered && scaling.high < Scaling().high)
+    clip_limit = std::max(min_clip_limit_deviations, (scaling.high - scaling.center) / scaling.scale);
   scaling.low = Scaling().low;
   scaling.high = Scaling().high;
-  if (!centred) {
+  if (!centered) {
+    // Measurements: codes are y / max(standard deviation, |mean|), without a shift.
     double squares = 0;
-    double all = 0;
+    double total_weight = 0;
     for (std::size_t i = 0; i < numbers.size(); ++i) {
-      squares += weight(i) * (numbers[i] - scaling.centre) * (numbers[i] - scaling.centre);
-      all += weight(i);
+      squares += weight(i) * (numbers[i] - scaling.center) * (numbers[i] - scaling.center);
+      total_weight += weight(i);
     }
-    const double variance = numbers.empty() ? 1 : squares / all;
-    scaling.scale = std::max(std::sqrt(variance), std::abs(scaling.centre));
+    const double variance = numbers.empty() ? 1 : squares / total_weight;
+    scaling.scale = std::max(std::sqrt(variance), std::abs(scaling.center));
     if (!(scaling.scale > 0 && std::isfinite(scaling.scale))) scaling.scale = 1;
-    scaling.centre = 0;
+    scaling.center = 0;
   }
 }
 
-/// A rating scale or a capped price: a good share of the targets lies exactly at an end.
-void Target::find_range(const std::vector<double>& numbers, std::span<const double> weights) {
+/// Sets an end of the range if at least 2% of the targets lie exactly at it, such as ratings or capped prices.
+void Target::infer_range(const std::vector<double>& numbers, std::span<const double> weights) {
   if (numbers.empty()) return;
-  const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
-  if (!(*least < *most)) return;
+  const auto [min, max] = std::minmax_element(numbers.begin(), numbers.end());
+  if (!(*min < *max)) return;
   const auto is_common = [&](double value) {
-    constexpr double fewest = 10;
-    constexpr double share = 0.02;
-    double all = 0;
-    double here = 0;
+    constexpr double min_weight_at_end = 10;   // number of targets at the end
+    constexpr double min_share_at_end = 0.02;  // docs/method.md, "Ranges"
+    double total_weight = 0;
+    double weight_at_end = 0;
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       const double weight = weights.empty() ? 1 : weights[i];
-      all += weight;
-      here += numbers[i] == value ? weight : 0;
+      total_weight += weight;
+      weight_at_end += numbers[i] == value ? weight : 0;
     }
-    return here >= fewest && here >= share * all;
+    return weight_at_end >= min_weight_at_end && weight_at_end >= min_share_at_end * total_weight;
   };
-  if (is_common(*least)) low = *least;
-  if (is_common(*most)) high = *most;
+  if (is_common(*min)) low = *min;
+  if (is_common(*max)) high = *max;
 }
 
-double Target::encode_number(double value, const Place& place) const {
-  if (range_is_given && (value < low || value > high))
-    throw DataError(place.file, place.line, place.column,
-                    "the target " + shortest(value) + " lies outside of the range that was given, " + shortest(low) +
-                        " to " + shortest(high));
+double Target::encode_number(double value, const InputLocation& location) const {
+  if (is_range_given && (value < low || value > high))
+    throw DataError(location.file, location.line, location.column,
+                    "the target " + format_shortest(value) + " is outside the given range, " + format_shortest(low) +
+                        " to " + format_shortest(high));
   return scaling.apply(value);
 }
 
-double Target::encode(std::string_view text, const Place& place) {
-  if (!likelihood_of(task).is_classification()) return encode_number(finite_number(text, place, name), place);
+double Target::encode(std::string_view text, const InputLocation& location) {
+  if (!likelihood_of(task).is_classification())
+    return encode_number(parse_finite_number(text, location, name), location);
   if (is_missing(text))
-    throw DataError(place.file, place.line, place.column, "expected a class as the target, got a missing value");
+    throw DataError(location.file, location.line, location.column,
+                    "expected a class as the target, got a missing value");
   if (text == negative) return -1;
   if (text == positive) return 1;
-  return encode_label(canonical(text), place);
+  return encode_label(canonical_label(text), location);
 }
 
-double Target::encode(double value, const Place& place) {
+double Target::encode(double value, const InputLocation& location) {
   if (!likelihood_of(task).is_classification()) {
-    if (std::abs(value) > largest_value)
-      throw DataError(place.file, place.line, place.column, "expected a target up to 1e70 in size");
-    return encode_number(value, place);
+    if (std::abs(value) > max_abs_value)
+      throw DataError(location.file, location.line, location.column, "expected a target up to 1e70 in size");
+    return encode_number(value, location);
   }
   if (value != last_value_) {
-    last_code_ = encode_label(shortest(value), place);
+    last_code_ = encode_label(format_shortest(value), location);
     last_value_ = value;
   }
   return last_code_;
 }
 
-double Target::encode_label(std::string_view label, const Place& place) {
+double Target::encode_label(std::string_view label, const InputLocation& location) {
   if (label == negative) return -1;
   if (label == positive) return 1;
-  if (!negative.empty() && !positive.empty()) refuse_third_class(place, std::string(label), negative, positive);
-  if (is_provisional()) return encode_second_value(label, place);
+  if (!negative.empty() && !positive.empty()) throw_third_class(location, std::string(label), negative, positive);
+  if (is_task_provisional()) return encode_second_label(label, location);
   (negative.empty() ? negative : positive) = label;
-  return encode_label(label, place);
+  return encode_label(label, location);
 }
 
-double Target::encode_second_value(std::string_view label, const Place& place) {
+double Target::encode_second_label(std::string_view label, const InputLocation& location) {
   const std::string first = negative.empty() ? positive : negative;
   std::vector<std::string> both{first, std::string(label)};
-  std::sort(both.begin(), both.end(), label_before);
-  if (are_usual_classes(both)) {
+  std::sort(both.begin(), both.end(), label_less);
+  if (are_class_labels(both)) {
     negative = both[0];
     positive = both[1];
-    return encode_label(label, place);
+    return encode_label(label, location);
   }
   double second = 0;
   if (!parse_number(label, second) || !std::isfinite(second))
-    throw DataError(place.file, place.line, place.column,
-                    "expected a number as the target, which is " + first + " in all rows before, got " +
-                        in_quotes(label) + " (if these are two classes, say so with --task classification)");
-  // The rows before keep their code, which is the scaled value of their target.
+    throw DataError(location.file, location.line, location.column,
+                    "expected a number as the target, which is " + first + " in all earlier rows, got " +
+                        quote_text(label) + " (for two classes, set ColumnOptions::task to classification)");
+  // Earlier rows have been encoded with `code`. The scaling is chosen such that it maps their target to the same code.
   const double code = negative.empty() ? 1 : -1;
   double value = 0;
   (void)parse_number(first, value);
@@ -286,7 +300,7 @@ double Target::encode_second_value(std::string_view label, const Place& place) {
   positive.clear();
   scaling = Scaling();
   scaling.scale = std::abs(second - value);
-  scaling.centre = value - code * scaling.scale;
+  scaling.center = value - code * scaling.scale;
   return scaling.apply(second);
 }
 

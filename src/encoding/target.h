@@ -9,124 +9,134 @@
 #include <string_view>
 #include <vector>
 
-#include <dyad/data.h>
+#include <dyad/dataset.h>
+#include <dyad/types.h>
 
 #include "encoding/scaling.h"
 #include "likelihood/likelihood.h"
 
 namespace dyad {
 
-/// Where a cell stands, for messages.
-struct Place {
+/// Location of a cell, for messages. Does not own the file name.
+struct InputLocation {
   const std::string& file;
-  std::int64_t line = 0;
-  std::int64_t column = 0;
+  std::int64_t line = 0;    ///< from 1; 0: unknown
+  std::int64_t column = 0;  ///< from 1; 0: unknown
 };
 
-/// What a target is to the solver: a number, centred and scaled by the first rows, or a class, -1 or +1.
+/// The target column and its encoding. Solvers use codes: a number that is centered and scaled by the first rows, or -1
+/// and +1 for the two classes.
 class Target {
  public:
-  std::string name;  ///< of the column; empty where the format has a place for it
+  std::string name;  ///< column name; empty for layouts without column names
   Task task = Task::regression;
-  Scaling scaling;
-  double reach = std::numeric_limits<double>::max();  ///< scaled targets beyond it are clipped in training
-  double low = -std::numeric_limits<double>::max();   ///< in the user's units: no target lies below, and a target here
-                                                      ///< may stand for anything below; predictions stay above it
-  double high = std::numeric_limits<double>::max();   ///< likewise
-  double least_seen = std::numeric_limits<double>::max();  ///< in the user's units; above most_seen if no target
-  double most_seen = -std::numeric_limits<double>::max();  ///< has been seen
-  bool range_is_given = false;  ///< by the user; else found in the first rows, and given up when it is broken
-  bool task_is_open = false;    ///< classes of a run that has not been told the task: see is_provisional()
-  std::string negative;         ///< the labels; empty: not seen yet
-  std::string positive;
+  Scaling scaling;                                         ///< regression: from targets to codes; never clips
+  double clip_limit = std::numeric_limits<double>::max();  ///< training clips codes to [-clip_limit, clip_limit]
+  /// Range of the targets in the user's units. A target at an end is censored: its latent value may lie beyond the end.
+  /// Predictions are clipped to the range. The defaults mean that there is no end.
+  double low = -std::numeric_limits<double>::max();
+  double high = std::numeric_limits<double>::max();
+  /// Smallest and largest training target in the user's units. `min_seen > max_seen` if no target has been seen.
+  double min_seen = std::numeric_limits<double>::max();
+  double max_seen = -std::numeric_limits<double>::max();
+  /// True: the user set the range. False: the range is inferred from the first rows, and dropped if a target exceeds
+  /// it.
+  bool is_range_given = false;
+  bool is_task_inferred = false;  ///< the user did not set the task; see is_task_provisional()
+  std::string negative;           ///< label of the class -1; empty: not seen yet
+  std::string positive;           ///< label of the class +1; empty: not seen yet
 
-  /// What a solver's number means to the user.
-  [[nodiscard]] double in_units(double scaled) const { return scaling.centre + scaling.scale * scaled; }
+  /// Converts a code of a regression target to the user's units.
+  [[nodiscard]] double unscale(double scaled) const { return scaling.center + scaling.scale * scaled; }
 
-  /// The same for a prediction, which stays within the range, and within reach of what was seen: a second-order model
-  /// of a feature that is far off can be off by any amount.
-  [[nodiscard]] double prediction_in_units(double scaled) const {
-    const double width = most_seen - least_seen;
-    const double value = in_units(scaled);
-    return width < 0 ? value : std::clamp(value, std::max(low, least_seen - width), std::min(high, most_seen + width));
+  /// Converts a prediction to the user's units and clips it to [low, high] and to the interval of the training targets,
+  /// extended by its width on both sides. Second-order models have no bound on predictions for features far from the
+  /// training rows.
+  [[nodiscard]] double unscale_prediction(double scaled) const {
+    const double width = max_seen - min_seen;
+    const double value = unscale(scaled);
+    return width < 0 ? value : std::clamp(value, std::max(low, min_seen - width), std::min(high, max_seen + width));
   }
 
-  /// The likelihood that solvers use, in their units. `rounded`: ends of the range are rounded to single precision, as
-  /// targets are.
-  [[nodiscard]] LikelihoodPointer likelihood(bool rounded = false) const;
-  /// What a code means to the user: a number in the target's units, or 0 and 1 for classes.
+  /// Likelihood of the codes. `round_to_float`: rounds the ends of the range to single precision, as the targets are
+  /// rounded.
+  [[nodiscard]] LikelihoodPointer likelihood(bool round_to_float = false) const;
+  /// Converts a code to the target that metrics use: a number in the user's units, or 0 and 1 for classes.
   [[nodiscard]] double observed(double code) const;
-  /// What a linear predictor means to the user: a number in the target's units, or the probability of the positive
-  /// class.
+  /// Converts a value of the linear predictor to a prediction: a number in the user's units, or the probability of the
+  /// positive class.
   [[nodiscard]] double predicted(double predictor) const;
-  /// The loss that users see: squared error in the target's units, or log-loss.
+  /// Reported loss of a row: squared error in the user's units, or log-loss.
   [[nodiscard]] double score(double code, double predictor) const;
-  /// Standard deviation of the target, or of the probability of the positive class, from the variance of the linear
-  /// predictor and the noise variance, both in the units of solvers.
-  [[nodiscard]] double deviation(double predicted, double predictor_variance, double noise_variance) const;
+  /// Standard deviation of the target in the user's units, or of the probability of the positive class. The arguments
+  /// are the prediction, the variance of the linear predictor, and the noise variance in units of codes.
+  [[nodiscard]] double standard_deviation(double predicted, double predictor_variance, double noise_variance) const;
 
-  void see(double value) {
-    least_seen = std::min(least_seen, value);
-    most_seen = std::max(most_seen, value);
+  /// Includes a training target, in the user's units, in [min_seen, max_seen].
+  void update_bounds(double value) {
+    min_seen = std::min(min_seen, value);
+    max_seen = std::max(max_seen, value);
   }
 
   [[nodiscard]] bool has_low() const { return low > -std::numeric_limits<double>::max(); }
   [[nodiscard]] bool has_high() const { return high < std::numeric_limits<double>::max(); }
 
-  /// The target of one row: a number, or the text of a cell, which may be a number, a label or missing.
+  /// The target of one row: a number, or the text of a cell, which may be a number, a label or missing. Does not own
+  /// the text and the file name.
   struct Sample {
     explicit Sample(std::string_view cell, std::int64_t in_line = 0, const std::string* in_file = nullptr);
     explicit Sample(double value, std::int64_t in_line = 0, const std::string* in_file = nullptr)
         : number(value), line(in_line), file(in_file) {}
 
     [[nodiscard]] bool is_missing() const;
-    /// The same for 1, 1.0 and +1.
+    /// Canonical label, which is equal for 1, 1.0 and +1.
     [[nodiscard]] std::string label() const;
-    /// Whether the labels are the same.
-    [[nodiscard]] bool is_same(const Sample& other) const;
+    /// True if the labels are equal.
+    [[nodiscard]] bool has_same_label(const Sample& other) const;
 
-    double number;          ///< NaN: the cell is none
+    double number;          ///< NaN: the cell is not a number
     std::string_view text;  ///< empty for numbers
     std::int64_t line;
-    const std::string* file;  ///< nullptr: the file of the place that goes with the samples
+    const std::string* file;  ///< nullptr: the file of the location that fit() receives
   };
 
-  /// Whether these rows do not tell the task: all targets are the same.
+  /// True if there are rows and all targets that are not missing have the same label.
   [[nodiscard]] static bool are_constant(const std::vector<Sample>& samples);
 
-  /// Whether the task is classification because all targets so far are 0, all are 1 or all are -1. A second value
-  /// that makes 0 and 1, or -1 and 1, of them decides for classes, any other number for regression.
-  [[nodiscard]] bool is_provisional() const;
+  /// True if the task is classification only because all targets so far are 0, all are 1 or all are -1. A second value
+  /// decides: with the pair 0 and 1, or -1 and 1, the task stays classification; any other number makes it regression.
+  [[nodiscard]] bool is_task_provisional() const;
 
-  /// Decides from some rows: the task unless given, scale and labels. Measurements (`centred` false) are numbers and
-  /// keep their 0.
-  void fix(const std::vector<Sample>& samples, std::optional<Task> given, bool centred, const Place& place);
+  /// Determines the task unless `given_task` is set, and the scaling or the labels. `centered` = false: the targets are
+  /// measurements, which are numbers and are scaled without shifting 0.
+  void fit(const std::vector<Sample>& samples, std::optional<Task> given_task, bool centered,
+           const InputLocation& location);
 
-  /// The scale, and the range unless it is given, from rows of numbers with weights (empty: 1). Targets of likelihoods
-  /// without an identity link stay as they are.
-  void fix_numbers(const std::vector<double>& numbers, std::span<const double> weights, bool centred);
+  /// Determines the scaling, the clip limit, and the range unless it is given, from numbers with weights (empty: 1). No
+  /// effect for likelihoods without an identity link.
+  void fit_numbers(const std::vector<double>& numbers, std::span<const double> weights, bool centered);
 
-  /// The same from two labels, of which the second is the positive one.
-  void fix_labels(const std::string& first, const std::string& second);
+  /// Sets the task to classification with two labels, of which the second is the positive class.
+  void fit_labels(const std::string& negative_label, const std::string& positive_label);
 
-  /// The solver's number for the text of a target. Throws DataError for what is none; a second class is learned here.
-  double encode(std::string_view text, const Place& place);
+  /// Returns the code of a target. Throws DataError if it is not a number or not one of the two classes.
+  /// Classification: a second label becomes the second class, and may change a provisional task.
+  double encode(std::string_view text, const InputLocation& location);
 
-  /// The same for a number.
-  double encode(double value, const Place& place);
+  double encode(double value, const InputLocation& location);
 
  private:
-  void refuse_range() const;
-  void find_range(const std::vector<double>& numbers, std::span<const double> weights);
-  [[nodiscard]] double encode_number(double value, const Place& place) const;
-  double encode_label(std::string_view label, const Place& place);
-  double encode_second_value(std::string_view label, const Place& place);
+  void require_no_range() const;
+  void infer_range(const std::vector<double>& numbers, std::span<const double> weights);
+  [[nodiscard]] double encode_number(double value, const InputLocation& location) const;
+  double encode_label(std::string_view label, const InputLocation& location);
+  double encode_second_label(std::string_view label, const InputLocation& location);
 
-  double last_value_ = std::numeric_limits<double>::quiet_NaN();  ///< a class as a number, and its code
-  double last_code_ = 0;
+  double last_value_ = std::numeric_limits<double>::quiet_NaN();  ///< argument of the last encode() of a class
+  double last_code_ = 0;                                          ///< its result
 };
 
-/// A number in the shortest form that reads back as the same.
-std::string shortest(double value);
+/// The number with the fewest digits that parse to the same double.
+std::string format_shortest(double value);
 
 }  // namespace dyad

@@ -9,22 +9,24 @@
 
 namespace dyad {
 
-/// Variances of the predictions of a trained model: of what the parameters leave open, and of cells whose category or
-/// index the model does not know. Thread-safe once it is made.
+/// Variances of predictions under the posterior of a trained model (solvers/kalman). A cell with a category or
+/// index that is not in the model adds the variance of its group (UnknownFeatures). Thread-safe after construction.
 class ErrorBars {
  public:
-  /// Does not keep the file. `path` is for messages. Throws std::invalid_argument if the model has no posterior, and
-  /// DataError if it is damaged.
+  /// Copies the posterior from `file`. `path` is used in error messages. Throws std::invalid_argument if the model has
+  /// no posterior, and DataError if the posterior is damaged.
   ErrorBars(const ModelFile& file, const std::string& path);
 
-  /// Of the rows [first, first + variances.size()) of a block: without the noise; classes: of the log-odds.
-  void find_variances(const RowBlock<double>& block, Index first, std::span<double> variances) const;
+  /// Writes the variances of the linear predictor (scaled target, or log-odds) of the rows
+  /// [first, first + variances.size()) of a block, without observation noise.
+  void compute_variances(const RowBlock<double>& block, Index first, std::span<double> variances) const;
 
+  /// Variance of the observation noise of the scaled target.
   [[nodiscard]] double noise_variance() const { return filter_.noise_variance(); }
 
  private:
   KalmanFilter<double> filter_;
-  UnknownFeatures unknown_;
+  UnknownFeatures unknown_features_;
 };
 
 }  // namespace dyad

@@ -16,8 +16,12 @@
 namespace dyad {
 namespace {
 
-/// The features with the largest |values|, strongest first.
-std::vector<Index> strongest(const Vector<double>& values, Index top) {
+/// Factor on coefficients that result only from centering, when the largest weights are selected. It is small so that
+/// they rank below the weights of the model.
+constexpr double centering_strength_factor = 1e-12;
+
+/// Indices of the `top` largest |values|, in decreasing order and without zeros. Ties are sorted by index.
+std::vector<Index> largest_magnitudes(const Vector<double>& values, Index top) {
   std::vector<Index> order(static_cast<std::size_t>(values.size()));
   std::iota(order.begin(), order.end(), Index(0));
   const auto middle = order.begin() + std::min<Index>(top, values.size());
@@ -29,6 +33,7 @@ std::vector<Index> strongest(const Vector<double>& values, Index top) {
   return order;
 }
 
+/// Quotes a cell if necessary (RFC 4180).
 std::string csv_cell(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -45,33 +50,35 @@ Inspection inspect(const std::string& model_path, Index top) {
 }
 
 Inspection inspect(const ModelFile& file, Index top) {
-  if (top < 0) throw std::invalid_argument(fmt::format("the number of terms must be at least 0, got {}", top));
+  if (top < 0) throw std::invalid_argument(fmt::format("top, the number of terms, must be at least 0, got {}", top));
   const FeatureMap& map = file.features;
   const Model<double>& model = file.model;
   const Sides sides(model);
-  // y = offset + unit f(z), z = x / scale - shift
+  // The model predicts f(z) with z = x / scale - shift, and y = offset + unit f(z).
   const double unit = map.target.scaling.scale;
-  const double offset = map.target.scaling.centre;
+  const double offset = map.target.scaling.center;
   Vector<double> scale(model.dim());
   Vector<double> shift(model.dim());
   const std::vector<Scaling> scalings = map.scalings();
   for (Index j = 0; j < model.dim(); ++j) {
     scale[j] = scalings[static_cast<std::size_t>(j)].scale;
-    shift[j] = scalings[static_cast<std::size_t>(j)].centre / scale[j];
+    shift[j] = scalings[static_cast<std::size_t>(j)].center / scale[j];
   }
   double intercept = model.intercept;
   Vector<double> w = as_vector(model.weights);
-  Vector<double> slope = interaction_slope(model, shift);
-  // Features whose square is linear, by groups that never occur together.
+  Vector<double> gradient = interaction_gradient(model, shift);
+  // Group of each feature whose square is a linear function of the feature; -1 for the others. At most one feature of a
+  // group differs from 0 in a row. Their squares are merged into the intercept and the weights:
+  // z_j^2 = slope z_j + constant (1 - z_m), where m is the indicator feature of missing values of column j, if any.
   std::vector<Index> linear_groups = map.indicator_columns();
-  if (!sides.two()) {
+  if (!sides.is_bilinear()) {
     const Vector<double> squares = square_coefficients(model);
     for (const FeatureMap::LinearSquare& square : map.linear_squares()) {
       const Index j = square.feature;
       intercept += square.constant * squares[j];
       w[j] += square.slope * squares[j];
-      if (square.mark >= 0) w[square.mark] -= square.constant * squares[j];
-      slope[j] -= 2 * squares[j] * shift[j];
+      if (square.missing_indicator >= 0) w[square.missing_indicator] -= square.constant * squares[j];
+      gradient[j] -= 2 * squares[j] * shift[j];
       Index& group = linear_groups[static_cast<std::size_t>(j)];
       if (group < 0) group = static_cast<Index>(map.columns().size()) + j;
     }
@@ -82,21 +89,26 @@ Inspection inspect(const ModelFile& file, Index top) {
   result.task = map.target.task;
   result.target = map.target.name;
   result.positive = map.target.positive;
-  result.features = map.seen();
+  result.features = map.seen_count();
   result.rank = model.rank();
   result.training = file.training;
   result.checksum = file.checksum;
   if (!file.warning.empty()) result.warnings.push_back(file.warning);
-  result.intercept = offset + unit * (intercept - w.dot(shift) + slope.dot(shift) / 2);
+  // With u = x / scale and the second-order terms z'Qz, substituting z = u - shift gives
+  // f = b - w'shift + shift'Q shift + (w - 2 Q shift)'u + u'Q u, where gradient = 2 Q shift.
+  result.intercept = offset + unit * (intercept - w.dot(shift) + gradient.dot(shift) / 2);
   for (const double lambda : model.spectrum) result.spectrum.push_back(unit * lambda);
 
-  const Vector<double> linear = unit * (w - slope).cwiseQuotient(scale);
-  // A weight may be strong on its own, or only because centring moved part of a pair into it.
-  const Vector<double> strength = (unit * w).cwiseAbs().cwiseMax(1e-12 * linear.cwiseProduct(scale).cwiseAbs());
-  for (const Index j : strongest(strength, top)) result.weights.push_back({map.name(j), "", linear[j], unit * w[j]});
+  const Vector<double> linear = unit * (w - gradient).cwiseQuotient(scale);
+  // Weights are ranked by |w_j|, the effect at the center of the data. If w_j is 0, but centering a pair gives x_j a
+  // coefficient, the small second term keeps feature j in the list, below all others.
+  const Vector<double> strength =
+      (unit * w).cwiseAbs().cwiseMax(centering_strength_factor * linear.cwiseProduct(scale).cwiseAbs());
+  for (const Index j : largest_magnitudes(strength, top))
+    result.weights.push_back({map.name(j), "", linear[j], unit * w[j]});
 
   const StrongestPairs pairs = strongest_pairs(model, top, linear_groups);
-  result.pairs_are_exact = pairs.exact;
+  result.are_pairs_exact = pairs.is_exact;
   result.pair_bound = std::abs(unit) * pairs.bound;
   for (const Pair& pair : pairs.pairs) {
     const double effect = unit * pair.coefficient;
@@ -105,7 +117,7 @@ Inspection inspect(const ModelFile& file, Index top) {
   }
   if (map.kind == Kind::phase && model.rank() == 1) {
     const Vector<double> a = std::sqrt(std::max(0.0, unit * model.spectrum[0])) * as_vector(model.factors);
-    for (const Index j : strongest(a, top)) result.signal.push_back({map.name(j), "", a[j] / scale[j], a[j]});
+    for (const Index j : largest_magnitudes(a, top)) result.signal.push_back({map.name(j), "", a[j] / scale[j], a[j]});
   }
   return result;
 }
@@ -114,8 +126,9 @@ void export_terms(const Inspection& inspection, const std::string& path) {
   require_distinct_files({{path, "the export"}}, {{inspection.model_path, "the model"}});
   OutputFile file(path);
   std::string text = "term,left,right,coefficient,effect\n";
-  const auto write = [&](const char* term, const Term& of) {
-    text += fmt::format("{},{},{},{},{}\n", term, csv_cell(of.left), csv_cell(of.right), of.coefficient, of.effect);
+  const auto write = [&](const char* kind, const Term& term) {
+    text +=
+        fmt::format("{},{},{},{},{}\n", kind, csv_cell(term.left), csv_cell(term.right), term.coefficient, term.effect);
   };
   write("intercept", {"", "", inspection.intercept, inspection.intercept});
   for (const double value : inspection.spectrum) write("spectrum", {"", "", value, value});

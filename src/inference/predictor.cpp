@@ -5,27 +5,27 @@
 #include <optional>
 #include <stdexcept>
 
+#include "inference/block_predictor.h"
 #include "inference/inspect.h"
-#include "inference/prediction.h"
 
 namespace dyad {
 
 struct Predictor::Implementation {
-  explicit Implementation(ModelFile of) : file(std::move(of)) { file.features.target.range_is_given = false; }
+  explicit Implementation(ModelFile loaded) : file(std::move(loaded)) { file.features.target.is_range_given = false; }
 
-  /// Loaded at the first use.
+  /// Loaded at first use. Thread-safe.
   const ErrorBars& error_bars() {
     const std::lock_guard lock(mutex);
-    if (!bars) bars.emplace(file, "memory");
-    return *bars;
+    if (!error_bars_) error_bars_.emplace(file, "memory");
+    return *error_bars_;
   }
 
-  ModelFile file;  ///< predictions read it only
+  ModelFile file;  ///< not modified after construction, so that predict() is thread-safe
   std::mutex mutex;
-  std::optional<ErrorBars> bars;
+  std::optional<ErrorBars> error_bars_;
 };
 
-Predictor::Predictor(std::unique_ptr<Implementation> own) : own_(std::move(own)) {}
+Predictor::Predictor(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
 Predictor::~Predictor() = default;
 Predictor::Predictor(Predictor&&) noexcept = default;
 Predictor& Predictor::operator=(Predictor&&) noexcept = default;
@@ -38,62 +38,63 @@ Predictor Predictor::from_bytes(const std::string& bytes, const std::string& fil
   return Predictor(std::make_unique<Implementation>(ModelFile::from_bytes(bytes, file)));
 }
 
-PredictSummary Predictor::predict(const MemoryRows& rows, std::span<double> values, std::span<double> deviations,
+PredictSummary Predictor::predict(const DatasetView& rows, std::span<double> values, std::span<double> deviations,
                                   int threads, const PredictHooks& hooks) const {
   const auto count = static_cast<std::size_t>(rows.count);
   if (values.size() != count || (!deviations.empty() && deviations.size() != count))
-    throw std::invalid_argument("there must be a place for the prediction of each row");
+    throw std::invalid_argument("values, and deviations unless empty, must have one entry per row");
   PredictOptions options;
-  options.data.memory = &rows;
+  options.data.dataset = &rows;
   options.deviations = !deviations.empty();
   options.threads = threads;
-  Prediction prediction(own_->file, options, hooks, TableEncoder::Targets::none,
-                        options.deviations ? &own_->error_bars() : nullptr);
+  BlockPredictor block_predictor(implementation_->file, options, hooks, TableEncoder::Targets::none,
+                                 options.deviations ? &implementation_->error_bars() : nullptr);
   PredictSummary summary;
   std::size_t done = 0;
-  while (prediction.next(summary)) {
-    std::copy(prediction.values().begin(), prediction.values().end(), values.begin() + static_cast<Index>(done));
-    std::copy(prediction.deviations().begin(), prediction.deviations().end(),
+  while (block_predictor.next(summary)) {
+    std::copy(block_predictor.values().begin(), block_predictor.values().end(),
+              values.begin() + static_cast<Index>(done));
+    std::copy(block_predictor.deviations().begin(), block_predictor.deviations().end(),
               deviations.begin() + static_cast<Index>(options.deviations ? done : 0));
-    done += prediction.values().size();
+    done += block_predictor.values().size();
   }
-  prediction.finish(summary);
+  block_predictor.finish(summary);
   return summary;
 }
 
-Inspection Predictor::inspect(Index top) const { return dyad::inspect(own_->file, top); }
+Inspection Predictor::inspect(Index top) const { return dyad::inspect(implementation_->file, top); }
 
-const Model<double>& Predictor::model() const { return own_->file.model; }
+const Model<double>& Predictor::model() const { return implementation_->file.model; }
 
 std::vector<std::string> Predictor::feature_names() const {
   std::vector<std::string> names;
-  for (Index j = 0; j < own_->file.model.dim(); ++j) names.push_back(own_->file.features.name(j));
+  for (Index j = 0; j < implementation_->file.model.dim(); ++j) names.push_back(implementation_->file.features.name(j));
   return names;
 }
 
-Layout Predictor::layout() const { return own_->file.features.layout; }
-Kind Predictor::kind() const { return own_->file.features.kind; }
+Layout Predictor::layout() const { return implementation_->file.features.layout; }
+Kind Predictor::kind() const { return implementation_->file.features.kind; }
 
 std::vector<std::string> Predictor::column_names() const {
   if (layout() == Layout::sparse) return feature_names();
   std::vector<std::string> names;
-  for (const Column& column : own_->file.features.columns()) names.push_back(column.name);
+  for (const Column& column : implementation_->file.features.columns()) names.push_back(column.name);
   return names;
 }
 
 std::vector<std::string> Predictor::categorical_columns() const {
   std::vector<std::string> names;
-  for (const Column& column : own_->file.features.columns())
-    if (column.role == Column::Role::category) names.push_back(column.name);
+  for (const Column& column : implementation_->file.features.columns())
+    if (column.role == Column::Role::categorical) names.push_back(column.name);
   return names;
 }
 
-Task Predictor::task() const { return own_->file.features.target.task; }
+Task Predictor::task() const { return implementation_->file.features.target.task; }
 
-std::string Predictor::warning() const { return own_->file.warning; }
+std::string Predictor::warning() const { return implementation_->file.warning; }
 
 std::vector<std::string> Predictor::labels() const {
-  const Target& target = own_->file.features.target;
+  const Target& target = implementation_->file.features.target;
   if (!likelihood_of(target.task).is_classification()) return {};
   return {target.negative, target.positive};
 }

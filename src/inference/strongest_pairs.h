@@ -8,7 +8,8 @@
 
 namespace dyad {
 
-/// The coefficient of x_left x_right: 2 M_ij, or M_jj + squares_j for a square; bilinear: M_ij, j counting within z.
+/// Coefficient of the product x_left x_right: 2 M_ij for i != j, and M_jj + squares_j for the square of feature j.
+/// Bilinear: M_ij of x_left z_right, where `right` is an index into z.
 struct Pair {
   Index left = 0;
   Index right = 0;
@@ -16,19 +17,26 @@ struct Pair {
 };
 
 struct StrongestPairs {
-  std::vector<Pair> pairs;  ///< strongest first
-  bool exact = true;        ///< no other pair is stronger than the last of them
-  double bound = 0;         ///< no other pair is stronger than this
+  std::vector<Pair> pairs;  ///< by decreasing |coefficient|
+  bool is_exact = true;     ///< whether these are the pairs with the largest |coefficient|
+  double bound = 0;         ///< upper bound on |coefficient| of all other pairs
 };
 
-/// The coefficients of x_j^2 of a symmetric model, M_jj + squares_j; 0 where the two cancel up to rounding.
+/// Coefficients M_jj + squares_j of x_j^2 in a symmetric model. Exactly 0 if the two cancel up to rounding.
 Vector<double> square_coefficients(const Model<double>& model);
 
-/// The `top` strongest pairs. `linear_groups`, unless empty: of each feature, from 0 on; -1: none. Two features of a
-/// group never occur together and are no pair, and the square of a feature of a group is linear and is left out.
-/// Features are taken in the order of the length of their factors, whose product bounds the coefficient: the search
-/// ends where no pair left can be strong enough, or after so many `products`.
+/// Bounds the time of the search in models with many features: one product takes O(rank).
+inline constexpr Index default_max_products = 300'000'000;
+
+/// Finds the `top` pairs with the largest |coefficient| without forming all d^2 of them. Features are sorted by the
+/// norm of their factors. By the Cauchy-Schwarz inequality the product of two norms bounds the coefficient, so the
+/// search ends when no remaining pair can exceed the weakest of the `top` pairs found so far, or after `max_products`
+/// inner products.
+///
+/// `linear_groups`: group of each feature, starting at 0; -1: none; empty: none for all. At most one feature of a group
+/// differs from 0 in a row, so two features of the same group are not a pair. The square of a feature in a group is a
+/// linear term and is omitted.
 StrongestPairs strongest_pairs(const Model<double>& model, Index top, const std::vector<Index>& linear_groups = {},
-                               Index products = 300'000'000);
+                               Index max_products = default_max_products);
 
 }  // namespace dyad

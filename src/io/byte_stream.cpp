@@ -16,7 +16,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "base/file_descriptor.h"
 
@@ -27,26 +27,27 @@ void throw_if_stopped(const std::function<bool()>& stop) {
   if (stop && stop()) throw ReadingStopped();
 }
 
-/// An open file descriptor, read without a buffer of its own.
-class Descriptor {
+/// Unbuffered reads from a file or from standard input.
+class InputFile {
  public:
-  explicit Descriptor(const Input& input) : path_(input.path), stop_(input.stop) {
-    // Opening a pipe without a writer must not block: read_some waits, and can be stopped.
+  explicit InputFile(const Input& input) : path_(input.path), stop_(input.stop) {
+    // O_NONBLOCK: opening a pipe that has no writer yet returns at once. read_some() waits in wait(), which polls
+    // `stop`.
     if (path_ != "-") file_ = FileDescriptor(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (path_ != "-" && !file_.is_open())
       throw std::runtime_error(path_ + " cannot be opened: " + std::strerror(errno));
     struct stat status {};
     if (fstat(number(), &status) == 0 && S_ISDIR(status.st_mode))
       throw std::runtime_error(path_ + " is a folder, expected a file");
-    may_wait_ = !S_ISREG(status.st_mode);
+    may_block_ = !S_ISREG(status.st_mode);
   }
 
-  /// What is there already, without waiting for a full buffer; 0 only at the end.
+  /// As ByteStream::read_some().
   std::size_t read_some(char* buffer, std::size_t size) {
     while (true) {
-      if (may_wait_) wait();
-      const ssize_t got = ::read(number(), buffer, size);
-      if (got >= 0) return static_cast<std::size_t>(got);
+      if (may_block_) wait();
+      const ssize_t byte_count = ::read(number(), buffer, size);
+      if (byte_count >= 0) return static_cast<std::size_t>(byte_count);
       if (errno != EINTR && errno != EAGAIN)
         throw std::runtime_error(path_ + " cannot be read: " + std::strerror(errno));
     }
@@ -58,6 +59,8 @@ class Descriptor {
   [[nodiscard]] int number() const { return path_ == "-" ? STDIN_FILENO : file_.number(); }
 
   void wait() const {
+    // Upper bound on the delay between a stop request and its effect, half of the 100 ms that users perceive as
+    // immediate (Nielsen, Usability Engineering, 1993, section 5.5).
     constexpr int stop_poll_ms = 50;
     pollfd waiting{number(), POLLIN, 0};
     do throw_if_stopped(stop_);
@@ -66,23 +69,24 @@ class Descriptor {
 
   std::string path_;
   std::function<bool()> stop_;
-  FileDescriptor file_;  ///< none for standard input
-  bool may_wait_ = false;
+  FileDescriptor file_;     ///< closed for standard input
+  bool may_block_ = false;  ///< pipes, terminals and devices
 };
 
-/// The bytes of the file as they are, a buffer at a time.
-class Packed {
+/// Buffered bytes of the input before decompression.
+class CompressedInput {
  public:
-  explicit Packed(const Input& input) : file_(input), buffer_(std::size_t{1} << 17) {
-    constexpr std::size_t longest_magic = 4;
-    while (end_ < longest_magic) {
-      const std::size_t got = file_.read_some(buffer_.data() + end_, buffer_.size() - end_);
-      if (got == 0) break;
-      end_ += got;
+  explicit CompressedInput(const Input& input) : file_(input), buffer_(buffer_bytes) {
+    // Length of the zstd magic number, the longest one that is detected.
+    constexpr std::size_t max_magic_bytes = 4;
+    while (end_ < max_magic_bytes) {
+      const std::size_t byte_count = file_.read_some(buffer_.data() + end_, buffer_.size() - end_);
+      if (byte_count == 0) break;
+      end_ += byte_count;
     }
   }
 
-  /// False at the end of the file.
+  /// Replaces the buffer by the next bytes of the file. Returns false at its end.
   bool refill() {
     begin_ = 0;
     end_ = file_.read_some(buffer_.data(), buffer_.size());
@@ -98,7 +102,10 @@ class Packed {
   [[noreturn]] void fail(const std::string& what) const { throw DataError(file_.path(), 0, 0, what); }
 
  private:
-  Descriptor file_;
+  /// The maximum size of a zstd block (RFC 8878, section 3.1.1.2.4: 128 KiB).
+  static constexpr std::size_t buffer_bytes = std::size_t{1} << 17;
+
+  InputFile file_;
   std::vector<char> buffer_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
@@ -106,64 +113,67 @@ class Packed {
 
 }  // namespace
 
-class ByteStream::Unpacker {
+/// Interface of the decompressors. Owns the input.
+class ByteStream::Decompressor {
  public:
-  explicit Unpacker(Packed packed) : packed_(std::move(packed)) {}
-  virtual ~Unpacker() = default;
-  Unpacker(const Unpacker&) = delete;
-  Unpacker& operator=(const Unpacker&) = delete;
+  explicit Decompressor(CompressedInput compressed) : compressed_(std::move(compressed)) {}
+  virtual ~Decompressor() = default;
+  Decompressor(const Decompressor&) = delete;
+  Decompressor& operator=(const Decompressor&) = delete;
 
-  /// Some bytes, and 0 only at the end.
+  /// As ByteStream::read_some().
   virtual std::size_t read_some(std::span<char> buffer) = 0;
 
  protected:
-  Packed packed_;
+  CompressedInput compressed_;
 };
 
 namespace {
 
-class Plain : public ByteStream::Unpacker {
+/// Input without compression.
+class PassThrough : public ByteStream::Decompressor {
  public:
-  using Unpacker::Unpacker;
+  using Decompressor::Decompressor;
   std::size_t read_some(std::span<char> buffer) override {
-    if (packed_.size() == 0 && !packed_.refill()) return 0;
-    const std::size_t count = std::min(buffer.size(), packed_.size());
-    std::memcpy(buffer.data(), packed_.data(), count);
-    packed_.skip(count);
+    if (compressed_.size() == 0 && !compressed_.refill()) return 0;
+    const std::size_t count = std::min(buffer.size(), compressed_.size());
+    std::memcpy(buffer.data(), compressed_.data(), count);
+    compressed_.skip(count);
     return count;
   }
 };
 
-class Gzip : public ByteStream::Unpacker {
+class GzipDecompressor : public ByteStream::Decompressor {
  public:
   static constexpr std::string_view magic = "\x1f\x8b";
 
-  explicit Gzip(Packed packed) : Unpacker(std::move(packed)) {
-    constexpr int gzip_header = 16 + MAX_WBITS;
-    if (inflateInit2(&stream_, gzip_header) != Z_OK) throw std::bad_alloc();
+  explicit GzipDecompressor(CompressedInput compressed) : Decompressor(std::move(compressed)) {
+    // inflateInit2: 16 added to the window size selects the gzip format.
+    constexpr int gzip_window_bits = 16 + MAX_WBITS;
+    if (inflateInit2(&stream_, gzip_window_bits) != Z_OK) throw std::bad_alloc();
   }
-  ~Gzip() override { inflateEnd(&stream_); }
+  ~GzipDecompressor() override { inflateEnd(&stream_); }
 
   std::size_t read_some(std::span<char> buffer) override {
     stream_.next_out = reinterpret_cast<Bytef*>(buffer.data());
     stream_.avail_out = static_cast<uInt>(buffer.size());
     while (stream_.avail_out == buffer.size()) {
-      if (packed_.size() == 0 && !packed_.refill()) {
-        if (inside_) packed_.fail("the gzip data ends in the middle: the file is cut off");
+      if (compressed_.size() == 0 && !compressed_.refill()) {
+        if (is_inside_member_) compressed_.fail("the gzip data is incomplete: the file is cut off");
         return 0;
       }
-      if (!inside_ && !packed_.starts_with(magic.substr(0, 1)))
-        packed_.fail("something that is not gzip follows the gzip data");
-      inside_ = true;
-      stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed_.data()));
-      stream_.avail_in = static_cast<uInt>(packed_.size());
+      if (!is_inside_member_ && !compressed_.starts_with(magic.substr(0, 1)))
+        compressed_.fail("bytes that are not gzip follow the gzip data; remove them or decompress the file first");
+      is_inside_member_ = true;
+      stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(compressed_.data()));
+      stream_.avail_in = static_cast<uInt>(compressed_.size());
       const int outcome = inflate(&stream_, Z_NO_FLUSH);
-      packed_.skip(packed_.size() - stream_.avail_in);
-      if (outcome == Z_STREAM_END) {  // another member may follow
-        inside_ = false;
+      compressed_.skip(compressed_.size() - stream_.avail_in);
+      if (outcome == Z_STREAM_END) {  // a gzip file may consist of several members (RFC 1952, section 2.2)
+        is_inside_member_ = false;
         inflateReset(&stream_);
       } else if (outcome != Z_OK && outcome != Z_BUF_ERROR) {
-        packed_.fail("the gzip data is damaged");
+        compressed_.fail("the gzip data is damaged; compress the original file again");
       }
     }
     return buffer.size() - stream_.avail_out;
@@ -171,61 +181,64 @@ class Gzip : public ByteStream::Unpacker {
 
  private:
   z_stream stream_{};
-  bool inside_ = false;
+  bool is_inside_member_ = false;
 };
 
-class Zstd : public ByteStream::Unpacker {
+class ZstdDecompressor : public ByteStream::Decompressor {
  public:
-  /// A zstd frame, or a skippable frame (RFC 8878, section 3.1.2: 0x184D2A50 to 0x184D2A5F, little-endian) before one.
-  static bool detect(const Packed& packed) {
-    if (packed.starts_with("\x28\xb5\x2f\xfd")) return true;
-    const std::string_view bytes(packed.data(), packed.size());
+  /// True if the input starts with a zstd frame (magic number 0xFD2FB528, little-endian) or with a skippable frame (RFC
+  /// 8878, section 3.1.2: 0x184D2A50 to 0x184D2A5F).
+  static bool is_zstd(const CompressedInput& compressed) {
+    if (compressed.starts_with("\x28\xb5\x2f\xfd")) return true;
+    const std::string_view bytes(compressed.data(), compressed.size());
     return bytes.size() >= 4 && (static_cast<unsigned char>(bytes[0]) & 0xf0) == 0x50 &&
            bytes.substr(1, 3) == "\x2a\x4d\x18";
   }
 
-  explicit Zstd(Packed packed) : Unpacker(std::move(packed)), stream_(ZSTD_createDStream(), ZSTD_freeDStream) {
+  explicit ZstdDecompressor(CompressedInput compressed)
+      : Decompressor(std::move(compressed)), stream_(ZSTD_createDStream(), ZSTD_freeDStream) {
     if (!stream_) throw std::bad_alloc();
   }
 
   std::size_t read_some(std::span<char> buffer) override {
     ZSTD_outBuffer output{buffer.data(), buffer.size(), 0};
     while (output.pos == 0) {
-      if (packed_.size() == 0 && !packed_.refill()) {
-        if (inside_) packed_.fail("the zstd data ends in the middle: the file is cut off");
+      if (compressed_.size() == 0 && !compressed_.refill()) {
+        if (is_inside_frame_) compressed_.fail("the zstd data is incomplete: the file is cut off");
         return 0;
       }
-      ZSTD_inBuffer input{packed_.data(), packed_.size(), 0};
+      ZSTD_inBuffer input{compressed_.data(), compressed_.size(), 0};
       const std::size_t outcome = ZSTD_decompressStream(stream_.get(), &output, &input);
-      packed_.skip(input.pos);
-      if (ZSTD_isError(outcome) != 0) packed_.fail("the zstd data is damaged");
-      inside_ = outcome != 0;
+      compressed_.skip(input.pos);
+      if (ZSTD_isError(outcome) != 0) compressed_.fail("the zstd data is damaged; compress the original file again");
+      is_inside_frame_ = outcome != 0;
     }
     return output.pos;
   }
 
  private:
   std::unique_ptr<ZSTD_DStream, std::size_t (*)(ZSTD_DStream*)> stream_;
-  bool inside_ = false;
+  bool is_inside_frame_ = false;
 };
 
-std::unique_ptr<ByteStream::Unpacker> unpacker_for(const Input& input) {
-  Packed packed(input);
-  if (packed.starts_with(Gzip::magic)) return std::make_unique<Gzip>(std::move(packed));
-  if (Zstd::detect(packed)) return std::make_unique<Zstd>(std::move(packed));
-  return std::make_unique<Plain>(std::move(packed));
+std::unique_ptr<ByteStream::Decompressor> open_decompressor(const Input& input) {
+  CompressedInput compressed(input);
+  if (compressed.starts_with(GzipDecompressor::magic)) return std::make_unique<GzipDecompressor>(std::move(compressed));
+  if (ZstdDecompressor::is_zstd(compressed)) return std::make_unique<ZstdDecompressor>(std::move(compressed));
+  return std::make_unique<PassThrough>(std::move(compressed));
 }
 
 }  // namespace
 
-ByteStream::ByteStream(const Input& input) : path_(input.path), stop_(input.stop), unpacker_(unpacker_for(input)) {}
+ByteStream::ByteStream(const Input& input)
+    : path_(input.path), stop_(input.stop), decompressor_(open_decompressor(input)) {}
 ByteStream::~ByteStream() = default;
 ByteStream::ByteStream(ByteStream&&) noexcept = default;
 ByteStream& ByteStream::operator=(ByteStream&&) noexcept = default;
 
 std::size_t ByteStream::read_some(std::span<char> buffer) {
   throw_if_stopped(stop_);
-  return unpacker_->read_some(buffer);
+  return decompressor_->read_some(buffer);
 }
 
 }  // namespace dyad

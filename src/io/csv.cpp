@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "base/name_index.h"
 #include "base/text.h"
@@ -10,7 +10,7 @@
 namespace dyad {
 namespace {
 
-/// Takes rows off the front of whole lines.
+/// Parses rows from the front of a block of whole lines.
 class RowScanner {
  public:
   RowScanner(const LineBlock& lines, char separator, const std::string& path)
@@ -20,7 +20,7 @@ class RowScanner {
   [[nodiscard]] LineBlock rest() const { return {rest_, line_}; }
   [[nodiscard]] std::int64_t line() const { return line_; }
 
-  /// True and past it, if the next line holds nothing.
+  /// Skips the next line if it is empty. Returns true if it was.
   bool skip_empty_line() {
     const std::size_t length = rest_.starts_with("\r\n") ? 2 : rest_.starts_with('\n') ? 1 : 0;
     rest_.remove_prefix(length);
@@ -28,12 +28,13 @@ class RowScanner {
     return length > 0;
   }
 
-  /// Appends the cells of the next row, at most `max_cells` of them. Returns how many cells the row has.
-  std::size_t row(std::size_t max_cells, std::vector<std::string_view>& cells, std::deque<std::string>& unquoted) {
+  /// Parses the next row and appends its first `max_cells` cells. Returns the number of cells of the row.
+  std::size_t parse_row(std::size_t max_cells, std::vector<std::string_view>& cells,
+                        std::deque<std::string>& unquoted) {
     const std::int64_t first_line = line_;
     for (std::size_t count = 1;; ++count) {
       const bool is_quoted = rest_.starts_with('"');
-      const std::string_view cell = is_quoted ? quoted_cell(unquoted, first_line) : plain_cell();
+      const std::string_view cell = is_quoted ? parse_quoted_cell(unquoted, first_line) : parse_plain_cell();
       if (count <= max_cells)
         cells.push_back(cell);
       else if (is_quoted)
@@ -47,8 +48,8 @@ class RowScanner {
   }
 
  private:
-  std::string_view plain_cell() {
-    const char* begin = rest_.data();  // a newline ends the text, so no check against its end is needed
+  std::string_view parse_plain_cell() {
+    const char* begin = rest_.data();  // the block ends in a newline, which ends the loop below
     const char* end = begin;
     while (*end != separator_ && *end != '\n') ++end;
     std::string_view cell(begin, static_cast<std::size_t>(end - begin));
@@ -59,13 +60,15 @@ class RowScanner {
     return cell;
   }
 
-  std::string_view quoted_cell(std::deque<std::string>& unquoted, std::int64_t first_line) {
+  std::string_view parse_quoted_cell(std::deque<std::string>& unquoted, std::int64_t first_line) {
     std::string text;
     std::size_t at = 1;
     while (true) {
       const std::size_t quote = rest_.find('"', at);
       if (quote == std::string_view::npos)
-        throw DataError(path_, first_line, 0, "a quote is opened and never closed, expected another \"");
+        throw DataError(
+            path_, first_line, 0,
+            "a quote is opened and never closed; add the closing \" (write a quote inside a quoted cell as \"\")");
       line_ += std::count(rest_.begin() + static_cast<std::ptrdiff_t>(at),
                           rest_.begin() + static_cast<std::ptrdiff_t>(quote), '\n');
       text += rest_.substr(at, quote - at);
@@ -76,7 +79,9 @@ class RowScanner {
     }
     if (rest_[at] == '\r' && rest_[at + 1] == '\n') ++at;
     if (rest_[at] != separator_ && rest_[at] != '\n')
-      throw DataError(path_, line_, 0, "expected a separator or the end of the line behind a closing quote");
+      throw DataError(path_, line_, 0,
+                      "expected a separator or the end of the line after a closing quote (write a quote inside a "
+                      "quoted cell as \"\")");
     rest_.remove_prefix(at);
     return unquoted.emplace_back(std::move(text));
   }
@@ -94,26 +99,27 @@ CsvReader::CsvReader(const Input& input, char separator) : lines_(input, separat
 }
 
 void CsvReader::read_header(const ReadLimits& limits) {
-  if (!lines_.next(waiting_)) throw DataError(path(), 0, 0, "the file is empty, expected a header with column names");
-  RowScanner scanner(waiting_, separator_, lines_.path());
+  if (!lines_.next(pending_)) throw DataError(path(), 0, 0, "the file is empty, expected a header with column names");
+  RowScanner scanner(pending_, separator_, lines_.path());
   std::vector<std::string_view> cells;
   std::deque<std::string> unquoted;
   const auto max_columns = static_cast<std::size_t>(limits.max_columns);
-  if (const std::size_t count = scanner.row(max_columns, cells, unquoted); count > max_columns)
+  if (const std::size_t count = scanner.parse_row(max_columns, cells, unquoted); count > max_columns)
     throw DataError(path(), 1, 0,
-                    "the header has " + std::to_string(count) + " columns, more than the limit max_columns = " +
-                        std::to_string(max_columns) + " (raise it with --max-columns)");
+                    "the header has " + std::to_string(count) + " columns, more than ReadLimits::max_columns = " +
+                        std::to_string(max_columns) + " (raise the limit, or remove columns)");
   for (const std::string_view cell : cells) {
     if (cell.find('\0') != std::string_view::npos)
-      throw DataError(path(), 1, 0, "this is a binary file, expected text with a header of column names");
-    names_.push_back(valid_utf8(cell));
+      throw DataError(path(), 1, 0,
+                      "the header contains a zero byte: expected text with column names, got a binary file");
+    names_.push_back(escape_invalid_utf8(cell));
   }
-  waiting_ = scanner.rest();
+  pending_ = scanner.rest();
   NameIndex seen;
   for (std::size_t column = 0; column < names_.size(); ++column)
     if (!seen.add(names_[column]))
       throw DataError(path(), 1, static_cast<std::int64_t>(column) + 1,
-                      "the column name " + in_quotes(names_[column]) + " occurs twice, expected different names");
+                      "the column name " + quote_text(names_[column]) + " occurs twice; rename one of the columns");
 }
 
 bool CsvReader::next(CsvBlock& block) {
@@ -122,18 +128,18 @@ bool CsvReader::next(CsvBlock& block) {
   block.lines.clear();
   block.unquoted.clear();
   while (block.rows() == 0) {
-    if (waiting_.text.empty() && !lines_.next(waiting_)) return false;
-    RowScanner scanner(waiting_, separator_, lines_.path());
+    if (pending_.text.empty() && !lines_.next(pending_)) return false;
+    RowScanner scanner(pending_, separator_, lines_.path());
     while (!scanner.at_end()) {
       if (scanner.skip_empty_line()) continue;
       block.lines.push_back(scanner.line());
-      const std::size_t count = scanner.row(block.columns, block.cells, block.unquoted);
+      const std::size_t count = scanner.parse_row(block.columns, block.cells, block.unquoted);
       if (count != block.columns)
         throw DataError(
             path(), block.lines.back(), 0,
             "expected " + std::to_string(block.columns) + " cells, as in the header, got " + std::to_string(count));
     }
-    waiting_.text = {};
+    pending_.text = {};
   }
   return true;
 }

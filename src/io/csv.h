@@ -10,23 +10,24 @@
 
 namespace dyad {
 
-/// Rows of cells as text, quotes taken off.
+/// A block of csv rows as text. Quoted cells are stored without quotes.
 struct CsvBlock {
   std::size_t columns = 0;
-  std::vector<std::string_view> cells;  ///< row after row; valid until the next call
-  std::vector<std::int64_t> lines;      ///< of the file, one per row
+  std::vector<std::string_view> cells;  ///< row-major; valid until the next call of CsvReader::next()
+  std::vector<std::int64_t> lines;      ///< line number in the file where each row starts, from 1
 
   [[nodiscard]] std::size_t rows() const { return lines.size(); }
   [[nodiscard]] std::string_view cell(std::size_t row, std::size_t column) const {
     return cells[row * columns + column];
   }
 
-  std::deque<std::string> unquoted;  ///< cells that do not stand in the file as they are
+  std::deque<std::string> unquoted;  ///< texts of quoted cells, which `cells` refers to
 };
 
-/// Comma- or tab-separated text with a header: quoted cells ("" is a quote, newlines may stand inside), CR LF or LF,
-/// a byte order mark. Blanks around a cell without quotes do not count. Empty lines are skipped. Throws DataError for a
-/// row with more or fewer cells than the header, an empty file, a name that occurs twice, a quote that is never closed.
+/// Reads comma- or tab-separated text with a header, in the dialect of RFC 4180: a cell in double quotes may contain
+/// separators and newlines, and "" stands for one quote; lines end in CR LF or LF. Skips a byte order
+/// mark, empty lines, and blanks around a cell without quotes. Throws DataError for an empty file, a column name that
+/// occurs twice, a row with more or fewer cells than the header, and a quote without an end.
 class CsvReader {
  public:
   CsvReader(const Input& input, char separator);
@@ -34,7 +35,7 @@ class CsvReader {
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   [[nodiscard]] const std::string& path() const { return lines_.path(); }
 
-  /// False at the end.
+  /// Replaces `block` by the next rows, at least one. Returns false at the end of the file.
   bool next(CsvBlock& block);
 
  private:
@@ -43,10 +44,10 @@ class CsvReader {
   LineReader lines_;
   char separator_;
   std::vector<std::string> names_;
-  LineBlock waiting_;  ///< what the block with the header holds besides
+  LineBlock pending_;  ///< lines that were read and not parsed yet; initially those after the header
 };
 
-/// Empty, NA and NaN cells stand for a value that is not known.
+/// True for the cells of a missing value: empty, NA, NaN, nan and NAN.
 bool is_missing(std::string_view cell);
 
 }  // namespace dyad

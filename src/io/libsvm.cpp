@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "base/text.h"
 #include "io/parse_number.h"
@@ -14,10 +14,10 @@ namespace {
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 bool ends_line(char c) { return c == '\n' || c == '#'; }
 
-/// A cursor in the text, which ends in a newline: no check against the end is needed.
-class Scanner {
+/// Cursor in a block of whole lines. Every loop stops at a newline, with which the block ends.
+class LineScanner {
  public:
-  Scanner(const LineBlock& lines, const std::string& path)
+  LineScanner(const LineBlock& lines, const std::string& path)
       : position_(lines.text.data()),
         end_(lines.text.data() + lines.text.size()),
         line_begin_(position_),
@@ -39,7 +39,7 @@ class Scanner {
     ++line_;
   }
 
-  double number(const char* expected) {
+  double parse_target_or_value(const char* expected) {
     double value = 0;
     const char* stop = parse_number(position_, end_, value);
     if (stop == nullptr) fail(expected);
@@ -48,36 +48,39 @@ class Scanner {
     return value;
   }
 
-  double value() {
+  double parse_value() {
     const char* begin = position_;
-    const double value = number("a number behind the colon");
-    if (std::abs(value) <= largest_value) return value;
+    const double value = parse_target_or_value("a number after the colon");
+    if (std::abs(value) <= max_abs_value) return value;
     position_ = begin;
     fail("a number up to 1e70 in size (rescale this feature)");
   }
 
-  std::int32_t index(std::int64_t above) {
-    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  /// Parses `index:`. The index must exceed `previous`.
+  std::int32_t parse_index(std::int64_t previous) {
+    // Indices are stored in 32 bits, and so is the number of features, which is the largest index + 1.
+    constexpr std::int64_t index_limit = std::numeric_limits<std::int32_t>::max();
     if (*position_ == '-') fail("an index of at least 0");
     std::int64_t value = 0;
     const char* stop = position_;
     for (; *stop >= '0' && *stop <= '9'; ++stop)
-      if ((value = 10 * value + (*stop - '0')) >= most) fail("an index below 2^31 - 1");
+      if ((value = 10 * value + (*stop - '0')) >= index_limit) fail("an index below 2^31 - 1");
     if (stop == position_ || *stop != ':') fail("index:value");
-    if (value <= above) fail("an index above " + std::to_string(above) + ", for indices must rise along a row");
+    if (value <= previous) fail("an index above " + std::to_string(previous) + " (indices must rise along a row)");
     position_ = stop + 1;
     return static_cast<std::int32_t>(value);
   }
 
-  void end_of_entry() {
+  void require_end_of_entry() {
     if (!is_blank(*position_) && !ends_line(*position_)) fail("a blank or the end of the line");
   }
 
+  /// Throws DataError at the current position.
   [[noreturn]] void fail(const std::string& expected) const {
     const char* stop = position_;
     while (!is_blank(*stop) && *stop != '\n') ++stop;
     const std::string got =
-        stop == position_ ? "the end of the line" : in_quotes({position_, static_cast<std::size_t>(stop - position_)});
+        stop == position_ ? "the end of the line" : quote_text({position_, static_cast<std::size_t>(stop - position_)});
     throw DataError(path_, line_, position_ - line_begin_ + 1, "expected " + expected + ", got " + got);
   }
 
@@ -92,18 +95,18 @@ class Scanner {
 }  // namespace
 
 void parse_libsvm(LineBlock& lines, const std::string& path, const BlockLimits& limits, RowBlock<double>& block) {
-  Scanner scanner(lines, path);
-  while (!scanner.at_end() && !limits.reached_by(block)) {
+  LineScanner scanner(lines, path);
+  while (!scanner.at_end() && !limits.are_reached_by(block)) {
     scanner.skip_blanks();
     if (!ends_line(scanner.peek())) {
-      block.targets.push_back(scanner.number("a number as the target"));
-      scanner.end_of_entry();
-      std::int64_t last = -1;
+      block.targets.push_back(scanner.parse_target_or_value("a number as the target"));
+      scanner.require_end_of_entry();
+      std::int64_t previous = -1;
       for (scanner.skip_blanks(); !ends_line(scanner.peek()); scanner.skip_blanks()) {
-        last = scanner.index(last);
-        block.columns.push_back(static_cast<std::int32_t>(last));
-        block.values.push_back(scanner.value());
-        scanner.end_of_entry();
+        previous = scanner.parse_index(previous);
+        block.columns.push_back(static_cast<std::int32_t>(previous));
+        block.values.push_back(scanner.parse_value());
+        scanner.require_end_of_entry();
       }
       block.offsets.push_back(static_cast<Index>(block.values.size()));
       block.lines.push_back(scanner.line());

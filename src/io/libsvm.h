@@ -9,10 +9,10 @@
 
 namespace dyad {
 
-/// Moves rows of libsvm text, `target index:value index:value ...`, from the front of `lines` to the block until it is
-/// full or there are no more, with indices as they stand in the file. Text behind a # is a comment; empty lines are
-/// skipped. Throws DataError with the line and column of what is wrong: text where a number belongs, NaN or infinity,
-/// indices that are negative, fall, repeat or pass 2^31.
+/// Parses rows of libsvm text, `target index:value index:value ...`, from the front of `lines` and appends them to
+/// `block` until the limits are reached or `lines` is empty. Indices are stored as in the file. Text after a # is a
+/// comment; empty lines are skipped. Throws DataError with line and column for text that is not a number, for NaN,
+/// infinity and values above `max_abs_value`, and for indices that are negative, not increasing, or at least 2^31 - 1.
 void parse_libsvm(LineBlock& lines, const std::string& path, const BlockLimits& limits, RowBlock<double>& block);
 
 }  // namespace dyad

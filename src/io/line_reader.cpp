@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 namespace dyad {
 namespace {
 
-constexpr std::size_t usual_block = std::size_t{1} << 18;
+/// Initial buffer size. The buffer doubles for longer lines.
+constexpr std::size_t initial_buffer_bytes = std::size_t{1} << 18;
+/// U+FEFF in UTF-8.
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
 }  // namespace
@@ -17,40 +19,39 @@ LineReader::LineReader(const Input& input, char separator)
     : bytes_(input),
       separator_(separator),
       max_buffer_bytes_(static_cast<std::size_t>(input.limits.max_line_bytes) + 1),
-      buffer_(std::min(usual_block, max_buffer_bytes_)) {}
+      buffer_(std::min(initial_buffer_bytes, max_buffer_bytes_)) {}
 
-/// Where the last line that is complete so far ends; 0: none is.
-std::size_t LineReader::end_of_whole_lines() {
+/// Searches the new bytes of the buffer. Returns the end of the last complete line, 0 if there is none.
+std::size_t LineReader::find_end_of_lines() {
   const std::string_view unsearched(buffer_.data() + searched_, end_ - searched_);
   const std::size_t from = searched_;
   searched_ = end_;
   if (unsearched.empty()) return 0;
-  const auto opens_cell = [&](char c) { return c == separator_ || c == '\n'; };
+  const auto precedes_cell = [&](char c) { return c == separator_ || c == '\n'; };
   if (separator_ == '\0' || (!inside_quotes_ && unsearched.find('"') == std::string_view::npos)) {
-    quote_may_open_ = opens_cell(unsearched.back());
+    quote_may_open_ = precedes_cell(unsearched.back());
     const std::size_t newline = unsearched.rfind('\n');
     return newline == std::string_view::npos ? 0 : from + newline + 1;
   }
-  std::size_t whole = 0;
+  std::size_t end_of_lines = 0;
   for (std::size_t i = 0; i < unsearched.size(); ++i) {
     const char c = unsearched[i];
     if (inside_quotes_) {
       inside_quotes_ = c != '"';
-      quote_may_open_ = c == '"';  // two in a row are one quote of the text
+      quote_may_open_ = c == '"';  // a second quote would continue the cell: "" is a quote inside it
       continue;
     }
-    if (c == '\n') whole = from + i + 1;
+    if (c == '\n') end_of_lines = from + i + 1;
     inside_quotes_ = c == '"' && quote_may_open_;
-    quote_may_open_ = opens_cell(c);
+    quote_may_open_ = precedes_cell(c);
   }
-  return whole;
+  return end_of_lines;
 }
 
-void LineReader::refuse_line() const {
+void LineReader::throw_line_too_long() const {
   throw DataError(path(), next_line_, 0,
-                  "the row is longer than the limit max_line_bytes = " + std::to_string(max_buffer_bytes_ - 1) +
-                      (inside_quotes_ ? " (close the quote in it, or raise the limit with --max-line-bytes)"
-                                      : " (raise it with --max-line-bytes)"));
+                  "the row is longer than ReadLimits::max_line_bytes = " + std::to_string(max_buffer_bytes_ - 1) +
+                      (inside_quotes_ ? " (close the quote in the row, or raise the limit)" : " (raise the limit)"));
 }
 
 bool LineReader::next(LineBlock& block) {
@@ -60,8 +61,8 @@ bool LineReader::next(LineBlock& block) {
   searched_ = 0;
   inside_quotes_ = false;
   quote_may_open_ = true;
-  while ((begin_ = end_of_whole_lines()) == 0) {
-    if (ended_) {
+  while ((begin_ = find_end_of_lines()) == 0) {
+    if (at_end_) {
       if (end_ == 0) return false;
       buffer_.resize(std::max(buffer_.size(), end_ + 1));
       if (buffer_[end_ - 1] != '\n') buffer_[end_++] = '\n';
@@ -69,12 +70,12 @@ bool LineReader::next(LineBlock& block) {
       break;
     }
     if (end_ == buffer_.size()) {
-      if (end_ >= max_buffer_bytes_) refuse_line();
+      if (end_ >= max_buffer_bytes_) throw_line_too_long();
       buffer_.resize(std::min(2 * buffer_.size(), max_buffer_bytes_));
     }
-    const std::size_t got = bytes_.read_some({buffer_.data() + end_, buffer_.size() - end_});
-    ended_ = got == 0;
-    end_ += got;
+    const std::size_t byte_count = bytes_.read_some({buffer_.data() + end_, buffer_.size() - end_});
+    at_end_ = byte_count == 0;
+    end_ += byte_count;
   }
   block.text = {buffer_.data(), begin_};
   block.first_line = next_line_;

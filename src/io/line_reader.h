@@ -9,40 +9,42 @@
 
 namespace dyad {
 
-/// Whole lines, many at a time, each ending in a newline (one is added to a last line without).
+/// A block of whole lines. Each ends in a newline, which is added to the last line of a file that has none.
 struct LineBlock {
-  std::string_view text;        ///< valid until the next call
-  std::int64_t first_line = 1;  ///< of the file
+  std::string_view text;        ///< valid until the next call of LineReader::next()
+  std::int64_t first_line = 1;  ///< line number in the file, from 1
 };
 
-/// Splits a stream into blocks of whole lines, without a byte order mark before the first. The buffer is never larger
-/// than the longest line that the input's limits allow; a longer line is a DataError.
+/// Splits a stream into blocks of whole lines and skips a byte order mark. The buffer has at most
+/// ReadLimits::max_line_bytes + 1 bytes; a longer line is a DataError.
 class LineReader {
  public:
-  /// `separator`: of cells, of which one that begins with a quote (") may contain newlines. '\0': no cells, and quotes
-  /// have no meaning.
+  /// `separator`: character between csv cells. A cell that starts with a double quote may contain newlines, which do
+  /// not end the line. '\0': every newline ends a line.
   explicit LineReader(const Input& input, char separator = '\0');
 
-  /// False at the end.
+  /// Replaces `block` by the next lines, at least one. Returns false at the end of the file.
   bool next(LineBlock& block);
 
   [[nodiscard]] const std::string& path() const { return bytes_.path(); }
 
  private:
-  [[nodiscard]] std::size_t end_of_whole_lines();
-  [[noreturn]] void refuse_line() const;
+  [[nodiscard]] std::size_t find_end_of_lines();
+  [[noreturn]] void throw_line_too_long() const;
 
   ByteStream bytes_;
   char separator_;
-  std::size_t max_buffer_bytes_;  ///< of the longest line and its newline
+  std::size_t max_buffer_bytes_;  ///< max_line_bytes and the newline
   std::vector<char> buffer_;
-  std::size_t begin_ = 0;  ///< of what has not been handed out
-  std::size_t end_ = 0;
-  std::size_t searched_ = 0;  ///< up to here there is no end of a line
-  bool inside_quotes_ = false;
-  bool quote_may_open_ = true;  ///< at the beginning of a cell, or behind a quote that closed one
+  std::size_t begin_ = 0;       ///< first byte that next() has not returned
+  std::size_t end_ = 0;         ///< end of the bytes in the buffer
+  std::size_t searched_ = 0;    ///< the bytes before this position contain no end of a line
+  bool inside_quotes_ = false;  ///< at `searched_`
+  /// At `searched_`: a quote would open or continue a quoted cell. True at the start of a cell and after a closing
+  /// quote, since "" is a quote inside a cell.
+  bool quote_may_open_ = true;
   std::int64_t next_line_ = 1;
-  bool ended_ = false;
+  bool at_end_ = false;  ///< the stream has no more bytes
 };
 
 }  // namespace dyad

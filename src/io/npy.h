@@ -11,17 +11,19 @@
 
 namespace dyad {
 
-/// A NumPy array file of one or two dimensions, read row by row: little-endian floats or integers of any size, or
-/// booleans, in C order. Throws DataError for anything else, for a file that is cut off, and for NaN or infinity.
+/// Reads a NumPy array file (.npy, versions 1 to 3 of the format in numpy.lib.format) row by row. The array has one or
+/// two dimensions in C order, and elements of 1, 2, 4 or 8 bytes: little-endian floats (4 or 8 bytes) or integers, or
+/// booleans. Throws DataError for other arrays, for a truncated file, and for NaN or infinity.
 class NpyReader {
  public:
-  /// Numbers beyond `largest` in size are refused, too. `allows_nan`: NaN is a missing value.
-  explicit NpyReader(const Input& input, double largest = std::numeric_limits<double>::max(), bool allows_nan = false);
+  /// `max_magnitude`: numbers with a larger absolute value are a DataError. `allows_nan`: NaN is a missing value.
+  explicit NpyReader(const Input& input, double max_magnitude = std::numeric_limits<double>::max(),
+                     bool allows_nan = false);
 
   [[nodiscard]] Index rows() const { return rows_; }
-  [[nodiscard]] Index columns() const { return columns_; }  ///< 1 for an array of one dimension
+  [[nodiscard]] Index columns() const { return columns_; }  ///< 1 if the array has one dimension
 
-  /// Reads the next rows, at most as many as fit into `values`, which holds whole rows. Returns how many.
+  /// Reads the next values.size() / columns() rows, or the remaining ones if these are fewer. Returns their number.
   Index next(std::span<double> values);
 
  private:
@@ -30,14 +32,14 @@ class NpyReader {
   [[noreturn]] void fail(const std::string& what) const;
 
   ByteStream bytes_;
-  double largest_;
+  double max_magnitude_;
   bool allows_nan_;
   Index rows_ = 0;
   Index columns_ = 1;
-  Index done_ = 0;
-  char kind_ = 'f';  ///< f, i, u or b, as in the array's descr
-  std::size_t width_ = 8;
-  std::vector<char> raw_;
+  Index rows_read_ = 0;
+  char kind_ = 'f';  ///< f, i, u or b, as in the `descr` field of the header
+  std::size_t element_bytes_ = 8;
+  std::vector<char> raw_;  ///< the elements of one call of next()
 };
 
 }  // namespace dyad

@@ -11,7 +11,8 @@ namespace {
 
 bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 
-const char* parse_any(const char* begin, const char* end, double& value) {
+/// Parses any number that std::from_chars accepts, with an optional plus sign.
+const char* parse_with_from_chars(const char* begin, const char* end, double& value) {
   if (begin != end && *begin == '+') {
     ++begin;
     if (begin != end && *begin == '-') return nullptr;
@@ -27,10 +28,11 @@ const char* parse_any(const char* begin, const char* end, double& value) {
 }  // namespace
 
 const char* parse_number(const char* begin, const char* end, double& value) {
-  // Digits that fit a double's mantissa, divided by a power of ten that is a double too: one exact rounding.
+  // Fast path (Clinger, How to read floating point numbers accurately, PLDI 1990): if the digits are an integer below
+  // 2^53, and the power of ten is at most 10^22, both are exact doubles, and their quotient is correctly rounded.
   static constexpr std::array<double, 23> powers{1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                                  1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-  constexpr std::ptrdiff_t most_digits = 18;
+  constexpr std::ptrdiff_t max_fast_digits = 18;  // 10^18 < 2^63: the integer does not overflow
   const char* at = begin;
   const bool negative = at != end && *at == '-';
   if (at != end && (*at == '-' || *at == '+')) ++at;
@@ -46,7 +48,8 @@ const char* parse_number(const char* begin, const char* end, double& value) {
     count += decimals;
   }
   const bool has_exponent = at != end && (*at == 'e' || *at == 'E');
-  if (count == 0 || count > most_digits || has_exponent || mantissa >> 53 != 0) return parse_any(begin, end, value);
+  if (count == 0 || count > max_fast_digits || has_exponent || mantissa >> 53 != 0)
+    return parse_with_from_chars(begin, end, value);
   const double magnitude = static_cast<double>(mantissa) / powers[static_cast<std::size_t>(decimals)];
   value = negative ? -magnitude : magnitude;
   return at;

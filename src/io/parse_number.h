@@ -4,11 +4,11 @@
 
 namespace dyad {
 
-/// Reads a decimal number at the front of [begin, end), correctly rounded. Returns where it ends, or nullptr where
-/// there is none. What is too large comes back as infinity, what is too small as 0; "inf" and "nan" are read as such.
+/// Parses a decimal number at the front of [begin, end), rounded to the nearest double. Returns the end of the number,
+/// or nullptr if there is none. Overflow gives infinity, underflow 0; "inf" and "nan" are accepted.
 const char* parse_number(const char* begin, const char* end, double& value);
 
-/// True if all of the text is one number.
+/// Returns true if the whole text is one number.
 inline bool parse_number(std::string_view text, double& value) {
   const char* end = text.data() + text.size();
   return parse_number(text.data(), end, value) == end && !text.empty();

@@ -3,21 +3,26 @@
 #include <string>
 #include <vector>
 
-#include <dyad/planted.h>
+#include <dyad/simulate.h>
 
 #include "data/row_block.h"
 
 namespace dyad {
 
-inline constexpr const char* planted_target = "y";
-std::vector<std::string> feature_names(const PlantedOptions& problem);
+/// Name of the target column of generated tables.
+inline constexpr const char* planted_target_name = "y";
 
-/// What stands before the first row: the names of the columns, or the header of an array.
-std::string header(const PlantedOptions& problem, Format format, Index rows);
-std::string npy_header(Index rows, Index columns);
+/// Names of the feature columns: x1, x2, ..., or left.1, ..., right.1, ... for bilinear problems.
+std::vector<std::string> planted_feature_names(const PlantedOptions& problem);
 
-/// Appends the rows [first, first + count) of the block. Numbers are the shortest that read back the same. npy: the
-/// features alone.
+/// The bytes before the first row: the column names (csv, tsv), the array header (npy), or nothing (libsvm).
+std::string make_header(const PlantedOptions& problem, Format format, Index rows);
+
+/// Header of an npy file (version 1) with little-endian doubles. `columns` = 0: an array of one dimension.
+std::string make_npy_header(Index rows, Index columns);
+
+/// Appends the rows [first, first + count) of the block to `text`. Numbers have the fewest digits that parse to the
+/// same double. npy: the features without the targets.
 void append_rows(Format format, const DenseBlock<double>& block, Index first, Index count, std::string& text);
 
 }  // namespace dyad

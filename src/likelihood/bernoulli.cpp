@@ -11,17 +11,20 @@ namespace {
 /// lambda(xi) of the bound log logistic(f) >= log logistic(xi) + (f - xi) / 2 - lambda(xi) (f^2 - xi^2), Jaakkola and
 /// Jordan (2000), "Bayesian parameter estimation via variational methods".
 double bound_curvature(double xi) {
-  constexpr double series_limit = 1e-6;  // tanh(xi/2)/(4 xi) = 1/8 - xi^2/96 + ..., which is 1/8 to rounding here
+  // tanh(xi/2) / (4 xi) = 1/8 - xi^2/96 + ...: below the limit, 1/8 has a relative error below 1e-13
+  constexpr double series_limit = 1e-6;
   return xi < series_limit ? 0.125 : std::tanh(xi / 2) / (4 * xi);
 }
 
-/// The root m >= start of m - start = strength * logistic(-m), by bisection. For strength > 4 it is at most
-/// max(start, 0) + log(1 + strength), because the right-hand side is then at most 1 there.
+/// Mode m of the posterior of f after a positive row, for the prior N(start, variance) and strength = weight *
+/// variance: the root m >= start of m - start = strength * logistic(-m), by bisection. An upper bound for strength > 4
+/// is m = max(start, 0) + log(1 + strength): the right-hand side is at most 1 there, and m - start is at least log(5)
+/// > 1.
 double posterior_mode(double start, double strength) {
   double low = start;
   double high = std::max(start, 0.0) + std::log1p(strength);
-  constexpr int halvings = 64;  // of an interval that is usually below 2^10, to below the rounding of its ends
-  for (int i = 0; i < halvings; ++i) {
+  constexpr int bisection_steps = 64;  // reduce an interval of length 2^10 to 2^-54, below the rounding error of m >= 1
+  for (int i = 0; i < bisection_steps; ++i) {
     const double middle = low + (high - low) / 2;
     (middle - start < strength * logistic(-middle) ? low : high) = middle;
   }
@@ -40,7 +43,7 @@ double BernoulliLikelihood::loss(double y, double f) const { return -log_logisti
 
 Likelihood::Update BernoulliLikelihood::update(double y, double mean, double variance, double weight,
                                                double noise_variance) const {
-  constexpr double max_newton_strength = 4;
+  constexpr double max_newton_strength = 4;  // 1 / max logistic'(f) = 1 / (1/4); see the header
   const double strength = weight * variance;
   if (!(weight > 1 && strength > max_newton_strength))
     return Likelihood::update(y, mean, variance, weight, noise_variance);
@@ -53,13 +56,13 @@ Likelihood::Update BernoulliLikelihood::update(double y, double mean, double var
 
 double BernoulliLikelihood::mean(double f) const { return logistic(f); }
 
-double BernoulliLikelihood::constant_score(double mean, double) const { return entropy(mean); }
+double BernoulliLikelihood::constant_score(double mean, double) const { return binary_entropy(mean); }
 
-double BernoulliLikelihood::constant_loss(double mean, double) const { return entropy(mean); }
+double BernoulliLikelihood::constant_loss(double mean, double) const { return binary_entropy(mean); }
 
 double BernoulliLikelihood::link(double mean) const { return std::log(mean / (1 - mean)); }
 
-/// Half a row is added to each class (Jeffreys prior).
+/// Posterior mean under the Jeffreys prior Beta(1/2, 1/2), which adds half a row to each class.
 double BernoulliLikelihood::constant_mean(double sum, double weight) const { return (sum + 0.5) / (weight + 1); }
 
 Likelihood::QuadraticBound BernoulliLikelihood::bound(double y, double mean, double variance) const {

@@ -4,23 +4,27 @@
 
 namespace dyad {
 
-/// Two classes with log-odds f. Targets above 0 are the positive class.
+/// src/likelihood contains the distributions of the target given the linear predictor; no other folder defines a loss.
+///
+/// Bernoulli likelihood with logit link, for two classes: P(y = +1) = logistic(f), so that f are log-odds. Targets
+/// above 0 are the positive class.
 class BernoulliLikelihood : public Likelihood {
  public:
   [[nodiscard]] Expansion expand(double y, double f) const override;
   [[nodiscard]] double loss(double y, double f) const override;
-  /// A row that counts once, or whose weight * variance is at most 4, takes the default step. Beyond 4, the inverse of
-  /// the largest slope of the logistic function, such steps may diverge: a confidently misclassified row moves f by
-  /// weight * variance. The mean then moves to the mode of the posterior, with the Laplace approximation there.
+  /// For weight <= 1 or weight * variance <= 4, the step of the extended Kalman filter (Likelihood::update). Otherwise
+  /// the mean moves to the mode of the posterior, and the variance is that of the Laplace approximation at the mode.
+  /// The limit 4 is the inverse of the largest derivative of the logistic function. Above it a single Newton step can
+  /// diverge: a misclassified row with a large |f| moves f by about weight * variance.
   [[nodiscard]] Update update(double y, double mean, double variance, double weight,
                               double noise_variance) const override;
   [[nodiscard]] double mean(double f) const override;
   [[nodiscard]] double link(double mean) const override;
-  [[nodiscard]] double mean_slope(double mean) const override { return mean * (1 - mean); }
+  [[nodiscard]] double mean_derivative(double mean) const override { return mean * (1 - mean); }
   [[nodiscard]] double observed(double y) const override { return y > 0 ? 1 : 0; }
   [[nodiscard]] double score(double observed, double mean) const override { return log_loss(observed, mean); }
-  [[nodiscard]] double figure(double mean_score) const override { return mean_score; }
-  [[nodiscard]] const char* figure_name() const override { return "logloss"; }
+  [[nodiscard]] double metric(double mean_score) const override { return mean_score; }
+  [[nodiscard]] const char* metric_name() const override { return "logloss"; }
   [[nodiscard]] double constant_score(double mean, double variance) const override;
   [[nodiscard]] double constant_loss(double mean, double variance) const override;
   [[nodiscard]] double constant_mean(double sum, double weight) const override;

@@ -23,13 +23,14 @@ double GaussianLikelihood::loss(double y, double f) const { return is_censored(y
 
 double GaussianLikelihood::score(double observed, double mean) const { return (observed - mean) * (observed - mean); }
 
-double GaussianLikelihood::figure(double mean_score) const { return std::sqrt(mean_score); }
+double GaussianLikelihood::metric(double mean_score) const { return std::sqrt(mean_score); }
 
 double GaussianLikelihood::predictor_variance(double target_variance) const {
   return target_variance > 0 ? target_variance : 1;
 }
 
-/// The expected squared residual is that of the mean plus the variance. A censored row observes the mean itself.
+/// E (y - f)^2 = (y - mean)^2 + variance, so that the bound is exact with target y. A censored row has the mean as its
+/// target, which has gradient 0.
 Likelihood::QuadraticBound GaussianLikelihood::bound(double y, double mean, double) const {
   const double target = is_censored(y, mean) ? mean : y;
   return {target, target, 1};

@@ -37,7 +37,7 @@ const Likelihood& likelihood_of(Task task) {
 }
 
 double log_loss(double observed, double probability) {
-  constexpr double min_probability = 1e-15;  // bounds the loss of one row by 34.5
+  constexpr double min_probability = 1e-15;  // bounds the loss of a row by -log(1e-15) = 34.5
   return -std::log(std::max(min_probability, observed > 0.5 ? probability : 1 - probability));
 }
 

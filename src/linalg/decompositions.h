@@ -4,57 +4,63 @@
 
 namespace dyad {
 
-/// Matrix decompositions. They are computed in double precision for either scalar type and are instantiated once, in
-/// the .cpp files of this header: each takes seconds to compile.
+/// src/linalg contains matrix types, decompositions, SIMD vectors, and products of rows with dense matrices.
+///
+/// This file declares decompositions of dense matrices. All are computed in double precision, also for float matrices.
+/// They are instantiated in decompositions.cpp and orthonormal_basis.cpp only, because Eigen's decompositions compile
+/// slowly.
 
-/// A = QR with Q of min(rows, columns) orthonormal columns, by Householder reflections.
+/// QR decomposition A = Q R by Householder reflections. Q has min(rows, columns) orthonormal columns.
 template <typename Scalar>
 class ThinQr {
  public:
-  explicit ThinQr(const Small<Scalar>& A);
+  explicit ThinQr(const Matrix<Scalar>& A);
 
-  [[nodiscard]] Small<Scalar> R() const;
-  /// Q B, in O(rows x columns x B.cols()).
-  [[nodiscard]] Small<Scalar> Q_times(const Small<Scalar>& B) const;
+  [[nodiscard]] Matrix<Scalar> R() const;
+  /// Q B, in O(rows x columns x B.cols()) operations, without forming Q.
+  [[nodiscard]] Matrix<Scalar> apply_Q(const Matrix<Scalar>& B) const;
 
  private:
-  Small<double> reflections_;  ///< Householder vectors below the diagonal, R on and above it
-  Vector<double> coefficients_;
+  Matrix<double> reflections_;   ///< Householder vectors below the diagonal, R on and above it
+  Vector<double> coefficients_;  ///< of the reflections
 };
 
-/// Orthonormal columns with the span of A, which has at least as many rows as columns.
+/// Matrix with orthonormal columns that span the columns of A. A has at least as many rows as columns.
 template <typename Scalar>
-Tall<Scalar> orthonormal(const Tall<Scalar>& A);
+RowMajorMatrix<Scalar> orthonormal(const RowMajorMatrix<Scalar>& A);
 
-/// Uniformly random orthonormal columns.
+/// Random matrix with orthonormal columns; their span is uniformly distributed.
 template <typename Scalar>
-Tall<Scalar> random_orthonormal(Random& random, Index rows, Index columns) {
+RowMajorMatrix<Scalar> random_orthonormal(Random& random, Index rows, Index columns) {
   return orthonormal(random_normal<Scalar>(random, rows, columns));
 }
 
-/// A = vectors diag(values) vectors', by its symmetric part; values rise.
+/// Eigendecomposition A = vectors diag(values) vectors' of a symmetric matrix, with values in ascending order.
 template <typename Scalar>
 struct SymmetricEigen {
   Vector<Scalar> values;
-  Small<Scalar> vectors;
+  Matrix<Scalar> vectors;
 };
 
+/// Decomposes the symmetric part (A + A') / 2.
 template <typename Scalar>
-SymmetricEigen<Scalar> symmetric_eigen(const Small<Scalar>& A);
+SymmetricEigen<Scalar> symmetric_eigen(const Matrix<Scalar>& A);
 
-/// A = left diag(values) right', with square orthonormal sides; values fall.
+/// Singular value decomposition A = left diag(values) right'. `left` and `right` are square and orthogonal; values are
+/// in descending order.
 template <typename Scalar>
-struct SingularValues {
-  Small<Scalar> left;
+struct Svd {
+  Matrix<Scalar> left;
   Vector<Scalar> values;
-  Small<Scalar> right;
+  Matrix<Scalar> right;
 };
 
+/// Computes the singular value decomposition by Jacobi rotations.
 template <typename Scalar>
-SingularValues<Scalar> singular_values(const Small<Scalar>& A);
+Svd<Scalar> compute_svd(const Matrix<Scalar>& A);
 
-/// Moore-Penrose inverse, by a complete orthogonal decomposition.
+/// Moore-Penrose inverse, computed by a complete orthogonal decomposition.
 template <typename Scalar>
-Small<Scalar> pseudo_inverse(const Small<Scalar>& A);
+Matrix<Scalar> pseudo_inverse(const Matrix<Scalar>& A);
 
 }  // namespace dyad

@@ -10,16 +10,20 @@
 
 namespace dyad {
 
-/// One row per feature, so that a sparse row gathers short contiguous runs.
+/// Dense row-major matrix. Parameter matrices have one row per feature, so that the numbers of a feature are
+/// contiguous.
 template <typename Scalar>
-using Tall = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using RowMajorMatrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
+/// Dense column-major matrix, Eigen's default, which its decompositions expect.
 template <typename Scalar>
-using Small = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
+using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
 
+/// Dense column vector.
 template <typename Scalar>
 using Vector = Eigen::Matrix<Scalar, Eigen::Dynamic, 1>;
 
+/// Views of a std::vector as an Eigen vector or row-major matrix. The views do not own the numbers.
 template <typename Scalar>
 auto as_vector(const std::vector<Scalar>& numbers) {
   return Eigen::Map<const Vector<Scalar>>(numbers.data(), static_cast<Index>(numbers.size()));
@@ -31,36 +35,38 @@ auto as_vector(std::vector<Scalar>& numbers) {
 }
 
 template <typename Scalar>
-auto as_tall(const std::vector<Scalar>& numbers, Index rows, Index columns) {
-  return Eigen::Map<const Tall<Scalar>>(numbers.data(), rows, columns);
+auto as_row_major(const std::vector<Scalar>& numbers, Index rows, Index columns) {
+  return Eigen::Map<const RowMajorMatrix<Scalar>>(numbers.data(), rows, columns);
 }
 
 template <typename Scalar>
-auto as_tall(std::vector<Scalar>& numbers, Index rows, Index columns) {
-  return Eigen::Map<Tall<Scalar>>(numbers.data(), rows, columns);
+auto as_row_major(std::vector<Scalar>& numbers, Index rows, Index columns) {
+  return Eigen::Map<RowMajorMatrix<Scalar>>(numbers.data(), rows, columns);
 }
 
-/// New features at the end of their side: those of x (symmetric models: of all, with no right side) or those of z.
-struct Growth {
+/// Feature counts before and after new features are added. A bilinear model x'Mz has left features (x) followed by
+/// right features (z); a symmetric model has left features only. New features are appended at the end of their side.
+struct FeatureGrowth {
   Index left_before = 0;
   Index right_before = 0;
   Index left_after = 0;
   Index right_after = 0;
 
-  [[nodiscard]] bool is_none() const { return left_before == left_after && right_before == right_after; }
+  /// True if no feature is added.
+  [[nodiscard]] bool is_empty() const { return left_before == left_after && right_before == right_after; }
 
-  /// The same numbers, one row per feature, with zeros for the new ones.
-  template <typename Matrix>
-  [[nodiscard]] typename Matrix::PlainObject grown(const Matrix& before) const {
-    typename Matrix::PlainObject after = Matrix::PlainObject::Zero(left_after + right_after, before.cols());
+  /// Copies a matrix with one row per feature and inserts rows of zeros for the new features.
+  template <typename Dense>
+  [[nodiscard]] typename Dense::PlainObject insert_zero_rows(const Dense& before) const {
+    typename Dense::PlainObject after = Dense::PlainObject::Zero(left_after + right_after, before.cols());
     after.topRows(left_before) = before.topRows(left_before);
     after.middleRows(left_after, right_before) = before.bottomRows(right_before);
     return after;
   }
 };
 
-/// Independent standard normal numbers.
+/// Matrix of independent standard normal numbers, drawn row by row.
 template <typename Scalar>
-Tall<Scalar> random_normal(Random& random, Index rows, Index columns);
+RowMajorMatrix<Scalar> random_normal(Random& random, Index rows, Index columns);
 
 }  // namespace dyad

@@ -7,9 +7,9 @@
 namespace dyad {
 namespace {
 
-/// Q [B; 0] for the product Q of Householder reflections.
-Small<double> apply(const Small<double>& reflections, const Vector<double>& coefficients, const Small<double>& B) {
-  Small<double> result = Small<double>::Zero(reflections.rows(), B.cols());
+/// Q [B; 0], where Q is the product of the Householder reflections.
+Matrix<double> apply(const Matrix<double>& reflections, const Vector<double>& coefficients, const Matrix<double>& B) {
+  Matrix<double> result = Matrix<double>::Zero(reflections.rows(), B.cols());
   result.topRows(B.rows()) = B;
   result.applyOnTheLeft(Eigen::householderSequence(reflections, coefficients));
   return result;
@@ -18,39 +18,39 @@ Small<double> apply(const Small<double>& reflections, const Vector<double>& coef
 }  // namespace
 
 template <typename Scalar>
-ThinQr<Scalar>::ThinQr(const Small<Scalar>& A) {
-  const Eigen::HouseholderQR<Small<double>> qr(A.template cast<double>());
+ThinQr<Scalar>::ThinQr(const Matrix<Scalar>& A) {
+  const Eigen::HouseholderQR<Matrix<double>> qr(A.template cast<double>());
   reflections_ = qr.matrixQR();
   coefficients_ = qr.hCoeffs();
 }
 
 template <typename Scalar>
-Small<Scalar> ThinQr<Scalar>::R() const {
-  const Small<double> upper = reflections_.topRows(coefficients_.size()).triangularView<Eigen::Upper>();
+Matrix<Scalar> ThinQr<Scalar>::R() const {
+  const Matrix<double> upper = reflections_.topRows(coefficients_.size()).triangularView<Eigen::Upper>();
   return upper.cast<Scalar>();
 }
 
 template <typename Scalar>
-Small<Scalar> ThinQr<Scalar>::Q_times(const Small<Scalar>& B) const {
+Matrix<Scalar> ThinQr<Scalar>::apply_Q(const Matrix<Scalar>& B) const {
   return apply(reflections_, coefficients_, B.template cast<double>()).template cast<Scalar>();
 }
 
 template <typename Scalar>
-Tall<Scalar> orthonormal(const Tall<Scalar>& A) {
-  return ThinQr<Scalar>(A).Q_times(Small<Scalar>::Identity(A.cols(), A.cols()));
+RowMajorMatrix<Scalar> orthonormal(const RowMajorMatrix<Scalar>& A) {
+  return ThinQr<Scalar>(A).apply_Q(Matrix<Scalar>::Identity(A.cols(), A.cols()));
 }
 
 template <typename Scalar>
-Small<Scalar> pseudo_inverse(const Small<Scalar>& A) {
-  const Small<double> inverse = A.template cast<double>().completeOrthogonalDecomposition().pseudoInverse();
+Matrix<Scalar> pseudo_inverse(const Matrix<Scalar>& A) {
+  const Matrix<double> inverse = A.template cast<double>().completeOrthogonalDecomposition().pseudoInverse();
   return inverse.cast<Scalar>();
 }
 
 template class ThinQr<float>;
 template class ThinQr<double>;
-template Small<float> pseudo_inverse(const Small<float>&);
-template Small<double> pseudo_inverse(const Small<double>&);
-template Tall<float> orthonormal(const Tall<float>&);
-template Tall<double> orthonormal(const Tall<double>&);
+template Matrix<float> pseudo_inverse(const Matrix<float>&);
+template Matrix<double> pseudo_inverse(const Matrix<double>&);
+template RowMajorMatrix<float> orthonormal(const RowMajorMatrix<float>&);
+template RowMajorMatrix<double> orthonormal(const RowMajorMatrix<double>&);
 
 }  // namespace dyad

@@ -4,9 +4,11 @@
 
 namespace dyad {
 
-/// Products of rows X with dense matrices, on the calling thread. `Number` is the type that products are computed in:
-/// that of the rows, or double for rows of floats. Dense rows of floats are then converted in blocks of at most
-/// `max_converted_rows`.
+/// Products of rows X (count x dim, dense or sparse) with dense matrices. They run on the calling thread and may run on
+/// several threads at once. `Number` is the type of the computation: the type of the rows, or double for rows of
+/// floats.
+
+/// Dense float rows are converted to double in blocks of at most this many rows.
 inline constexpr Index max_converted_rows = 256;
 
 /// out = X B. B is dim x width, out is count x width, both row-major.
@@ -21,13 +23,13 @@ void add_back_projection(const Rows<Scalar>& rows, const Number* C, Index width,
 template <typename Scalar, typename Number>
 void project_squares(const Rows<Scalar>& rows, const Number* q, Number* out);
 
-/// out_j += sum_i c_i x_ij^2. c holds every `stride`-th number from `c` on.
+/// out_j += sum_i c_i x_ij^2, where c_i = c[i * stride].
 template <typename Scalar, typename Number>
 void add_back_projected_squares(const Rows<Scalar>& rows, const Number* c, Index stride, Number* out);
 
-/// Number of these rows that fit in a core's second-level cache as numbers of `number_bytes`, so that X B and X' C read
-/// them from memory only once.
+/// Number of rows per block such that a block fits in the second-level cache of a core. X B followed by X' C then reads
+/// the rows from memory only once. `number_bytes` is the size of a number during the computation.
 template <typename Scalar>
-Index cached_rows(const Rows<Scalar>& rows, std::size_t number_bytes = sizeof(Scalar));
+Index rows_per_cache_block(const Rows<Scalar>& rows, std::size_t number_bytes = sizeof(Scalar));
 
 }  // namespace dyad

@@ -2,55 +2,65 @@
 
 #include <dyad/rows.h>
 
-// A function compiled twice; the machine that runs it chooses. Sanitizers start later than the choice.
+// Compiles a function, with all its calls inlined, for AVX2 and for the default target. The loader selects one of them
+// by the CPU (ifunc). Not used with sanitizers, because the selection runs before they are initialized.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
-#define DYAD_WIDE_VECTORS __attribute__((target_clones("avx2", "default"), flatten))
+#define DYAD_TARGET_CLONES __attribute__((target_clones("avx2", "default"), flatten))
 #else
-#define DYAD_WIDE_VECTORS
+#define DYAD_TARGET_CLONES
 #endif
 
 namespace dyad {
 
-/// Four numbers at a time, for whatever vectors the machine has: GCC and Clang make instructions of it. Loops over the
-/// factors of one feature have too many arrays in them for a compiler to see that they do not overlap.
+/// Four numbers that are processed by SIMD instructions, by the vector extensions of GCC and Clang. Kernels use it
+/// explicitly because compilers do not vectorize their loops over the factors of a feature: the loops access several
+/// arrays, and the compiler cannot prove that they do not overlap.
 template <typename Scalar>
-class Lanes {
+class SimdVector {
  public:
-  static constexpr Index count = 4;
+  static constexpr Index count = 4;  ///< doubles of an AVX2 register; two SSE2 registers without AVX2
 
-  explicit Lanes(Scalar all) : values_{all, all, all, all} {}
-  explicit Lanes(const Scalar* from) : values_(*reinterpret_cast<const Anywhere*>(from)) {}
-  void store(Scalar* to) const { *reinterpret_cast<Anywhere*>(to) = values_; }
+  /// Sets all four numbers to `value`.
+  explicit SimdVector(Scalar value) : values_{value, value, value, value} {}
+  /// Loads four numbers. The address needs no alignment beyond that of Scalar.
+  explicit SimdVector(const Scalar* from) : values_(*reinterpret_cast<const Unaligned*>(from)) {}
+  void store(Scalar* to) const { *reinterpret_cast<Unaligned*>(to) = values_; }
 
-  friend Lanes operator+(const Lanes& a, const Lanes& b) { return Lanes(a.values_ + b.values_); }
-  friend Lanes operator-(const Lanes& a, const Lanes& b) { return Lanes(a.values_ - b.values_); }
+  friend SimdVector operator+(const SimdVector& a, const SimdVector& b) { return SimdVector(a.values_ + b.values_); }
+  friend SimdVector operator-(const SimdVector& a, const SimdVector& b) { return SimdVector(a.values_ - b.values_); }
   [[nodiscard]] Scalar sum() const { return (values_[0] + values_[1]) + (values_[2] + values_[3]); }
-  friend Lanes operator*(const Lanes& a, const Lanes& b) { return Lanes(a.values_ * b.values_); }
+  friend SimdVector operator*(const SimdVector& a, const SimdVector& b) { return SimdVector(a.values_ * b.values_); }
 
-  friend Lanes larger(const Lanes& a, const Lanes& b) { return Lanes(a.values_ > b.values_ ? a.values_ : b.values_); }
+  /// Component-wise maximum.
+  friend SimdVector cwise_max(const SimdVector& a, const SimdVector& b) {
+    return SimdVector(a.values_ > b.values_ ? a.values_ : b.values_);
+  }
 
-  void add_to(Scalar* sums) const { (Lanes(sums) + *this).store(sums); }
+  /// sums[0..3] += these numbers.
+  void add_to(Scalar* sums) const { (SimdVector(sums) + *this).store(sums); }
 
  private:
   using Vector __attribute__((vector_size(count * sizeof(Scalar)))) = Scalar;
-  using Anywhere __attribute__((vector_size(count * sizeof(Scalar)), aligned(alignof(Scalar)))) = Scalar;
-  explicit Lanes(const Vector& values) : values_(values) {}
+  using Unaligned __attribute__((vector_size(count * sizeof(Scalar)), aligned(alignof(Scalar)))) = Scalar;
+  explicit SimdVector(const Vector& values) : values_(values) {}
 
   Vector values_;
 };
 
-/// What is there will be asked for soon. Without the empty instruction, GCC takes a function that fetches, and no more,
-/// for one that does nothing.
-inline void fetch(const void* place) {
-  __builtin_prefetch(place);
-  asm volatile("" : : "r"(place));
+/// Prefetches the cache line of an address. The empty asm statement keeps GCC from removing calls of functions that
+/// only prefetch and have no other effect.
+inline void prefetch_cache_line(const void* address) {
+  __builtin_prefetch(address);
+  asm volatile("" : : "r"(address));
 }
 
+/// Prefetches the cache lines of `count` numbers.
 template <typename Number>
-void fetch_numbers(const Number* numbers, Index count) {
-  constexpr auto line = static_cast<Index>(64 / sizeof(Number));
-  for (Index i = 0; i < count; i += line) fetch(numbers + i);
+void prefetch_range(const Number* numbers, Index count) {
+  constexpr std::size_t line_bytes = 64;  // cache line of x86-64 and most ARM cores
+  constexpr auto numbers_per_line = static_cast<Index>(line_bytes / sizeof(Number));
+  for (Index i = 0; i < count; i += numbers_per_line) prefetch_cache_line(numbers + i);
 }
 
 }  // namespace dyad

@@ -8,20 +8,21 @@ namespace dyad {
 
 template <typename Scalar>
 void ForwardPass<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predictions) const {
-  const Index chunk = std::min(cached_rows(rows), rows.count());
-  Vector<Scalar> linear(chunk);
-  Vector<Scalar> square = Vector<Scalar>::Zero(chunk);
-  Tall<Scalar> left(chunk, rank_);
-  Tall<Scalar> right(sides_.two() ? chunk : 0, rank_);
-  for (Index first = 0; first < rows.count(); first += chunk) {
-    const Rows<Scalar> part = rows.slice(first, std::min(chunk, rows.count() - first));
-    project(part, weights_, 1, linear.data());
-    project(sides_.left(part), factors_, rank_, left.data());
-    if (sides_.two()) project(sides_.right(part), factors_ + sides_.right_first() * rank_, rank_, right.data());
-    if (squares_ != nullptr) project_squares(part, squares_, square.data());
-    for (Index i = 0; i < part.count(); ++i) {
+  const Index block_size = std::min(rows_per_cache_block(rows), rows.count());
+  Vector<Scalar> linear(block_size);
+  Vector<Scalar> square = Vector<Scalar>::Zero(block_size);
+  RowMajorMatrix<Scalar> left(block_size, rank_);
+  RowMajorMatrix<Scalar> right(sides_.is_bilinear() ? block_size : 0, rank_);
+  for (Index first = 0; first < rows.count(); first += block_size) {
+    const Rows<Scalar> block = rows.slice(first, std::min(block_size, rows.count() - first));
+    project(block, weights_, 1, linear.data());
+    project(sides_.left(block), factors_, rank_, left.data());
+    if (sides_.is_bilinear())
+      project(sides_.right(block), factors_ + sides_.right_first() * rank_, rank_, right.data());
+    if (squares_ != nullptr) project_squares(block, squares_, square.data());
+    for (Index i = 0; i < block.count(); ++i) {
       const Scalar* Lx = left.data() + i * rank_;
-      const Scalar* Rx = sides_.two() ? right.data() + i * rank_ : Lx;
+      const Scalar* Rx = sides_.is_bilinear() ? right.data() + i * rank_ : Lx;
       predictions[static_cast<std::size_t>(first + i)] = combine(Lx, Rx, linear[i], square[i]);
     }
   }

@@ -10,8 +10,11 @@
 
 namespace dyad {
 
-/// Evaluates y = b + w'x + sum_c s_c (U'x)_c (V'z)_c + q'(x * x) for the rows [x, z] of bilinear models; symmetric ones
-/// have z = x and V = U. Refers to the parameters of a model, which must outlive it.
+/// src/model: parameters of second-order models, their posterior, low-rank factorizations and the forward pass.
+///
+/// ForwardPass evaluates y = b + w'x + sum_c s_c (U'x)_c (V'z)_c + q'(x * x), where * is elementwise. Rows of bilinear
+/// models are [x, z], and w stands for [w, v]; symmetric models have z = x and V = U. Does not own the parameters; the
+/// caller keeps them alive. Thread-safe.
 template <typename Scalar>
 class ForwardPass {
  public:
@@ -24,7 +27,7 @@ class ForwardPass {
         coefficients_(model.spectrum.data()),
         squares_(model.squares.empty() ? nullptr : model.squares.data()) {}
 
-  /// `squares`: square_coefficients() of the parameters.
+  /// `squares`: q, the square_coefficients() of the parameters. Empty if all are 0.
   ForwardPass(const SignedFactors<Scalar>& parameters, const Vector<Scalar>& squares)
       : sides_(parameters.dim(), parameters.left_dim),
         rank_(parameters.rank()),
@@ -34,10 +37,10 @@ class ForwardPass {
         coefficients_(parameters.signs.data()),
         squares_(squares.size() > 0 ? squares.data() : nullptr) {}
 
-  /// Writes one prediction per row, in O(rank) for each non-zero. Runs on the calling thread.
+  /// Writes one prediction per row in O(rank) per non-zero. Runs on the calling thread.
   void predict(const Rows<Scalar>& rows, std::span<Scalar> predictions) const;
 
-  /// The prediction of one row from its projections U'x and V'z (symmetric: U'x twice), w'x and q'(x * x).
+  /// Prediction of one row from `left` = U'x, `right` = V'z (symmetric: U'x), `linear` = w'x, `square` = q'(x * x).
   [[nodiscard]] Scalar combine(const Scalar* left, const Scalar* right, Scalar linear, Scalar square) const {
     Scalar prediction = intercept_ + linear;
     for (Index c = 0; c < rank_; ++c) prediction += coefficients_[c] * left[c] * right[c];
@@ -51,7 +54,7 @@ class ForwardPass {
   const Scalar* weights_;
   const Scalar* factors_;
   const Scalar* coefficients_;
-  const Scalar* squares_;  ///< nullptr: all 0
+  const Scalar* squares_;  ///< q; nullptr if all entries are 0
 };
 
 extern template class ForwardPass<float>;

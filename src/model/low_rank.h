@@ -9,45 +9,52 @@
 
 namespace dyad {
 
-/// Which eigenvalues to keep: the largest by size, or the largest positive ones (missing ones are 0). Singular values
-/// are positive anyway.
-enum class Keep { largest, positive };
-
-template <typename Scalar>
-struct Factored {
-  Tall<Scalar> vectors;   ///< orthonormal columns, each side for itself
-  Vector<Scalar> values;  ///< strongest first
+/// Eigenvalues that truncate_to_rank() retains. Ignored for bilinear models, whose singular values are not negative.
+enum class EigenvalueSelection {
+  largest,   ///< the k eigenvalues of largest magnitude
+  positive,  ///< the k largest positive eigenvalues; padded with 0 if fewer than k are positive
 };
 
-/// The best rank-k part of C_left S C_right', from a thin QR of each side of C and one eigenproblem (symmetric) or SVD
-/// (bilinear) of the size of S, in double precision. Symmetric: both sides are C, and S is symmetric.
+/// Matrix M = V diag(values) V', or V_left diag(values) V_right' (bilinear).
 template <typename Scalar>
-Factored<Scalar> best_rank_k(const Sides& sides, const Small<Scalar>& C, const Small<Scalar>& S, Index k, Keep keep);
+struct LowRankFactorization {
+  RowMajorMatrix<Scalar> vectors;  ///< V; bilinear: V_left above V_right. Each has orthonormal columns
+  Vector<Scalar> values;           ///< eigenvalues or singular values by decreasing magnitude
+};
 
-/// |C_left S C_right'|_2, the same way.
-double spectral_norm(const Sides& sides, const Small<double>& C, const Small<double>& S);
-
-/// [left, right], side by side.
+/// Best rank-k approximation (Eckart-Young) of C_left S C_right'. Symmetric models have C_left = C_right = C and a
+/// symmetric S. Computed in double precision from a thin QR of each side, C = QR, and the eigendecomposition
+/// (symmetric) or SVD (bilinear) of the small matrix R_left S R_right'.
 template <typename Scalar>
-Small<Scalar> side_by_side(const Eigen::Ref<const Tall<Scalar>>& left, const Eigen::Ref<const Tall<Scalar>>& right) {
-  Small<Scalar> both(left.rows(), left.cols() + right.cols());
-  both << left, right;
-  return both;
+LowRankFactorization<Scalar> truncate_to_rank(const Sides& sides, const Matrix<Scalar>& C, const Matrix<Scalar>& S,
+                                              Index k, EigenvalueSelection selection);
+
+/// Spectral norm |C_left S C_right'|_2, computed like truncate_to_rank().
+double spectral_norm(const Sides& sides, const Matrix<double>& C, const Matrix<double>& S);
+
+/// [left, right].
+template <typename Scalar>
+Matrix<Scalar> concatenate_columns(const Eigen::Ref<const RowMajorMatrix<Scalar>>& left,
+                                   const Eigen::Ref<const RowMajorMatrix<Scalar>>& right) {
+  Matrix<Scalar> result(left.rows(), left.cols() + right.cols());
+  result << left, right;
+  return result;
 }
 
-/// Copies U and lambda into the model's M.
+/// Sets the factors and the spectrum of the model to those of M.
 template <typename Scalar>
-void set_interactions(Model<Scalar>& model, const Factored<Scalar>& M);
+void set_interactions(Model<Scalar>& model, const LowRankFactorization<Scalar>& M);
 
-/// M_jj for all j of a symmetric model.
+/// Diagonal M_jj of a symmetric model, without `squares`.
 template <typename Scalar>
 Vector<Scalar> diagonal_of_interactions(const Model<Scalar>& model);
 
-/// The derivative of the second-order terms at x: 2 (M + diag(squares)) x, or [M z, M'x] for x above z.
+/// Gradient of the second-order terms at x: 2 (M + diag(squares)) x. Bilinear, at [x, z]: [M z, M'x].
 template <typename Scalar>
-Vector<Scalar> interaction_slope(const Model<Scalar>& model, const Vector<Scalar>& x);
+Vector<Scalar> interaction_gradient(const Model<Scalar>& model, const Vector<Scalar>& x);
 
-/// Sets all parameters of some features to 0. The coefficients of the others stay.
+/// Sets all parameters of the features j with cleared[j] to 0 and factorizes M again. All coefficients of the other
+/// features and their pairs stay the same.
 void clear_features(Model<double>& model, const std::vector<bool>& cleared);
 
 }  // namespace dyad

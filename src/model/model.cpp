@@ -21,14 +21,15 @@ template <typename Scalar>
 Scalar Model<Scalar>::interaction(Index i, Index j) const {
   const Sides sides(*this);
   if (i < 0 || j < 0 || i >= sides.left_count() || j >= sides.right_count())
-    throw std::invalid_argument("features must lie in [0, " + std::to_string(sides.left_count()) + ") and [0, " +
-                                std::to_string(sides.right_count()) + ")");
-  const auto U = as_tall(factors, dim(), rank());
+    throw std::invalid_argument("interaction(i, j): i must lie in [0, " + std::to_string(sides.left_count()) +
+                                ") and j in [0, " + std::to_string(sides.right_count()) +
+                                "), got i = " + std::to_string(i) + ", j = " + std::to_string(j));
+  const auto U = as_row_major(factors, dim(), rank());
   return (sides.left(U).row(i).array() * sides.right(U).row(j).array() * as_vector(spectrum).transpose().array()).sum();
 }
 
 template <typename Scalar>
-Scalar Model<Scalar>::mean_of_interactions() const {
+Scalar Model<Scalar>::mean_interaction() const {
   return is_bilinear() ? Scalar(0) : as_vector(spectrum).sum() + as_vector(squares).sum();
 }
 
@@ -41,10 +42,11 @@ bool Model<Scalar>::is_finite() const {
 template <typename Scalar>
 void Model<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predictions) const {
   if (rows.dim() != dim())
-    throw std::invalid_argument("the model has " + std::to_string(dim()) + " features, the rows have " +
+    throw std::invalid_argument("rows must have the " + std::to_string(dim()) + " features of the model, got " +
                                 std::to_string(rows.dim()));
   if (static_cast<Index>(predictions.size()) != rows.count())
-    throw std::invalid_argument("predictions must hold one number per row");
+    throw std::invalid_argument("predictions must have one entry for each of the " + std::to_string(rows.count()) +
+                                " rows, got " + std::to_string(predictions.size()));
   ForwardPass<Scalar>(*this).predict(rows, predictions);
 }
 

@@ -4,12 +4,13 @@
 
 namespace dyad {
 
-/// Independent Gaussian posterior of all parameters: every solver returns one, and training continues from it.
+/// Gaussian posterior with independent parameters (diagonal covariance). Every solver returns one, and resumed training
+/// continues from it.
 template <typename Scalar>
 struct Posterior {
   SignedFactors<Scalar> means;
-  SignedFactors<Scalar> variances;  ///< same layout, signs unused; 0: not learned. Empty if they are unknown
-  double noise_variance = 1;        ///< of the targets around the predictions; regression only
+  SignedFactors<Scalar> variances;  ///< per parameter; signs are unused. 0: parameter not estimated. Empty: unknown
+  double noise_variance = 1;        ///< variance of the targets given the predictions; regression only
 
   [[nodiscard]] bool has_variances() const { return variances.dim() > 0; }
 
@@ -18,12 +19,13 @@ struct Posterior {
     return {means.template cast<Other>(), variances.template cast<Other>(), noise_variance};
   }
 
-  /// The same posterior for features that are divided by `factors`.
+  /// Posterior of the same function after each feature x_j is divided by factors[j].
   [[nodiscard]] Posterior rescaled(std::span<const double> factors) const {
     Posterior result = *this;
     result.means.scale_features(factors);
+    // Variances scale with the square of their parameters' factors.
     if (has_variances())
-      for (int square = 0; square < 2; ++square) result.variances.scale_features(factors);
+      for (int pass = 0; pass < 2; ++pass) result.variances.scale_features(factors);
     return result;
   }
 };

@@ -19,8 +19,9 @@ ModelShape ModelShape::of(Kind kind) {
 Index ModelShape::max_rank() const { return is_bilinear() ? std::min(left_dim, dim - left_dim) : dim; }
 
 Index ModelShape::unknowns() const {
-  const Index of_M = is_bilinear() ? rank * (dim - rank) : rank * dim - rank * (rank - 1) / 2;
-  return of_M + (linear ? dim : 0) + (diagonal == Diagonal::free ? dim : 0) + (intercept ? 1 : 0);
+  // Rank-k matrices: symmetric d x d, or left_dim x (d - left_dim).
+  const Index matrix_unknowns = is_bilinear() ? rank * (dim - rank) : rank * dim - rank * (rank - 1) / 2;
+  return matrix_unknowns + (linear ? dim : 0) + (diagonal == Diagonal::free ? dim : 0) + (intercept ? 1 : 0);
 }
 
 void ModelShape::validate() const {
@@ -33,7 +34,7 @@ void ModelShape::validate() const {
     throw std::invalid_argument("rank must lie in [1, " + std::to_string(max_rank()) + "], got " +
                                 std::to_string(rank));
   if (is_bilinear() && (positive || diagonal != Diagonal::tied))
-    throw std::invalid_argument("a bilinear model has no eigenvalues to keep positive and no diagonal");
+    throw std::invalid_argument("a bilinear model (left_dim > 0) requires positive = false and diagonal = tied");
 }
 
 }  // namespace dyad

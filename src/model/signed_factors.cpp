@@ -16,21 +16,23 @@ Vector<Scalar> alternating_signs(Index rank) {
 }
 
 template <typename Scalar>
-SignedFactors<Scalar> SignedFactors<Scalar>::of(const Model<Scalar>& model, Diagonal diagonal, Scalar least) {
-  SignedFactors parts;
-  parts.left_dim = model.left_dim;
-  parts.diagonal = diagonal;
-  parts.intercept = model.intercept;
-  parts.weights = as_vector(model.weights);
+SignedFactors<Scalar> SignedFactors<Scalar>::of(const Model<Scalar>& model, Diagonal diagonal,
+                                                Scalar min_relative_strength) {
+  SignedFactors result;
+  result.left_dim = model.left_dim;
+  result.diagonal = diagonal;
+  result.intercept = model.intercept;
+  result.weights = as_vector(model.weights);
   const Vector<Scalar> strengths = as_vector(model.spectrum).cwiseAbs();
-  const Scalar floor = least * (strengths.size() > 0 ? strengths.maxCoeff() : Scalar(0));
-  parts.signs = as_vector(model.spectrum).unaryExpr([](Scalar s) { return s < 0 ? Scalar(-1) : Scalar(1); });
-  parts.A = as_tall(model.factors, model.dim(), model.rank()) * strengths.cwiseMax(floor).cwiseSqrt().asDiagonal();
+  const Scalar min_strength = min_relative_strength * (strengths.size() > 0 ? strengths.maxCoeff() : Scalar(0));
+  result.signs = as_vector(model.spectrum).unaryExpr([](Scalar s) { return s < 0 ? Scalar(-1) : Scalar(1); });
+  result.A = as_row_major(model.factors, model.dim(), model.rank()) *
+             strengths.cwiseMax(min_strength).cwiseSqrt().asDiagonal();
   if (diagonal == Diagonal::free) {
-    parts.squares = diagonal_of_interactions(model);
-    if (!model.squares.empty()) parts.squares += as_vector(model.squares);
+    result.squares = diagonal_of_interactions(model);
+    if (!model.squares.empty()) result.squares += as_vector(model.squares);
   }
-  return parts;
+  return result;
 }
 
 template <typename Scalar>
@@ -38,7 +40,8 @@ Model<Scalar> SignedFactors<Scalar>::model() const {
   Model<Scalar> model(dim(), rank(), left_dim);
   model.intercept = intercept;
   as_vector(model.weights) = weights;
-  set_interactions(model, best_rank_k<Scalar>(Sides(model), A, signs.asDiagonal(), rank(), Keep::largest));
+  set_interactions(model,
+                   truncate_to_rank<Scalar>(Sides(model), A, signs.asDiagonal(), rank(), EigenvalueSelection::largest));
   if (diagonal == Diagonal::tied) return model;
   model.squares.resize(model.weights.size());
   as_vector(model.squares) = -diagonal_of_interactions(model);
@@ -66,8 +69,8 @@ Vector<Scalar> SignedFactors<Scalar>::square_coefficients() const {
 
 template <typename Scalar>
 void SignedFactors<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predictions) const {
-  const Vector<Scalar> of_squares = square_coefficients();
-  ForwardPass<Scalar>(*this, of_squares).predict(rows, predictions);
+  const Vector<Scalar> coefficients = square_coefficients();
+  ForwardPass<Scalar>(*this, coefficients).predict(rows, predictions);
 }
 
 template struct SignedFactors<float>;

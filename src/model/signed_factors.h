@@ -10,17 +10,17 @@
 
 namespace dyad {
 
-/// The same model in the form in which single rows and Gauss-Newton steps move it: M = A diag(signs) A', or
-/// M = A_left diag(signs) A_right' with the two one above the other. Every number in it is free.
+/// Unconstrained parameters of a model, for solvers that update them by gradients: M = A diag(signs) A', or
+/// M = A_left diag(signs) A_right' with A_left above A_right (bilinear). The columns of A need not be orthogonal.
 template <typename Scalar>
 struct SignedFactors {
-  Index left_dim = 0;  ///< as in Model
+  Index left_dim = 0;  ///< number of features of x (bilinear); 0: symmetric
   Diagonal diagonal = Diagonal::tied;
   Scalar intercept = 0;
   Vector<Scalar> weights;
-  Vector<Scalar> squares;  ///< the coefficient of x_j^2 where the diagonal is free; else empty
-  Tall<Scalar> A;
-  Vector<Scalar> signs;
+  Vector<Scalar> squares;  ///< coefficients of x_j^2 if the diagonal is free; otherwise empty
+  RowMajorMatrix<Scalar> A;
+  Vector<Scalar> signs;  ///< +1 or -1 per factor; constant during training
 
   [[nodiscard]] Index dim() const { return weights.size(); }
   [[nodiscard]] Index rank() const { return signs.size(); }
@@ -36,21 +36,24 @@ struct SignedFactors {
             signs.template cast<Other>()};
   }
 
-  /// Factors of strength 0 have no slope to move along, so each is given `least` of the strongest one's.
-  static SignedFactors of(const Model<Scalar>& model, Diagonal diagonal, Scalar least);
+  /// Converts a model: A = U diag(sqrt |lambda|). The gradient with respect to a zero column of A is zero, so
+  /// |lambda_c| is raised to at least `min_relative_strength` times max |lambda|.
+  static SignedFactors of(const Model<Scalar>& model, Diagonal diagonal, Scalar min_relative_strength);
+  /// The model with orthonormal factors.
   [[nodiscard]] Model<Scalar> model() const;
 
-  /// Of x_j^2 beside x'A diag(signs) A'x: off the diagonal, what A puts there is taken back. Empty where it is tied.
+  /// Coefficients q of the terms q_j x_j^2 that are added to x'A diag(signs) A'x. Diagonal zero: the negative diagonal
+  /// of M; free: `squares` minus the diagonal of M; tied: empty.
   [[nodiscard]] Vector<Scalar> square_coefficients() const;
 
   /// Writes one prediction per row. Runs on the calling thread.
   void predict(const Rows<Scalar>& rows, std::span<Scalar> predictions) const;
 
-  /// The same function of features that are `factors` times as small.
+  /// Keeps the function the same after each feature x_j is divided by factors[j].
   void scale_features(std::span<const double> factors);
 };
 
-/// +1, -1, +1, ...
+/// Initial signs +1, -1, +1, ...
 template <typename Scalar>
 Vector<Scalar> alternating_signs(Index rank);
 

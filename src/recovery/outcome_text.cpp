@@ -8,99 +8,109 @@
 namespace dyad {
 namespace {
 
-// Measured (docs/method.md): an update multiplies the error by about sqrt((k + 2.5) d / n), and noise of standard
-// deviation s leaves an error of about 1.8 s sqrt(d / n).
-constexpr double floor_constant = 1.8;
+/// Noise of standard deviation s leaves an error of about 1.8 s sqrt(d / n) with batches of n rows (measured,
+/// docs/method.md).
+constexpr double noise_floor_factor = 1.8;
+/// An error below this multiple of the expected noise floor is reported as the noise floor.
+constexpr double max_floor_ratio = 3;
+/// Smallest decrease of the error per batch that is reported as convergence.
+constexpr double min_contraction = 1.02;
 
-/// Below it, one update hardly shrinks the error, or makes it grow.
-Index smallest_batch(const PlantedOptions& problem) { return (problem.rank + 3) * problem.total_dim(); }
+/// An update multiplies the error by about sqrt((k + 2.5) d / n) (measured, docs/method.md). With fewer than (k + 3) d
+/// rows the factor is close to 1 or above.
+Index min_batch_rows(const PlantedOptions& problem) { return (problem.rank + 3) * problem.total_dim(); }
 
-std::string too_small(const RecoverOptions& options) {
+std::string small_batch_text(const RecoverOptions& options) {
   const PlantedOptions& problem = options.problem;
   return fmt::format(
-      "a batch of {} rows is too small for d = {}, k = {}: it takes at least (k + 3) d = {}, better 6kd = {}",
-      options.batch_rows(), problem.total_dim(), problem.rank, smallest_batch(problem), 6 * problem.kd());
+      "a batch of {} rows is too small for d = {}, k = {}: use at least (k + 3) d = {} rows, or the default of 6kd = "
+      "{}",
+      options.batch_rows(), problem.total_dim(), problem.rank, min_batch_rows(problem),
+      default_batch_rows_per_kd * problem.kd());
 }
 
+/// Expected error at which a run with noise or a residual spectrum R stops.
 double noise_floor(const RecoverOptions& options) {
   const auto d = static_cast<double>(options.problem.total_dim());
-  // The variance of x'Rx is 2 |R|_F^2, that of x'Rz is |R|_F^2.
+  // R acts like noise: Var(x'Rx) = 2 |R|_F^2 and Var(x'Rz) = |R|_F^2 for standard normal x and z.
   const PlantedOptions& problem = options.problem;
-  const auto residual_squares =
+  const auto residual_variance_factor =
       static_cast<double>(problem.is_bilinear() ? std::min(problem.dim, problem.right_dim) : 2 * problem.dim);
-  const double variance = problem.noise * problem.noise + residual_squares * problem.residual * problem.residual;
-  return floor_constant * std::sqrt(variance * d / static_cast<double>(options.batch_rows()));
+  const double variance =
+      problem.noise * problem.noise + residual_variance_factor * problem.residual * problem.residual;
+  return noise_floor_factor * std::sqrt(variance * d / static_cast<double>(options.batch_rows()));
 }
 
-/// The highest rank whose unknowns are no more than the rows.
-Index highest_rank(RecoverOptions options, Index rows) {
+/// Largest rank with at most as many unknowns as rows.
+Index max_determined_rank(RecoverOptions options, Index rows) {
   while (options.problem.rank > 0 && options.unknowns() > rows) --options.problem.rank;
   return options.problem.rank;
 }
 
-/// The factor by which the error fell per batch, over the last quarter of the run.
+/// Geometric mean of error_{t-1} / error_t over the last quarter of the batches.
 double recent_contraction(const std::vector<RecoveryPoint>& trace) {
-  const std::size_t span = std::max<std::size_t>(1, trace.size() / 4);
-  const double before = trace[trace.size() - 1 - span].error();
-  return std::pow(before / trace.back().error(), 1 / static_cast<double>(span));
+  const std::size_t batch_count = std::max<std::size_t>(1, trace.size() / 4);
+  const double before = trace[trace.size() - 1 - batch_count].error();
+  return std::pow(before / trace.back().error(), 1 / static_cast<double>(batch_count));
 }
 
-std::string reason_for_stopping_short(const RecoverOptions& options, const RecoverySummary& summary) {
+/// Why the run used its rows without reaching the tolerance.
+std::string budget_reason(const RecoverOptions& options, const RecoverySummary& summary) {
   const double error = summary.trace.back().error();
   if (options.unknowns() > summary.rows) {
-    const Index possible = highest_rank(options, summary.rows);
+    const Index possible = max_determined_rank(options, summary.rows);
     const std::string facts = fmt::format("rank {} has {} unknowns, more than the {} rows used", options.problem.rank,
                                           options.unknowns(), summary.rows);
-    return possible > 0 ? fmt::format("rank too high: {}; they could determine rank {} at the most", facts, possible)
+    return possible > 0 ? fmt::format("rank too high: {}; these rows determine rank {} at the most", facts, possible)
                         : "too few rows: " + facts;
   }
-  if (options.chosen_solver() != Solver::moment) {
+  if (options.resolved_solver() != Solver::moment) {
     if (options.problem.noise > 0 || options.problem.residual > 0)
-      return "with noise the error falls like 1/sqrt(rows): 4 times the rows halve it";
-    return options.chosen_solver() == Solver::newton ? "no start led to a fit of the cached rows; more rows may"
-                                                     : "out of rows while learning; more may do";
+      return "with noise the error decreases like 1/sqrt(rows): 4 times the rows halve it";
+    return options.resolved_solver() == Solver::newton ? "no start converged to a fit of the cached rows; use more rows"
+                                                       : "out of rows before convergence; use more rows";
   }
-  if (options.batch_rows() < smallest_batch(options.problem)) return too_small(options);
+  if (options.batch_rows() < min_batch_rows(options.problem)) return small_batch_text(options);
   const double expected = noise_floor(options);
-  if (expected > 0 && error < 3 * expected && summary.trace.size() > 2)
+  if (expected > 0 && error < max_floor_ratio * expected && summary.trace.size() > 2)
     return fmt::format(
-        "noise floor reached, about 1.8 s sqrt(d/n) = {:.2g} for batches of {} rows; batches 4 times as "
-        "large halve it",
+        "noise floor reached, about 1.8 sqrt(v d/n) = {:.2g} for noise of variance v and batches of n = {} rows; "
+        "batches 4 "
+        "times as large halve it",
         expected, options.batch_rows());
-  if (summary.trace.size() < 2) return "the rows were enough for one batch only";
+  if (summary.trace.size() < 2) return "the rows were sufficient for one batch only; use more rows";
   const double factor = recent_contraction(summary.trace);
-  if (factor > 1.02) {
+  if (factor > min_contraction) {
     const double batches = std::ceil(std::log(error / options.tolerance) / std::log(factor));
-    return fmt::format("out of rows while converging, {:.2f} times a batch; about {:.0f} more would do", factor,
-                       batches * static_cast<double>(options.batch_rows()));
+    return fmt::format("out of rows while converging by a factor of {:.2f} per batch; use about {:.0f} more rows",
+                       factor, batches * static_cast<double>(options.batch_rows()));
   }
-  return fmt::format("the error no longer falls; try batches of more than {} rows", options.batch_rows());
+  return fmt::format("the error no longer decreases; use batches of more than {} rows", options.batch_rows());
 }
 
 }  // namespace
 
 std::string RecoverOptions::warning() const {
-  return chosen_solver() == Solver::moment && batch_rows() < smallest_batch(problem) ? too_small(*this) : "";
+  return resolved_solver() == Solver::moment && batch_rows() < min_batch_rows(problem) ? small_batch_text(*this) : "";
 }
 
 std::string outcome_text(const RecoverOptions& options, const RecoverySummary& summary) {
   if (summary.trace.empty()) return "interrupted before the first batch was complete";
   const auto kd = static_cast<double>(options.problem.kd());
-  const std::string where =
-      fmt::format("error {:.2g} after {} rows ({:.4g} kd) in {:.2f} s, {}", summary.trace.back().error(), summary.rows,
-                  static_cast<double>(summary.rows) / kd, summary.seconds, summary.origin);
+  const std::string result =
+      fmt::format("error {:.2g} after {} rows ({:.4g} kd) in {:.2f} s, by {}", summary.trace.back().error(),
+                  summary.rows, static_cast<double>(summary.rows) / kd, summary.seconds, summary.origin);
   switch (summary.outcome) {
     case Outcome::converged:
-      return "converged: " + where;
+      return "converged: " + result;
     case Outcome::interrupted:
-      return "interrupted: " + where;
+      return "interrupted: " + result;
     case Outcome::diverged:
-      return fmt::format("diverged: {}; {}", where,
-                         options.warning().empty() ? "more rows may help" : options.warning());
+      return fmt::format("diverged: {}; {}", result, options.warning().empty() ? "use more rows" : options.warning());
     case Outcome::budget:
       break;
   }
-  return fmt::format("not converged: {}; {}", where, reason_for_stopping_short(options, summary));
+  return fmt::format("not converged: {}; {}", result, budget_reason(options, summary));
 }
 
 }  // namespace dyad

@@ -14,35 +14,38 @@
 namespace dyad {
 namespace {
 
-void require(bool holds, const std::string& sentence) {
-  if (!holds) throw std::invalid_argument(sentence);
+void require(bool condition, const std::string& message) {
+  if (!condition) throw std::invalid_argument(message);
 }
 
-std::string got(double value) { return fmt::format(", got {:g}", value); }
+std::string got_text(double value) { return fmt::format(", got {:g}", value); }
 
-/// Evenly spaced from 1 down to 1/condition.
-double eigenvalue(const PlantedOptions& options, Index i) {
+/// Eigenvalue i of M*: magnitudes decrease linearly from 1 to 1/condition, and signs alternate if they are mixed.
+double planted_eigenvalue(const PlantedOptions& options, Index i) {
   const double step =
       options.rank == 1 ? 0
                         : (1 - 1 / options.condition) * static_cast<double>(i) / static_cast<double>(options.rank - 1);
-  const bool negative = !options.is_bilinear() && options.signs == Signs::mixed && i % 2 == 1;
-  return negative ? step - 1 : 1 - step;
+  const bool is_negative = !options.is_bilinear() && options.signs == Signs::mixed && i % 2 == 1;
+  return is_negative ? step - 1 : 1 - step;
 }
 
-/// min(N(0,1), cap) with its mean and standard deviation.
+/// Distribution of min(z, cap) for z ~ N(0, 1), with its mean and standard deviation:
+///
+///     E[x] = cap Q - phi,   E[x^2] = (1 - Q) - cap phi + cap^2 Q,   Q = P(z > cap),   phi = density of z at cap
 struct CappedNormal {
+  /// Definition of FeatureDistribution::skewed. 46% of the probability lie above the cap, so the skewness is large.
   static constexpr double cap = 0.1;
   double mean;
   double deviation;
 
   CappedNormal() {
-    const double above = 0.5 * std::erfc(cap / std::numbers::sqrt2);
+    const double upper_mass = 0.5 * std::erfc(cap / std::numbers::sqrt2);
     const double density = std::exp(-0.5 * cap * cap) / std::sqrt(2 * std::numbers::pi);
-    mean = cap * above - density;
-    const double second = (1 - above) - cap * density + cap * cap * above;
-    deviation = std::sqrt(second - mean * mean);
+    mean = cap * upper_mass - density;
+    const double second_moment = (1 - upper_mass) - cap * density + cap * cap * upper_mass;
+    deviation = std::sqrt(second_moment - mean * mean);
   }
-  [[nodiscard]] double standardised(double normal) const { return (std::min(normal, cap) - mean) / deviation; }
+  [[nodiscard]] double standardize(double normal) const { return (std::min(normal, cap) - mean) / deviation; }
 };
 
 }  // namespace
@@ -59,31 +62,34 @@ ModelShape PlantedOptions::shape() const {
 }
 
 void PlantedOptions::validate() const {
-  constexpr Index most_dim = std::numeric_limits<std::int32_t>::max();
-  require(dim >= 1 && dim <= most_dim, "dim must lie in [1, 2^31), got " + std::to_string(dim));
+  constexpr Index max_dim = std::numeric_limits<std::int32_t>::max();  // features are stored as 32-bit indices
+  constexpr double max_factor_entries = 1e15;                          // 8e15 bytes, beyond the memory of any machine
+  require(dim >= 1 && dim <= max_dim, "dim must lie in [1, 2^31), got " + std::to_string(dim));
   if (is_bilinear())
-    require(right_dim >= 1 && right_dim <= most_dim,
+    require(right_dim >= 1 && right_dim <= max_dim,
             "a bilinear problem needs two dims, D1xD2, each in [1, 2^31), got " + std::to_string(dim) + "x" +
                 std::to_string(right_dim));
   else
-    require(right_dim == 0, "only a bilinear problem has two dims");
-  const Index most_rank = is_bilinear() ? std::min(dim, right_dim) : dim;
-  require(rank >= 1 && rank <= most_rank,
-          "rank must lie in [1, dim] = [1, " + std::to_string(most_rank) + "], got " + std::to_string(rank));
+    require(right_dim == 0, "only a bilinear problem has two dims; right_dim must be 0");
+  const Index max_rank = is_bilinear() ? std::min(dim, right_dim) : dim;
+  require(rank >= 1 && rank <= max_rank,
+          "rank must lie in [1, dim] = [1, " + std::to_string(max_rank) + "], got " + std::to_string(rank));
   require(kind != Kind::phase || rank == 1, "phase retrieval has rank 1, got " + std::to_string(rank));
-  require(total_dim() <= most_dim && static_cast<double>(rank) * static_cast<double>(total_dim()) < 1e15,
-          "dim times rank is too large for any machine");
+  require(total_dim() <= max_dim && static_cast<double>(rank) * static_cast<double>(total_dim()) < max_factor_entries,
+          "dim times rank is too large: expected fewer than 1e15 factor entries and fewer than 2^31 features in total");
   require(!is_bilinear() || (diagonal == Diagonal::tied && signs == Signs::mixed),
-          "a bilinear problem has no diagonal and no signs to set");
-  require(diagonal != Diagonal::free || features != Features::rademacher,
-          "the squares of two-valued features are constant: no data can tell their weights; use diagonal zero");
+          "a bilinear problem has no diagonal and no signs to set; use diagonal tied and signs mixed");
+  require(
+      diagonal != Diagonal::free || features != FeatureDistribution::rademacher,
+      "the squares of two-valued features are constant, so their coefficients cannot be estimated; use diagonal zero");
   require(diagonal == Diagonal::tied || (kind != Kind::phase && residual == 0),
-          "diagonal zero and free go with kinds gfm and sensing, and without a residual spectrum");
-  require(condition >= 1 && std::isfinite(condition), "condition must be a number of at least 1" + got(condition));
-  require(noise >= 0 && std::isfinite(noise), "noise is a standard deviation and must be at least 0" + got(noise));
+          "diagonal zero and free are defined for the kinds gfm and sensing, with residual 0");
+  require(condition >= 1 && std::isfinite(condition), "condition must be at least 1 and finite" + got_text(condition));
+  require(noise >= 0 && std::isfinite(noise),
+          "noise, a standard deviation, must be at least 0 and finite" + got_text(noise));
   require(residual >= 0 && residual * condition < 1,
-          "residual must lie in [0, 1/condition), below the weakest planted eigenvalue" + got(residual));
-  require(!intercept || std::isfinite(*intercept), "intercept must be a finite number");
+          "residual must lie in [0, 1/condition), below the smallest planted eigenvalue" + got_text(residual));
+  require(!intercept || std::isfinite(*intercept), "intercept must be finite");
 }
 
 PlantedProblem::PlantedProblem(const PlantedOptions& options)
@@ -93,18 +99,18 @@ PlantedProblem::PlantedProblem(const PlantedOptions& options)
   Random random(options.seed, truth_stream);
   const Index d = options.total_dim();
   const Index k = options.rank;
-  auto U = as_tall(truth_.factors, d, k);
+  auto U = as_row_major(truth_.factors, d, k);
   U.topRows(options.dim) = random_orthonormal<double>(random, options.dim, k);
   if (options.is_bilinear()) U.bottomRows(options.right_dim) = random_orthonormal<double>(random, options.right_dim, k);
-  for (Index i = 0; i < k; ++i) truth_.spectrum[static_cast<std::size_t>(i)] = eigenvalue(options, i);
+  for (Index i = 0; i < k; ++i) truth_.spectrum[static_cast<std::size_t>(i)] = planted_eigenvalue(options, i);
   if (options.has_weights()) as_vector(truth_.weights) = random_normal<double>(random, d, 1).normalized();
   truth_.intercept = options.intercept.value_or(0);
   if (options.residual > 0)
     residual_signs_ = Eigen::ArrayXd::NullaryExpr(options.is_bilinear() ? std::min(options.dim, options.right_dim) : d,
                                                   [&](Index) { return random.bits() >> 63 ? -1.0 : 1.0; });
   if (options.diagonal != Diagonal::tied) {
-    const Eigen::VectorXd own = U.cwiseAbs2() * as_vector(truth_.spectrum);
-    Eigen::VectorXd squares = -own;
+    const Eigen::VectorXd diagonal = U.cwiseAbs2() * as_vector(truth_.spectrum);
+    Eigen::VectorXd squares = -diagonal;
     if (options.diagonal == Diagonal::free) squares += random_normal<double>(random, d, 1).normalized();
     truth_.squares.assign(squares.data(), squares.data() + d);
   }
@@ -116,34 +122,34 @@ void PlantedProblem::draw_features(Random& random, Eigen::RowVectorXd& x) const 
     for (double& feature : x) feature = draw();
   };
   switch (options_.features) {
-    case Features::gaussian:
+    case FeatureDistribution::gaussian:
       return fill([&] { return random.normal(); });
-    case Features::uniform:
+    case FeatureDistribution::uniform:
       return fill([&] { return std::numbers::sqrt3 * (2 * random.uniform() - 1); });
-    case Features::skewed:
-      return fill([&] { return capped.standardised(random.normal()); });
-    case Features::rademacher:
+    case FeatureDistribution::skewed:
+      return fill([&] { return capped.standardize(random.normal()); });
+    case FeatureDistribution::rademacher:
       return fill([&] { return random.bits() >> 63 ? -1.0 : 1.0; });
   }
 }
 
-/// Row by row, so that cutting the stream elsewhere does not change the rounding.
+/// Computed for each row separately, so that rounding does not depend on the division of the rows into blocks.
 double PlantedProblem::target(const Eigen::RowVectorXd& x) const {
   const Index d = options_.total_dim();
-  const auto U = as_tall(truth_.factors, d, options_.rank);
+  const auto U = as_row_major(truth_.factors, d, options_.rank);
   const Eigen::RowVectorXd Lx = x.head(options_.dim) * U.topRows(options_.dim);
   const Eigen::RowVectorXd Rx = right_first_ > 0 ? x.tail(d - right_first_) * U.bottomRows(d - right_first_) : Lx;
   double y = truth_.intercept + x.dot(as_vector(truth_.weights)) +
              (Lx.array() * Rx.array() * as_vector(truth_.spectrum).transpose().array()).sum();
   if (!truth_.squares.empty()) y += (as_vector(truth_.squares).transpose().array() * x.array().square()).sum();
-  if (options_.residual > 0) y += residual(x, Lx, Rx);
+  if (options_.residual > 0) y += residual_term(x, Lx, Rx);
   return y;
 }
 
-double PlantedProblem::residual(const Eigen::RowVectorXd& x, const Eigen::RowVectorXd& Lx,
-                                const Eigen::RowVectorXd& Rx) const {
+double PlantedProblem::residual_term(const Eigen::RowVectorXd& x, const Eigen::RowVectorXd& Lx,
+                                     const Eigen::RowVectorXd& Rx) const {
   const Index d = options_.total_dim();
-  const auto U = as_tall(truth_.factors, d, options_.rank);
+  const auto U = as_row_major(truth_.factors, d, options_.rank);
   const Eigen::VectorXd left = x.head(options_.dim).transpose() - U.topRows(options_.dim) * Lx.transpose();
   const Eigen::VectorXd right = x.tail(d - right_first_).transpose() - U.bottomRows(d - right_first_) * Rx.transpose();
   const Index n = residual_signs_.size();
@@ -151,12 +157,12 @@ double PlantedProblem::residual(const Eigen::RowVectorXd& x, const Eigen::RowVec
 }
 
 template <typename Scalar>
-void PlantedProblem::read(Index first, Index count, ThreadPool& pool, DenseBlock<Scalar>& block) const {
+void PlantedProblem::generate(Index first, Index count, ThreadPool& pool, DenseBlock<Scalar>& block) const {
   const Index d = options_.total_dim();
   block.resize(count, d);
-  pool.split(count, [&](int, Share share) {
+  pool.split(count, [&](int, IndexRange range) {
     Eigen::RowVectorXd x(d);
-    for (Index i = share.first; i < share.first + share.count; ++i) {
+    for (Index i = range.first; i < range.first + range.count; ++i) {
       Random random(options_.seed, static_cast<std::uint64_t>(first + i));
       draw_features(random, x);
       const double noise = options_.noise > 0 ? options_.noise * random.normal() : 0;
@@ -166,7 +172,7 @@ void PlantedProblem::read(Index first, Index count, ThreadPool& pool, DenseBlock
   });
 }
 
-template void PlantedProblem::read(Index, Index, ThreadPool&, DenseBlock<float>&) const;
-template void PlantedProblem::read(Index, Index, ThreadPool&, DenseBlock<double>&) const;
+template void PlantedProblem::generate(Index, Index, ThreadPool&, DenseBlock<float>&) const;
+template void PlantedProblem::generate(Index, Index, ThreadPool&, DenseBlock<double>&) const;
 
 }  // namespace dyad

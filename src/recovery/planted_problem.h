@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dyad/model.h>
-#include <dyad/planted.h>
+#include <dyad/simulate.h>
 
 #include "base/random.h"
 #include "base/thread_pool.h"
@@ -10,30 +10,34 @@
 
 namespace dyad {
 
-/// A stream of rows with a known answer. Row i depends on the seed and on i alone, and is made when it is asked for.
+/// Synthetic recovery problem: a random model and an unlimited sequence of rows y = f(x) + noise. Row i is generated on
+/// demand from the seed and i alone. Thread-safe.
 class PlantedProblem {
  public:
   explicit PlantedProblem(const PlantedOptions& options);
 
   [[nodiscard]] const PlantedOptions& options() const { return options_; }
 
-  /// b*, w* and the rank-k part of M*.
+  /// The planted parameters b*, w* and the best rank-k approximation of M*.
   [[nodiscard]] const Model<double>& truth() const { return truth_; }
 
-  /// Fills the block with the rows [first, first + count).
+  /// Generates the rows [first, first + count).
   template <typename Scalar>
-  void read(Index first, Index count, ThreadPool& pool, DenseBlock<Scalar>& block) const;
+  void generate(Index first, Index count, ThreadPool& pool, DenseBlock<Scalar>& block) const;
 
  private:
+  /// Fills x with independent features of mean 0 and variance 1.
   void draw_features(Random& random, Eigen::RowVectorXd& x) const;
+  /// Target without noise.
   [[nodiscard]] double target(const Eigen::RowVectorXd& x) const;
-  [[nodiscard]] double residual(const Eigen::RowVectorXd& x, const Eigen::RowVectorXd& Lx,
-                                const Eigen::RowVectorXd& Rx) const;
+  /// x'Rz for the residual spectrum R = M* minus its rank-k part; Lx = x'U, Rx = z'V.
+  [[nodiscard]] double residual_term(const Eigen::RowVectorXd& x, const Eigen::RowVectorXd& Lx,
+                                     const Eigen::RowVectorXd& Rx) const;
 
   PlantedOptions options_;
   Model<double> truth_;
-  Index right_first_;              ///< bilinear: where z begins; symmetric: 0, for z is x
-  Eigen::ArrayXd residual_signs_;  ///< M* beyond rank k is residual (I - UU') diag(signs) (I - VV')
+  Index right_first_;              ///< bilinear: index of the first feature of z; symmetric: 0, because z = x
+  Eigen::ArrayXd residual_signs_;  ///< R = residual (I - UU') diag(signs) (I - VV'); empty if R = 0
 };
 
 }  // namespace dyad

@@ -35,32 +35,36 @@ MomentOptions moment_options(const RecoverOptions& options) {
   return moment;
 }
 
+/// Thrown to end a run if the user interrupts it.
 class Interrupted {};
 
-/// The planted rows, in order. Any of them can be read again.
+/// Provides the planted rows in order and counts them. Every row can be read again. Does not own the hooks.
 class PlantedReader {
  public:
   PlantedReader(const RecoverOptions& options, const RecoveryHooks& hooks)
       : problem_(options.problem), hooks_(hooks), pool_(options.threads) {}
 
   [[nodiscard]] const Model<double>& truth() const { return problem_.truth(); }
+  /// Number of distinct rows provided.
   [[nodiscard]] Index rows() const { return rows_; }
+  /// Number of rows provided, repetitions included.
   [[nodiscard]] Index row_reads() const { return row_reads_; }
   [[nodiscard]] ThreadPool& pool() { return pool_; }
 
+  /// Calls `visitor` with the rows [first, first + total) in blocks.
   void visit(Index first, Index total, const std::function<void(const Rows<double>&)>& visitor) {
-    const Index most = block_rows(truth().dim(), sizeof(double));
-    for (Index done = 0; done < total; done += most) {
+    const Index max_block_rows = rows_per_block(truth().dim(), sizeof(double));
+    for (Index done = 0; done < total; done += max_block_rows) {
       if (hooks_.interrupted && hooks_.interrupted()) throw Interrupted();
-      const Index count = std::min(most, total - done);
-      problem_.read(first + done, count, pool_, block_);
+      const Index count = std::min(max_block_rows, total - done);
+      problem_.generate(first + done, count, pool_, block_);
       row_reads_ += count;
       rows_ = std::max(rows_, first + done + count);
       visitor(block_.view());
     }
   }
 
-  /// So many new rows, to be read as often as one likes.
+  /// The next `count` rows that have not been provided, as a batch that can be read repeatedly.
   Batch<double> next(Index count) {
     const Index first = rows_;
     rows_ += count;
@@ -77,8 +81,9 @@ class PlantedReader {
   Index row_reads_ = 0;
 };
 
-/// `model` gives the errors, `leading` the k directions for the angle.
-RecoveryPoint measure(const Model<double>& model, const Model<double>& leading, const Model<double>& truth, Kind kind) {
+/// Errors of `model` against the truth. `leading`: the rank-k model whose U gives the angle and the amplitude error.
+RecoveryPoint compute_errors(const Model<double>& model, const Model<double>& leading, const Model<double>& truth,
+                             Kind kind) {
   RecoveryPoint point;
   point.error_w = (as_vector(model.weights) - as_vector(truth.weights)).norm();
   point.error_M = interaction_error(model, truth);
@@ -89,12 +94,14 @@ RecoveryPoint measure(const Model<double>& model, const Model<double>& leading, 
   return point;
 }
 
-/// Much further from the truth than the zero model.
-bool lost(const RecoveryPoint& point, const Model<double>& truth) {
-  return point.error() > 10 * (as_vector(truth.weights).norm() + as_vector(truth.spectrum).cwiseAbs().maxCoeff());
+/// Whether the error is much larger than that of the zero model.
+bool has_diverged(const RecoveryPoint& point, const Model<double>& truth) {
+  constexpr double divergence_ratio = 10;  // of the error to that of the zero model
+  return point.error() >
+         divergence_ratio * (as_vector(truth.weights).norm() + as_vector(truth.spectrum).cwiseAbs().maxCoeff());
 }
 
-/// One face for both updates.
+/// Moment solver with either the one-scan or the paper's update.
 class MomentSolver {
  public:
   explicit MomentSolver(const RecoverOptions& options) {
@@ -104,16 +111,18 @@ class MomentSolver {
       paper_.emplace(moment_options(options));
   }
 
-  BatchReport learn(const Batch<double>& batch) {
+  BatchReport update(const Batch<double>& batch) {
     if (paper_) return paper_->update(batch);
     batch([&](const Rows<double>& rows) { one_scan_->observe(rows); });
     return one_scan_->update();
   }
 
+  /// The model of rank k.
   [[nodiscard]] const Model<double>& model() const { return paper_ ? paper_->model() : one_scan_->model(); }
+  /// The paper's update: (UV' + VU')/2, which has rank up to 2k before convergence.
   [[nodiscard]] const Model<double>& full_model() const { return paper_ ? paper_->full_model() : one_scan_->model(); }
-  /// The next batch is for the truncated SVD alone, and no update.
-  [[nodiscard]] bool only_starts() const { return paper_ && !paper_->started(); }
+  /// Whether the next batch is used only for the truncated SVD that initializes the paper's solver.
+  [[nodiscard]] bool is_initialization() const { return paper_ && !paper_->has_started(); }
   [[nodiscard]] Moments moments() const { return paper_ ? paper_->moments() : one_scan_->moments(); }
 
  private:
@@ -121,7 +130,8 @@ class MomentSolver {
   std::optional<PaperSolver<double>> paper_;
 };
 
-/// Learns until the error, the rows, the numbers or the user's patience end.
+/// Runs a solver until the error is below the tolerance, the rows are used, a parameter is not finite, or the user
+/// interrupts it. Does not own its arguments.
 class Recovery {
  public:
   Recovery(const RecoverOptions& options, const RecoveryHooks& hooks, RecoverySummary& summary)
@@ -129,7 +139,7 @@ class Recovery {
 
   void run() {
     try {
-      switch (options_.chosen_solver()) {
+      switch (options_.resolved_solver()) {
         case Solver::moment:
           run_moment();
           break;
@@ -140,7 +150,7 @@ class Recovery {
           run_stream();
       }
       if (summary_.outcome == Outcome::budget && !summary_.trace.empty() &&
-          lost(summary_.trace.back(), reader_.truth()))
+          has_diverged(summary_.trace.back(), reader_.truth()))
         summary_.outcome = Outcome::diverged;
     } catch (const Interrupted&) {
       summary_.outcome = Outcome::interrupted;
@@ -153,19 +163,21 @@ class Recovery {
   [[nodiscard]] double elapsed() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
-  [[nodiscard]] RecoveryPoint measured(const Model<double>& model, const Model<double>& leading) const {
-    return measure(model, leading, reader_.truth(), options_.problem.kind);
+  [[nodiscard]] RecoveryPoint measure_errors(const Model<double>& model, const Model<double>& leading) const {
+    return compute_errors(model, leading, reader_.truth(), options_.problem.kind);
   }
   [[nodiscard]] bool is_over() const { return summary_.outcome != Outcome::budget; }
 
-  void begin_with_nothing() {
+  /// Records the errors of the zero model as the start.
+  void start_from_zero_model() {
     const ModelShape shape = options_.problem.shape();
     summary_.model = Model<double>(shape.dim, shape.rank, shape.left_dim);
     if (shape.diagonal != Diagonal::tied) summary_.model.squares.resize(summary_.model.weights.size());
-    summary_.start = measured(summary_.model, summary_.model);
+    summary_.start = measure_errors(summary_.model, summary_.model);
   }
 
-  void note(RecoveryPoint point, double residual_rms) {
+  /// Appends a point to the trace and reports it.
+  void record(RecoveryPoint point, double residual_rms) {
     summary_.rows = reader_.rows();
     point.rows = summary_.rows;
     point.residual_rms = residual_rms;
@@ -177,22 +189,22 @@ class Recovery {
 
   void run_moment() {
     MomentSolver solver(options_);
-    summary_.start = measured(solver.full_model(), solver.model());
+    summary_.start = measure_errors(solver.full_model(), solver.model());
     summary_.model = solver.model();
-    summary_.origin = "by the moments of batches";
+    summary_.origin = "the moment solver";
     while (!is_over() && reader_.rows() + options_.batch_rows() <= options_.row_budget()) {
       const Batch<double> batch = reader_.next(options_.batch_rows());
       std::optional<TheoryPoint> theory;
-      if (options_.theory && !solver.only_starts())
-        theory = measure_theory(solver.full_model(), reader_.truth(), measured(solver.full_model(), solver.model()),
-                                batch, reader_.pool());
-      const BatchReport report = solver.learn(batch);
-      // The proof speaks of all of M, everything else of the rank-k part that is exported.
-      RecoveryPoint point = measured(options_.theory ? solver.full_model() : solver.model(), solver.model());
+      if (options_.theory && !solver.is_initialization())
+        theory = measure_theory(solver.full_model(), reader_.truth(),
+                                measure_errors(solver.full_model(), solver.model()), batch, reader_.pool());
+      const BatchReport report = solver.update(batch);
+      // The proof bounds the error of the full M. Otherwise the error is that of the exported rank-k part.
+      RecoveryPoint point = measure_errors(options_.theory ? solver.full_model() : solver.model(), solver.model());
       point.theory = theory;
       summary_.model = solver.model();
-      note(point, report.residual_rms);
-      if (!report.accepted) summary_.outcome = Outcome::diverged;
+      record(point, report.residual_rms);
+      if (!report.is_accepted) summary_.outcome = Outcome::diverged;
       if (std::isfinite(report.residual_rms)) summary_.noise = report.residual_rms;
     }
     summary_.moments = solver.moments();
@@ -200,47 +212,50 @@ class Recovery {
 
   void run_stream() {
     StreamLearner<double> learner(stream_options(), reader_.pool());
-    begin_with_nothing();
+    start_from_zero_model();
     std::vector<double> predictions;
     while (!is_over() && reader_.rows() < options_.row_budget()) {
+      // Rows between two points of the trace: kd / 4, and from 4 kd rows on a sixteenth of the rows so far.
       const auto step = std::max<Index>({1, options_.problem.kd() / 4, reader_.rows() / 16});
       const Batch<double> batch = reader_.next(std::min(step, options_.row_budget() - reader_.rows()));
-      double squares = 0;
+      double squared_residuals = 0;
       Index count = 0;
       batch([&](const Rows<double>& rows) {
         predictions.resize(static_cast<std::size_t>(rows.count()));
         learner.learn(rows, predictions);
-        for (std::size_t i = 0; i < predictions.size(); ++i) squares += std::pow(rows.targets()[i] - predictions[i], 2);
+        for (std::size_t i = 0; i < predictions.size(); ++i)
+          squared_residuals += std::pow(rows.targets()[i] - predictions[i], 2);
         count += rows.count();
       });
       summary_.model = learner.model();
       summary_.noise = std::sqrt(learner.noise_variance());
       summary_.origin = learner.origin();
-      note(measured(summary_.model, summary_.model), std::sqrt(squares / static_cast<double>(count)));
+      record(measure_errors(summary_.model, summary_.model), std::sqrt(squared_residuals / static_cast<double>(count)));
       if (!summary_.model.is_finite()) summary_.outcome = Outcome::diverged;
     }
     summary_.row_reads += learner.extra_row_reads();
-    summary_.cached_rows = learner.solved_rows();
+    summary_.cached_rows = learner.fitted_rows();
     summary_.fits_exactly = learner.fits_exactly() && summary_.cached_rows > options_.unknowns();
   }
 
   void run_newton() {
-    begin_with_nothing();
+    start_from_zero_model();
     NewtonOptions newton = newton_options(kalman_options(moment_options(options_)));
     newton.interrupted = hooks_.interrupted;
-    RowCache<double> kept;
-    for (const Index size : options_.kept_sizes()) {
-      reader_.next(size - kept.count())([&](const Rows<double>& rows) { kept.append(rows); });
-      const NewtonFit fit = gauss_newton(kept.view(newton.shape.dim), newton, reader_.pool());
+    RowCache<double> cache;
+    for (const Index size : options_.cached_row_counts()) {
+      reader_.next(size - cache.count())([&](const Rows<double>& rows) { cache.append(rows); });
+      const NewtonFit fit = fit_gauss_newton(cache.view(newton.shape.dim), newton, reader_.pool());
       if (hooks_.interrupted && hooks_.interrupted()) throw Interrupted();
-      summary_.row_reads += fit.products * kept.count();
+      summary_.row_reads += fit.passes * cache.count();
       summary_.model = fit.parameters.model();
-      const auto spare = static_cast<double>(kept.count() - options_.unknowns());
-      summary_.noise = std::sqrt(fit.residual_squares * static_cast<double>(kept.count()) / std::max(1.0, spare));
-      summary_.cached_rows = kept.count();
-      summary_.fits_exactly = fit.exact && kept.count() > options_.unknowns();
-      summary_.origin = fmt::format("from {} cached rows", kept.count());
-      note(measured(summary_.model, summary_.model), std::sqrt(fit.residual_squares));
+      const auto degrees_of_freedom = static_cast<double>(cache.count() - options_.unknowns());
+      summary_.noise =
+          std::sqrt(fit.mean_squared_residual * static_cast<double>(cache.count()) / std::max(1.0, degrees_of_freedom));
+      summary_.cached_rows = cache.count();
+      summary_.fits_exactly = fit.is_exact && cache.count() > options_.unknowns();
+      summary_.origin = fmt::format("Gauss-Newton on {} cached rows", cache.count());
+      record(measure_errors(summary_.model, summary_.model), std::sqrt(fit.mean_squared_residual));
       if (is_over()) break;
     }
   }
@@ -249,15 +264,16 @@ class Recovery {
     const MomentOptions moment = moment_options(options_);
     StreamOptions stream;
     stream.kalman = kalman_options(moment);
-    stream.kalman.square_centre = 1;
+    stream.kalman.square_center = 1;  // E[x_j^2] of planted features
     stream.moment = moment;
     stream.batch = options_.batch_rows();
     stream.features_are_independent = true;
+    // Prior variances of weights and factors as shares of the variance of the targets.
     stream.priors = {{0.5, 0.03}, {0.5, 0.5}};
-    stream.keep.memory = options_.chosen_solver() == Solver::kalman ? 0 : options_.memory;
-    stream.keep.sign_restarts = true;
-    stream.keep.most_work = std::numeric_limits<double>::infinity();
-    stream.keep.interrupted = hooks_.interrupted;
+    stream.buffered_start.memory = options_.resolved_solver() == Solver::kalman ? 0 : options_.memory;
+    stream.buffered_start.sign_restarts = true;
+    stream.buffered_start.max_work = std::numeric_limits<double>::infinity();
+    stream.buffered_start.interrupted = hooks_.interrupted;
     return stream;
   }
 
@@ -270,13 +286,15 @@ class Recovery {
 
 }  // namespace
 
-Solver RecoverOptions::chosen_solver() const {
-  const bool of_moments = update || theory || batch || moments != Moments::automatic;
-  return solver == Solver::automatic && of_moments ? Solver::moment : solver;
+Solver RecoverOptions::resolved_solver() const {
+  const bool has_moment_options = update || theory || batch || moments != Moments::automatic;
+  return solver == Solver::automatic && has_moment_options ? Solver::moment : solver;
 }
 
-std::vector<Index> RecoverOptions::kept_sizes() const {
+std::vector<Index> RecoverOptions::cached_row_counts() const {
   if (rows) return {*rows};
+  // Multiples of the number of unknowns. 1.3 times suffice without noise if the condition number is 1; condition number
+  // 5 fails in 3 of 10 runs at 1.5 times (docs/method.md). More rows are cached as long as the fit does not converge.
   constexpr std::array multiples{1.3, 1.5, 2.0, 3.0, 4.5, 7.0, 10.0};
   std::vector<Index> sizes;
   for (const double multiple : multiples) {
@@ -289,44 +307,53 @@ std::vector<Index> RecoverOptions::kept_sizes() const {
 }
 
 Index RecoverOptions::batch_rows() const {
-  const Index usual = 6 * problem.kd();
-  return batch.value_or(rows ? std::min(usual, *rows) : usual);
+  const Index default_rows = default_batch_rows_per_kd * problem.kd();
+  return batch.value_or(rows ? std::min(default_rows, *rows) : default_rows);
 }
 
-Index RecoverOptions::row_budget() const { return rows.value_or(std::max(1000 * problem.kd(), 60 * batch_rows())); }
+Index RecoverOptions::row_budget() const {
+  // An error of 1e-6 takes up to 370 kd rows (docs/method.md). Rank 1 has the slowest convergence per batch, a factor
+  // of sqrt(3.5 / 6) = 0.76 at the default batch size: 54 batches reduce the error by a factor of 2e6.
+  constexpr Index default_rows_per_kd = 1000;
+  constexpr Index min_batches = 60;
+  return rows.value_or(std::max(default_rows_per_kd * problem.kd(), min_batches * batch_rows()));
+}
 
 Index RecoverOptions::unknowns() const { return problem.shape().unknowns(); }
 
 void RecoverOptions::validate() const {
   problem.validate();
-  constexpr Index most_rows = Index{1} << 50;
-  if (rows && (*rows < 1 || *rows > most_rows))
+  constexpr Index max_rows = Index{1} << 50;  // products of row counts with small factors do not overflow
+  if (rows && (*rows < 1 || *rows > max_rows))
     throw std::invalid_argument("rows must lie in [1, 2^50], got " + std::to_string(*rows));
-  if (batch && *batch > most_rows)
-    throw std::invalid_argument("a batch must have at most 2^50 rows, got " + std::to_string(*batch));
+  if (batch && *batch > max_rows)
+    throw std::invalid_argument("batch must be at most 2^50 rows, got " + std::to_string(*batch));
   if (!(tolerance > 0)) throw std::invalid_argument("tolerance must be above 0, got " + std::to_string(tolerance));
   if (!(memory >= 0)) throw std::invalid_argument("memory must be at least 0 bytes, got " + std::to_string(memory));
-  const bool of_moments = update || theory || batch || moments != Moments::automatic;
-  if (of_moments && solver != Solver::automatic && solver != Solver::moment)
-    throw std::invalid_argument("batch, update, moments and theory go with the moment solver");
-  if (chosen_solver() == Solver::newton) {
-    const double needed = RowCache<double>::bytes_for(static_cast<double>(kept_sizes().front()),
+  const bool has_moment_options = update || theory || batch || moments != Moments::automatic;
+  if (has_moment_options && solver != Solver::automatic && solver != Solver::moment)
+    throw std::invalid_argument(
+        "batch, update, moments and theory go with the moment solver; set solver to moment or automatic");
+  if (resolved_solver() == Solver::newton) {
+    const double needed = RowCache<double>::bytes_for(static_cast<double>(cached_row_counts().front()),
                                                       static_cast<double>(problem.total_dim()), false);
     if (needed > memory)
-      throw std::invalid_argument(fmt::format("newton keeps {} rows, which take {:.0f} bytes, but memory allows {:.0f}",
-                                              kept_sizes().front(), needed, memory));
+      throw std::invalid_argument(
+          fmt::format("the newton solver caches {} rows, which need {:.0f} bytes, but memory allows {:.0f}; allow more "
+                      "memory or use fewer rows",
+                      cached_row_counts().front(), needed, memory));
   }
-  if (chosen_solver() == Solver::moment && batch_rows() < problem.rank)
-    throw std::invalid_argument("a batch must have at least as many rows as the rank, " + std::to_string(problem.rank) +
+  if (resolved_solver() == Solver::moment && batch_rows() < problem.rank)
+    throw std::invalid_argument("batch must have at least as many rows as the rank, " + std::to_string(problem.rank) +
                                 ", got " + std::to_string(batch_rows()));
-  if (chosen_solver() == Solver::moment && row_budget() < batch_rows())
+  if (resolved_solver() == Solver::moment && row_budget() < batch_rows())
     throw std::invalid_argument("rows must be enough for one batch, " + std::to_string(batch_rows()) + ", got " +
                                 std::to_string(row_budget()));
-  if (theory && (problem.is_bilinear() || problem.features != Features::gaussian ||
+  if (theory && (problem.is_bilinear() || problem.features != FeatureDistribution::gaussian ||
                  problem.diagonal != Diagonal::tied || problem.noise > 0 || problem.residual > 0 || problem.intercept))
     throw std::invalid_argument(
-        "theory goes with what the proof covers: a symmetric problem with Gaussian features, a tied diagonal and no "
-        "noise, residual spectrum or intercept");
+        "theory requires the assumptions of the proof: a symmetric problem with Gaussian features, a tied diagonal and "
+        "no noise, residual spectrum or intercept");
   moment_options(*this).validate();
 }
 

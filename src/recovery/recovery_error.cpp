@@ -11,19 +11,22 @@
 namespace dyad {
 namespace {
 
-auto factors(const Model<double>& model) { return as_tall(model.factors, model.dim(), model.rank()); }
+auto factors(const Model<double>& model) { return as_row_major(model.factors, model.dim(), model.rank()); }
 
+/// a with M = aa' for a model of rank 1; 0 if its eigenvalue is negative.
 Eigen::VectorXd amplitude(const Model<double>& model) {
   return factors(model).col(0) * std::sqrt(std::max(0.0, model.spectrum.front()));
 }
 
-double tan_between(const Tall<double>& U, const Tall<double>& U_star) {
-  const Small<double> inside = U_star.transpose() * U;
-  const Tall<double> outside = U - U_star * inside;
-  const SingularValues<double> svd = singular_values(inside);
-  const double rounding = std::numeric_limits<double>::epsilon() * static_cast<double>(inside.rows());
+/// Tangent of the largest canonical angle between the column spaces of orthonormal U and U*: the largest singular value
+/// of (I - U* U*') U (U*'U)^-1, which is accurate for small angles.
+double largest_tangent(const RowMajorMatrix<double>& U, const RowMajorMatrix<double>& U_star) {
+  const Matrix<double> projection = U_star.transpose() * U;
+  const RowMajorMatrix<double> complement = U - U_star * projection;
+  const Svd<double> svd = compute_svd(projection);
+  const double rounding = std::numeric_limits<double>::epsilon() * static_cast<double>(projection.rows());
   if (!(svd.values.minCoeff() > rounding * svd.values.maxCoeff())) return std::numeric_limits<double>::infinity();
-  const Tall<double> tangent = outside * svd.right * svd.values.cwiseInverse().asDiagonal();
+  const RowMajorMatrix<double> tangent = complement * svd.right * svd.values.cwiseInverse().asDiagonal();
   return std::sqrt(symmetric_eigen<double>(tangent.transpose() * tangent).values.maxCoeff());
 }
 
@@ -33,13 +36,13 @@ double interaction_error(const Model<double>& model, const Model<double>& truth)
   const Sides sides(truth);
   if (!truth.squares.empty()) {
     const Eigen::VectorXd diagonal = diagonal_of_interactions(model) - diagonal_of_interactions(truth);
-    return operator_norm(truth.dim(), [&](const Tall<double>& Z) -> Tall<double> {
+    return operator_norm(truth.dim(), [&](const RowMajorMatrix<double>& Z) -> RowMajorMatrix<double> {
       return sides.interactions_times(model, Z) - sides.interactions_times(truth, Z) - diagonal.asDiagonal() * Z;
     });
   }
   Eigen::VectorXd difference(model.rank() + truth.rank());
   difference << as_vector(model.spectrum), -as_vector(truth.spectrum);
-  return spectral_norm(sides, side_by_side<double>(factors(model), factors(truth)), difference.asDiagonal());
+  return spectral_norm(sides, concatenate_columns<double>(factors(model), factors(truth)), difference.asDiagonal());
 }
 
 double square_error(const Model<double>& model, const Model<double>& truth) {
@@ -51,8 +54,9 @@ double square_error(const Model<double>& model, const Model<double>& truth) {
 
 double tan_largest_angle(const Model<double>& model, const Model<double>& truth) {
   const Sides sides(truth);
-  const double left = tan_between(sides.left(factors(model)), sides.left(factors(truth)));
-  return sides.two() ? std::max(left, tan_between(sides.right(factors(model)), sides.right(factors(truth)))) : left;
+  const double left = largest_tangent(sides.left(factors(model)), sides.left(factors(truth)));
+  return sides.is_bilinear() ? std::max(left, largest_tangent(sides.right(factors(model)), sides.right(factors(truth))))
+                             : left;
 }
 
 double amplitude_error(const Model<double>& model, const Model<double>& truth) {
@@ -61,18 +65,21 @@ double amplitude_error(const Model<double>& model, const Model<double>& truth) {
   return std::min((a - a_star).norm(), (a + a_star).norm());
 }
 
-double operator_norm(Index dim, const std::function<Tall<double>(const Tall<double>&)>& A_times) {
-  constexpr int most_iterations = 100;
-  constexpr double settled = 1e-4;
+double operator_norm(Index dim, const std::function<RowMajorMatrix<double>(const RowMajorMatrix<double>&)>& A_times) {
+  constexpr int max_iterations = 100;
+  // Iteration stops when the estimate grows by less than this in one step.
+  constexpr double relative_tolerance = 1e-4;
+  // A block of several vectors converges faster than a single one if eigenvalues are close to each other.
+  constexpr Index max_block_size = 8;
   Random random(1, start_stream);
-  Tall<double> Z = random_orthonormal<double>(random, dim, std::min<Index>(dim, 8));
+  RowMajorMatrix<double> Z = random_orthonormal<double>(random, dim, std::min<Index>(dim, max_block_size));
   double norm = 0;
-  for (int iteration = 0; iteration < most_iterations; ++iteration) {
-    const Tall<double> AZ = A_times(Z);
-    const Small<double> gram = AZ.transpose() * AZ;
-    const double found = std::sqrt(symmetric_eigen<double>(gram).values.maxCoeff());
-    if (!std::isfinite(found) || found - norm <= settled * found) return found;
-    norm = found;
+  for (int iteration = 0; iteration < max_iterations; ++iteration) {
+    const RowMajorMatrix<double> AZ = A_times(Z);
+    const Matrix<double> gram = AZ.transpose() * AZ;
+    const double estimate = std::sqrt(symmetric_eigen<double>(gram).values.maxCoeff());
+    if (!std::isfinite(estimate) || estimate - norm <= relative_tolerance * estimate) return estimate;
+    norm = estimate;
     Z = orthonormal<double>(AZ);
   }
   return norm;

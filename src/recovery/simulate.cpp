@@ -20,23 +20,24 @@
 namespace dyad {
 namespace {
 
-/// The planted model for rows of this format: `evaluate` it on them, and only the noise is left.
-ModelFile truth_of(const PlantedProblem& problem, Format format) {
+/// The planted model as a model file for rows of this format. Its residuals on these rows are the
+/// noise and the residual spectrum.
+ModelFile planted_model_file(const PlantedProblem& problem, Format format) {
   const PlantedOptions& options = problem.options();
   ModelFile file;
   FeatureMap& map = file.features;
   map.kind = options.kind;
   map.layout = layout_of(format);
-  if (map.layout == Layout::table) map.target.name = planted_target;
+  if (map.layout == Layout::table) map.target.name = planted_target_name;
   map.index_base = map.layout == Layout::sparse ? 1 : 0;
   if (options.is_bilinear() && map.layout != Layout::table) map.right_first = options.dim + map.index_base;
   std::vector<Column> columns;
   if (map.layout != Layout::sparse) {
-    const std::vector<std::string> names = feature_names(options);
+    const std::vector<std::string> names = planted_feature_names(options);
     for (Index j = 0; j < options.total_dim(); ++j) {
       columns.emplace_back();
       columns.back().name = map.layout == Layout::table ? names[static_cast<std::size_t>(j)] : std::to_string(j);
-      columns.back().right = options.is_bilinear() && j >= options.dim;
+      columns.back().is_right = options.is_bilinear() && j >= options.dim;
     }
   }
   map.restore(std::move(columns), options.dim, options.right_dim, {});
@@ -48,23 +49,23 @@ ModelFile truth_of(const PlantedProblem& problem, Format format) {
   return file;
 }
 
-/// The file of rows, and the file of targets where the format keeps them apart.
-class RowFiles {
+/// Writes rows to a file, and targets to a second file if the format is npy. Does not own the options and the pool.
+class RowWriter {
  public:
-  RowFiles(const SimulateOptions& options, ThreadPool& pool)
+  RowWriter(const SimulateOptions& options, ThreadPool& pool)
       : options_(options), pool_(pool), rows_(options.path), texts_(static_cast<std::size_t>(pool.count())) {
-    write(rows_, header(options.problem, options.format, options.rows));
+    write(rows_, make_header(options.problem, options.format, options.rows));
     if (options.format == Format::npy) {
       targets_.emplace(options.target_path);
-      write(*targets_, npy_header(options.rows, 0));
+      write(*targets_, make_npy_header(options.rows, 0));
     }
   }
 
   void append(const DenseBlock<double>& block) {
-    pool_.split(static_cast<Index>(block.targets.size()), [&](int worker, Share share) {
+    pool_.split(static_cast<Index>(block.targets.size()), [&](int worker, IndexRange range) {
       std::string& text = texts_[static_cast<std::size_t>(worker)];
       text.clear();
-      append_rows(options_.format, block, share.first, share.count, text);
+      append_rows(options_.format, block, range.first, range.count, text);
     });
     for (const std::string& text : texts_) write(rows_, text);
     if (targets_)
@@ -88,7 +89,7 @@ class RowFiles {
   ThreadPool& pool_;
   OutputFile rows_;
   std::optional<OutputFile> targets_;
-  std::vector<std::string> texts_;
+  std::vector<std::string> texts_;  ///< formatted rows, one buffer per thread
   std::int64_t bytes_ = 0;
 };
 
@@ -97,11 +98,11 @@ class RowFiles {
 void SimulateOptions::validate() const {
   problem.validate();
   if (rows < 1) throw std::invalid_argument("rows must be at least 1, got " + std::to_string(rows));
-  if (path.empty()) throw std::invalid_argument("an output file is needed, or - for standard output");
+  if (path.empty()) throw std::invalid_argument("path is empty; expected an output file, or - for standard output");
   if ((format == Format::npy) == target_path.empty())
-    throw std::invalid_argument("a file for the targets goes with npy, which needs one, and with no other format");
+    throw std::invalid_argument("target_path is required for the format npy, and must be empty for all other formats");
   require_distinct_files({{path, "the rows"}, {target_path, "the targets"}, {truth_path, "the planted model"}});
-  ThreadPool::require_possible(threads);
+  ThreadPool::require_valid_count(threads);
 }
 
 SimulateSummary simulate(const SimulateOptions& options, const SimulateHooks& hooks) {
@@ -111,27 +112,27 @@ SimulateSummary simulate(const SimulateOptions& options, const SimulateHooks& ho
   const PlantedProblem problem(options.problem);
   SimulateSummary summary;
   ThreadPool pool(options.threads);
-  RowFiles files(options, pool);
-  std::optional<OutputFile> truth;  // opened before the rows are made: what cannot be written is known at once
+  RowWriter writer(options, pool);
+  std::optional<OutputFile> truth;  // opened before the rows are generated, so that errors are reported early
   if (!options.truth_path.empty()) truth.emplace(options.truth_path);
   DenseBlock<double> block;
-  const Index most = block_rows(options.problem.total_dim(), sizeof(double));
+  const Index max_block_rows = rows_per_block(options.problem.total_dim(), sizeof(double));
   while (summary.rows < options.rows) {
     if (hooks.interrupted && hooks.interrupted()) {
       summary.outcome = Outcome::interrupted;
       break;
     }
-    const Index count = std::min(most, options.rows - summary.rows);
-    problem.read(summary.rows, count, pool, block);
-    files.append(block);
+    const Index count = std::min(max_block_rows, options.rows - summary.rows);
+    problem.generate(summary.rows, count, pool, block);
+    writer.append(block);
     summary.rows += count;
-    summary.bytes = files.bytes();
+    summary.bytes = writer.bytes();
     summary.seconds = elapsed();
     if (hooks.progress) hooks.progress(summary);
   }
   if (summary.outcome != Outcome::interrupted) {
-    if (truth) truth->write(truth_of(problem, options.format).to_bytes());
-    files.commit();
+    if (truth) truth->write(planted_model_file(problem, options.format).to_bytes());
+    writer.commit();
     if (truth) truth->commit();
   }
   summary.seconds = elapsed();

@@ -6,8 +6,9 @@
 
 namespace dyad {
 
-/// Measures the constant of the estimation sequence lemma on one batch, and predicts by the recursion lemma what an
-/// update from it may do at the most. `model` is the one before the update, `before` how far it is from the truth.
+/// Measures the constants of the paper's proof (Lin and Ye, 2016) on one batch: the shifted CI-RIP constant and delta
+/// of the estimation sequence lemma. Bounds the errors after an update from this batch by the recursion lemma. `model`:
+/// the model before the update; `before`: its errors. Reads the batch once for each product with a thin matrix.
 TheoryPoint measure_theory(const Model<double>& model, const Model<double>& truth, const RecoveryPoint& before,
                            const Batch<double>& batch, ThreadPool& pool);
 

@@ -9,10 +9,11 @@ namespace {
 
 using nlohmann::json;
 
-/// Reads through the text and keeps nothing; stops where it is deeper or denser than any model.
-class Counter : public nlohmann::json_sax<json> {
+/// Estimates the memory of the parsed document without building it. Stops parsing if a limit is exceeded.
+class MemoryEstimator : public nlohmann::json_sax<json> {
  public:
-  explicit Counter(std::size_t text_bytes) : most_bytes_(largest_ratio * text_bytes + always_allowed) {}
+  explicit MemoryEstimator(std::size_t text_bytes)
+      : max_bytes_(max_bytes_per_text_byte * text_bytes + base_allowance_bytes) {}
 
   bool null() override { return value(); }
   bool boolean(bool) override { return value(); }
@@ -21,30 +22,40 @@ class Counter : public nlohmann::json_sax<json> {
   bool number_float(number_float_t, const string_t&) override { return value(); }
   bool string(string_t&) override { return value(); }
   bool binary(binary_t&) override { return false; }
-  bool key(string_t&) override { return takes(128); }  // a node of a tree
-  bool start_object(std::size_t) override { return ++depth_ <= deepest && takes(80); }
+  bool key(string_t&) override { return add_bytes(key_bytes); }
+  bool start_object(std::size_t) override { return ++depth_ <= max_depth && add_bytes(container_bytes); }
   bool end_object() override { return --depth_ >= 0; }
-  bool start_array(std::size_t) override { return ++depth_ <= deepest && takes(80); }
+  bool start_array(std::size_t) override { return ++depth_ <= max_depth && add_bytes(container_bytes); }
   bool end_array() override { return --depth_ >= 0; }
   bool parse_error(std::size_t, const std::string&, const json::exception&) override { return false; }
 
  private:
-  static constexpr int deepest = 8;
-  static constexpr std::size_t largest_ratio = 16;
-  static constexpr std::size_t always_allowed = 1 << 16;
+  /// The most deeply nested text of a model file, the feature schema, has 4 levels: root, columns, column, scaling.
+  static constexpr int max_depth = 8;
+  /// Limit on the estimated memory per byte of text. It rejects texts such as [[],[],...], whose values need many times
+  /// the memory of their text.
+  static constexpr std::size_t max_bytes_per_text_byte = 16;
+  /// Memory that is allowed in addition, so that short texts are not rejected.
+  static constexpr std::size_t base_allowance_bytes = 1 << 16;
+  /// Upper estimates of the memory of nlohmann::json (16 bytes) on 64-bit machines. A value in an array needs 3 times
+  /// 16 bytes while the array doubles its capacity. An object is a value and a std::map (48 bytes) with the overhead of
+  /// its allocation (16 bytes). A key and its value are a node of that map (80 bytes) with overhead, rounded up.
+  static constexpr std::size_t value_bytes = 48;
+  static constexpr std::size_t key_bytes = 128;
+  static constexpr std::size_t container_bytes = 80;
 
-  bool value() { return takes(48); }  // in a list that grows by half or more
-  bool takes(std::size_t bytes) {
+  bool value() { return add_bytes(value_bytes); }
+  bool add_bytes(std::size_t bytes) {
     bytes_ += bytes;
-    return bytes_ <= most_bytes_;
+    return bytes_ <= max_bytes_;
   }
 
-  std::size_t most_bytes_;
+  std::size_t max_bytes_;
   std::size_t bytes_ = 0;
   int depth_ = 0;
 };
 
-/// Builds the document in place.
+/// Builds the document in place, so that no value is copied or destroyed with children.
 class Builder : public nlohmann::json_sax<json> {
  public:
   explicit Builder(json& root) : root_(root) {}
@@ -68,8 +79,8 @@ class Builder : public nlohmann::json_sax<json> {
 
  private:
   json* add(json value) {
-    if (open_.empty()) return &(root_ = std::move(value));
-    json& parent = *open_.back();
+    if (parents_.empty()) return &(root_ = std::move(value));
+    json& parent = *parents_.back();
     if (parent.is_array()) {
       parent.push_back(std::move(value));
       return &parent.back();
@@ -77,20 +88,20 @@ class Builder : public nlohmann::json_sax<json> {
     return &(parent[key_] = std::move(value));
   }
   bool open(json::value_t kind) {
-    open_.push_back(add(kind));
+    parents_.push_back(add(kind));
     return true;
   }
   bool close() {
-    open_.pop_back();
+    parents_.pop_back();
     return true;
   }
 
   json& root_;
-  std::vector<json*> open_;  ///< the values whose children are read, outermost first
-  std::string key_;          ///< of the next value, if its parent is an object
+  std::vector<json*> parents_;  ///< containers that are being read, outermost first
+  std::string key_;             ///< key of the next value if its parent is an object
 };
 
-/// Removes all children, from the leaves up.
+/// Removes all children, starting at the leaves.
 void clear(json& value) noexcept {
   if (auto* const array = value.get_ptr<json::array_t*>()) {
     for (json& child : *array) clear(child);
@@ -105,9 +116,9 @@ void clear(json& value) noexcept {
 
 JsonDocument::JsonDocument(std::string_view text) {
   try {
-    Counter counter(text.size());
+    MemoryEstimator estimator(text.size());
     Builder builder(root_);
-    if (json::sax_parse(text, &counter) && json::sax_parse(text, &builder)) return;
+    if (json::sax_parse(text, &estimator) && json::sax_parse(text, &builder)) return;
     clear(root_);
     root_ = json(json::value_t::discarded);
   } catch (...) {

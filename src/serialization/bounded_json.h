@@ -6,12 +6,15 @@
 
 namespace dyad {
 
-/// Parsed JSON. The destructor of nlohmann::json allocates memory for values with children, and the process ends if
-/// there is none; this one removes the children first, from the leaves up.
+/// src/serialization: the safetensors layout, JSON, checksums, and the model files and containers built from them.
+///
+/// JsonDocument is parsed JSON with bounded depth and memory. The destructor of nlohmann::json allocates memory for
+/// values with children and terminates the process if the allocation fails; ~JsonDocument() allocates nothing, because
+/// it removes the children first, starting at the leaves.
 class JsonDocument {
  public:
-  /// Parses text that a stranger may have written. Discarded where it is no JSON, is nested deeper than any model is,
-  /// or would take more than about 16 times its size as values in memory.
+  /// Parses untrusted text. root() is `discarded` if the text is not JSON, is nested more than 8 levels deep, or would
+  /// need more than about 16 times its size in memory.
   explicit JsonDocument(std::string_view text);
   ~JsonDocument();
   JsonDocument(const JsonDocument&) = delete;

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::string_view placeholder = checksum_placeholder;
 
-/// Position of the first digit; npos if the header has no checksum. Quotes inside JSON strings are escaped, so that the
-/// searched text cannot be part of a value.
+/// Position of the first digit of the checksum; npos if the header has none. Quotes in JSON strings are escaped, so the
+/// search cannot match inside a string.
 std::size_t find_digits(std::string_view bytes) {
   const std::string_view header = Safetensors::header_of(bytes);
   const std::string entry = fmt::format("\"{}\":\"", checksum_key);
@@ -21,14 +21,15 @@ std::size_t find_digits(std::string_view bytes) {
   return static_cast<std::size_t>(header.data() - bytes.data()) + found + entry.size();
 }
 
-uLong update(uLong sum, std::string_view bytes) {
+uLong update_crc(uLong sum, std::string_view bytes) {
   return crc32_z(sum, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
 }
 
-std::string compute(std::string_view bytes, std::size_t digits) {
-  uLong sum = update(crc32_z(0, nullptr, 0), bytes.substr(0, digits));
-  sum = update(sum, placeholder);
-  sum = update(sum, bytes.substr(digits + placeholder.size()));
+/// CRC-32 of `bytes` with the eight digits at `digits` replaced by zeros.
+std::string compute_checksum(std::string_view bytes, std::size_t digits) {
+  uLong sum = update_crc(crc32_z(0, nullptr, 0), bytes.substr(0, digits));
+  sum = update_crc(sum, placeholder);
+  sum = update_crc(sum, bytes.substr(digits + placeholder.size()));
   return fmt::format("{:08x}", sum);
 }
 
@@ -37,13 +38,14 @@ std::string compute(std::string_view bytes, std::size_t digits) {
 bool write_checksum(std::string& bytes) {
   const std::size_t digits = find_digits(bytes);
   if (digits == std::string::npos) return false;
-  bytes.replace(digits, placeholder.size(), compute(bytes, digits));
+  bytes.replace(digits, placeholder.size(), compute_checksum(bytes, digits));
   return true;
 }
 
 bool has_valid_checksum(std::string_view bytes) {
   const std::size_t digits = find_digits(bytes);
-  return digits != std::string_view::npos && bytes.substr(digits, placeholder.size()) == compute(bytes, digits);
+  return digits != std::string_view::npos &&
+         bytes.substr(digits, placeholder.size()) == compute_checksum(bytes, digits);
 }
 
 }  // namespace dyad

@@ -7,14 +7,14 @@ namespace {
 
 using nlohmann::json;
 
-/// Of a value without children, whose destructor allocates nothing.
-std::string dumped(const json& scalar) { return scalar.dump(-1, ' ', false, json::error_handler_t::replace); }
+/// JSON text of a value without children. Its destructor allocates nothing.
+std::string serialize(const json& scalar) { return scalar.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 }  // namespace
 
 JsonText::JsonText(bool value) : text_(value ? "true" : "false") {}
-JsonText::JsonText(double value) : text_(dumped(value)) {}
-JsonText::JsonText(std::string_view value) : text_(dumped(value)) {}
+JsonText::JsonText(double value) : text_(serialize(value)) {}
+JsonText::JsonText(std::string_view value) : text_(serialize(value)) {}
 
 JsonText JsonText::array(const std::vector<JsonText>& values) {
   JsonText result;

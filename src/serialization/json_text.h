@@ -8,15 +8,15 @@
 
 namespace dyad {
 
-/// JSON as text. It is not built from values of nlohmann::json: their destructors allocate memory, so that the process
-/// would end if there is none.
+/// Serialized JSON value. It is assembled as text and not as nlohmann::json, whose destructor allocates memory and
+/// terminates the process if the allocation fails.
 class JsonText {
  public:
   JsonText(bool value);
-  JsonText(double value);  ///< null if it is not finite
+  JsonText(double value);  ///< `null` if not finite
   template <std::integral Integer>
   JsonText(Integer value) : text_(std::to_string(value)) {}
-  /// Bytes that are not UTF-8 are replaced by U+FFFD.
+  /// Invalid UTF-8 is replaced by U+FFFD.
   JsonText(std::string_view value);
   JsonText(const std::string& value) : JsonText(std::string_view(value)) {}
   JsonText(const char* value) : JsonText(std::string_view(value)) {}

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 #include <dyad/version.h>
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* container_version = "1";
 
-std::string part_name(std::size_t place) { return "part." + std::to_string(place); }
+std::string part_name(std::size_t index) { return "part." + std::to_string(index); }
 
 }  // namespace
 
@@ -39,9 +39,9 @@ ModelContainer ModelContainer::from_bytes(const std::string& bytes, const std::s
     return found == content.metadata.end() ? std::string() : found->second;
   };
   const bool is_container = metadata("format") == format;
-  // Files of version 1 have no checksum; ModelFile refuses newer ones without it.
+  // Model files of version 1 have no checksum. ModelFile::from_bytes() rejects newer ones without a checksum.
   if ((is_container || content.metadata.contains(checksum_key)) && !has_valid_checksum(bytes))
-    throw DataError(file, 0, 0, "the file is damaged: its checksum does not match its content; use a copy");
+    throw DataError(file, 0, 0, "the file is damaged: its checksum does not match its content; use a backup copy");
   ModelContainer result;
   result.annotations = metadata_with_prefix(content, annotation_prefix);
   if (!is_container) {
@@ -51,13 +51,16 @@ ModelContainer ModelContainer::from_bytes(const std::string& bytes, const std::s
   if (metadata("format_version") != container_version)
     throw DataError(
         file, 0, 0,
-        fmt::format("the container has the format version \"{}\"; dyad {} reads version {}: install a newer "
+        fmt::format("the container has the format version \"{}\"; dyad {} reads version {}; install a newer "
                     "dyad",
                     metadata("format_version"), DYAD_VERSION, container_version));
   for (std::size_t i = 0; i < content.tensors.size(); ++i) {
     const auto part = content.tensors.find(part_name(i));
     if (part == content.tensors.end() || part->second.dtype != dtype_of<std::uint8_t>())
-      throw DataError(file, 0, 0, fmt::format("the container is damaged: '{}' is missing or not U8", part_name(i)));
+      throw DataError(
+          file, 0, 0,
+          fmt::format("the container is damaged: the tensor '{}' is missing or is not U8; use a backup copy",
+                      part_name(i)));
     result.parts.push_back(std::move(part->second.bytes));
   }
   return result;

@@ -6,20 +6,20 @@
 
 namespace dyad {
 
-/// Several complete files in one file, for example the binary models of a classifier with several classes. The layout
-/// is safetensors: the parts are U8 tensors named part.0, part.1, ..., and the metadata are `format`
-/// ("dyad-container"), `format_version`, `checksum` (model/checksum.h), `written_by` and `annotation.*`.
+/// File that contains several complete files, for example the binary models of a multi-class classifier. The layout is
+/// safetensors: the files are U8 tensors named part.0, part.1, ..., and the metadata entries are `format`
+/// ("dyad-container"), `format_version`, `checksum` (serialization/checksum.h), `written_by` and `annotation.*`.
 struct ModelContainer {
   static constexpr const char* format = "dyad-container";
 
-  std::map<std::string, std::string> annotations;  ///< free-form text of the program that wrote the container
-  std::vector<std::string> parts;                  ///< bytes of each file
+  std::map<std::string, std::string> annotations;  ///< free-form text of the program that wrote the file
+  std::vector<std::string> parts;                  ///< bytes of each contained file
 
   [[nodiscard]] std::string to_bytes() const;
 
-  /// A model file is read as a container with the annotations of the file and the file itself as its only part.
-  /// Throws DataError, naming `file`, if the bytes are not a safetensors file, or a container of a newer version. The
-  /// parts are not read.
+  /// A plain model file is read as a container with one part, the file itself, and with its annotations. Does not parse
+  /// the parts. Throws DataError that names `file` if the bytes are not a safetensors file, the checksum does not
+  /// match, or the container has another version.
   static ModelContainer from_bytes(const std::string& bytes, const std::string& file);
 };
 

@@ -4,38 +4,39 @@
 #include <string>
 #include <vector>
 
-#include <dyad/data.h>
+#include <dyad/dataset.h>
 #include <dyad/model.h>
+#include <dyad/types.h>
 
 #include "encoding/feature_map.h"
 
 namespace dyad {
 
-/// Everything that a model file holds. The layout is safetensors, so that the arrays can be read without us.
+/// Content of a model file. The layout is safetensors, which many programs can read (docs/model-file.md).
 struct ModelFile {
-  Model<double> model{0, 0};  ///< predicts the scaled target or, for classes, the log-odds of the positive one
-  FeatureMap features;
-  Precision precision = Precision::double_precision;  ///< of the model's arrays
-  std::map<std::string, std::string> training;        ///< options, rows seen: text for the solver and for people
-  std::map<std::string, std::vector<double>> state;   ///< what training needs to go on; empty: it cannot
-  std::string checksum;                               ///< of the file that was read; empty: it has none (version 1)
-  std::string warning;                                ///< of reading, for the user; empty: none
-  /// Free-form text of the program that saved the model, stored as metadata `annotation.*`. Training and prediction
-  /// ignore it; resumed training keeps it.
+  Model<double> model{0, 0};  ///< predicts the scaled target, or the log-odds of the positive class
+  FeatureMap features;        ///< encoding of rows and targets
+  Precision precision = Precision::double_precision;  ///< of the stored parameters
+  std::map<std::string, std::string> training;        ///< options and row counts as text, stored as `training.*`
+  std::map<std::string, std::vector<double>> state;   ///< solver state, stored as `state.*`; empty: cannot be resumed
+  std::string checksum;                               ///< of the file that was read; empty: none (format version 1)
+  std::string warning;  ///< message for the user about the file that was read; empty: none
+  /// Free-form text of the program that saved the model, stored as `annotation.*`. Training and prediction ignore it;
+  /// resumed training preserves it.
   std::map<std::string, std::string> annotations;
 
   [[nodiscard]] std::string to_bytes() const;
 
-  /// Verifies the checksum. Throws DataError, naming `file`, for what is no model, is damaged, or comes from a newer
-  /// version.
+  /// Verifies the checksum. Throws DataError that names `file` if the bytes are not a model file, are damaged, or have
+  /// a newer format version.
   static ModelFile from_bytes(const std::string& bytes, const std::string& file);
 
-  /// The old file, if any, stays as it is unless the new one is complete.
+  /// Atomic: an existing file is replaced only after the new one has been written completely.
   void save(const std::string& path) const;
   static ModelFile load(const std::string& path);
 
-  /// Reads a whole file of at most the size of physical memory. Throws DataError if `path` is not a readable regular
-  /// file.
+  /// Reads a whole file. Throws DataError if `path` is not a readable regular file, or if the file is larger than the
+  /// memory that the process may use.
   static std::string read_bytes(const std::string& path);
 };
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "serialization/bounded_json.h"
 #include "serialization/json_text.h"
@@ -16,73 +16,84 @@ namespace {
 
 using nlohmann::json;
 
-static_assert(std::endian::native == std::endian::little, "arrays are written as they stand in memory");
+static_assert(std::endian::native == std::endian::little,
+              "tensors are copied from memory, and the format is little-endian");
 
+/// Size of the length field in front of the header; a property of the format.
 constexpr std::size_t length_bytes = 8;
+/// The header is padded with spaces to a multiple of this, so that the tensor data starts at such a multiple.
+constexpr std::size_t header_alignment_bytes = 8;
 constexpr const char* metadata_key = "__metadata__";
 
+/// Supported dtypes and the size of their elements in bytes.
 constexpr std::array<std::pair<std::string_view, std::size_t>, 5> dtypes{
     {{"F64", 8}, {"F32", 4}, {"I64", 8}, {"I32", 4}, {"U8", 1}}};
 
-std::size_t size_of(const std::string& dtype) {
+/// 0 if the dtype is not supported.
+std::size_t element_bytes(const std::string& dtype) {
   const auto found =
       std::find_if(dtypes.begin(), dtypes.end(), [&](const auto& known) { return known.first == dtype; });
   return found == dtypes.end() ? 0 : found->second;
 }
 
-/// Checks one entry of the header against the bytes behind it.
-class Checker {
- public:
-  Checker(const std::string& file, std::string_view data) : file_(file), data_(data) {}
+void require_valid(const std::string& file, bool condition, const std::string& error) {
+  if (!condition) throw DataError(file, 0, 0, "expected a safetensors file: " + error);
+}
 
-  Tensor tensor(const std::string& name, const json& entry) {
-    require(entry.is_object() && entry.contains("dtype") && entry["dtype"].is_string() && entry.contains("shape") &&
-                entry["shape"].is_array() && entry.contains("data_offsets") && entry["data_offsets"].is_array() &&
-                entry["data_offsets"].size() == 2,
-            name + " has no dtype, shape and data_offsets");
+/// Reads the tensors that the header describes and validates every entry against the size of the data. Does not own the
+/// file name and the data; the caller keeps them alive.
+class TensorParser {
+ public:
+  TensorParser(const std::string& file, std::string_view data) : file_(file), data_(data) {}
+
+  Tensor parse(const std::string& name, const json& entry) {
+    require_valid(file_,
+                  entry.is_object() && entry.contains("dtype") && entry["dtype"].is_string() &&
+                      entry.contains("shape") && entry["shape"].is_array() && entry.contains("data_offsets") &&
+                      entry["data_offsets"].is_array() && entry["data_offsets"].size() == 2,
+                  "the tensor '" + name + "' needs the fields dtype, shape and data_offsets");
     Tensor tensor;
     tensor.dtype = entry["dtype"];
-    const std::size_t width = size_of(tensor.dtype);
-    require(width > 0, name + " has the unknown dtype " + tensor.dtype);
-    std::size_t expected = width;
+    const std::size_t element_size = element_bytes(tensor.dtype);
+    require_valid(file_, element_size > 0,
+                  "the tensor '" + name + "' has the unsupported dtype '" + tensor.dtype + "'");
+    std::size_t byte_count = element_size;
     for (const json& size : entry["shape"]) {
-      require(size.is_number_unsigned(), name + " has a shape that is no list of sizes");
+      require_valid(file_, size.is_number_unsigned(), "the shape of the tensor '" + name + "' is not a list of sizes");
       const auto length = size.get<std::size_t>();
-      require(length == 0 || expected <= data_.size() / length || expected == 0, name + " is larger than the file");
-      expected *= length;
+      require_valid(file_, length == 0 || byte_count <= data_.size() / length || byte_count == 0,
+                    "the tensor '" + name + "' is larger than the file");
+      byte_count *= length;
       tensor.shape.push_back(static_cast<Index>(length));
     }
     const json& offsets = entry["data_offsets"];
-    require(offsets[0].is_number_unsigned() && offsets[1].is_number_unsigned(),
-            name + " has offsets that are no numbers");
+    require_valid(file_, offsets[0].is_number_unsigned() && offsets[1].is_number_unsigned(),
+                  "the data_offsets of the tensor '" + name + "' are not two sizes");
     const auto begin = offsets[0].get<std::size_t>();
     const auto end = offsets[1].get<std::size_t>();
-    require(begin <= end && end <= data_.size() && end - begin == expected,
-            name + " does not lie where the header says; the file is cut off or damaged");
-    spans_.emplace_back(begin, end);
-    tensor.bytes = data_.substr(begin, expected);
+    require_valid(file_, begin <= end && end <= data_.size() && end - begin == byte_count,
+                  "the data_offsets of the tensor '" + name +
+                      "' do not match its shape and the file; the file is cut off or damaged");
+    byte_ranges_.emplace_back(begin, end);
+    tensor.bytes = data_.substr(begin, byte_count);
     return tensor;
   }
 
-  /// The arrays must cover the data without gaps and overlaps.
-  void finish() {
-    std::sort(spans_.begin(), spans_.end());
+  /// The tensors must cover the data without gaps and overlaps.
+  void require_full_coverage() {
+    std::sort(byte_ranges_.begin(), byte_ranges_.end());
     std::size_t covered = 0;
-    for (const auto& [begin, end] : spans_) {
-      require(begin == covered, "the arrays overlap or leave gaps");
+    for (const auto& [begin, end] : byte_ranges_) {
+      require_valid(file_, begin == covered, "the tensors overlap or leave gaps");
       covered = end;
     }
-    require(covered == data_.size(), "there are bytes behind the last array");
-  }
-
-  void require(bool holds, const std::string& what) const {
-    if (!holds) throw DataError(file_, 0, 0, "expected a safetensors file: " + what);
+    require_valid(file_, covered == data_.size(), "there are bytes after the last tensor");
   }
 
  private:
   const std::string& file_;
   std::string_view data_;
-  std::vector<std::pair<std::size_t, std::size_t>> spans_;
+  std::vector<std::pair<std::size_t, std::size_t>> byte_ranges_;  ///< [begin, end) of the tensors parsed so far
 };
 
 }  // namespace
@@ -99,7 +110,7 @@ std::string Safetensors::to_bytes() const {
     offset = end;
   }
   std::string text = JsonText::object(header).text();
-  text.append((8 - text.size() % 8) % 8, ' ');  // so that the numbers are aligned
+  text.append((header_alignment_bytes - text.size() % header_alignment_bytes) % header_alignment_bytes, ' ');
   std::string bytes(length_bytes, '\0');
   const std::uint64_t length = text.size();
   std::memcpy(bytes.data(), &length, length_bytes);
@@ -117,28 +128,27 @@ std::string_view Safetensors::header_of(std::string_view bytes) {
 }
 
 Safetensors Safetensors::from_bytes(const std::string& bytes, const std::string& file) {
-  const Checker sizes(file, {});
-  sizes.require(bytes.size() >= length_bytes, "it is too short");
+  require_valid(file, bytes.size() >= length_bytes, "the file is shorter than 8 bytes");
   const std::string_view text = header_of(bytes);
-  sizes.require(!text.empty(), "its header is cut off, or it is something else");
+  require_valid(file, !text.empty(), "its header is cut off, or the file has another format");
   const JsonDocument document(text);
   const json& header = document.root();
-  sizes.require(header.is_object(), "its header is not JSON, or not that of a model");
+  require_valid(file, header.is_object(), "its header is not a JSON object, or is nested too deeply or too large");
 
   Safetensors result;
-  Checker checker(file, std::string_view(bytes).substr(length_bytes + text.size()));
+  TensorParser parser(file, std::string_view(bytes).substr(length_bytes + text.size()));
   for (const auto& [name, entry] : header.items()) {
     if (name != metadata_key) {
-      result.tensors.emplace(name, checker.tensor(name, entry));
+      result.tensors.emplace(name, parser.parse(name, entry));
       continue;
     }
-    checker.require(entry.is_object(), "its metadata is no table");
+    require_valid(file, entry.is_object(), "'__metadata__' is not an object");
     for (const auto& [key, value] : entry.items()) {
-      checker.require(value.is_string(), "its metadata holds something that is not text");
+      require_valid(file, value.is_string(), "the metadata entry '" + key + "' is not text");
       result.metadata.emplace(key, value.get<std::string>());
     }
   }
-  checker.finish();
+  parser.require_full_coverage();
   return result;
 }
 

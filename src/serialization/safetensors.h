@@ -11,35 +11,36 @@
 
 namespace dyad {
 
-/// One named array: its numbers as bytes, little-endian, in C order.
+/// Array of numbers, little-endian and in row-major order.
 struct Tensor {
-  std::string dtype;  ///< F64, F32, I64, I32 or U8
-  std::vector<Index> shape;
-  std::string bytes;
+  std::string dtype;         ///< F64, F32, I64, I32 or U8
+  std::vector<Index> shape;  ///< empty: a scalar
+  std::string bytes;         ///< product of the shape times the size of a number
 };
 
-/// Named arrays and a few words about them, in the safetensors layout, which Python reads without us: the length of a
-/// JSON header, the header, the arrays one behind the other.
+/// Named tensors and text metadata in the safetensors layout (https://huggingface.co/docs/safetensors): the length of a
+/// JSON header as a 64-bit integer, the header, and the concatenated tensors.
 struct Safetensors {
   std::map<std::string, std::string> metadata;
   std::map<std::string, Tensor> tensors;
 
   [[nodiscard]] std::string to_bytes() const;
 
-  /// Throws DataError, naming `file`, for bytes that are cut off, damaged or something else. Trusts nothing that it has
-  /// not checked, and allocates no more than a small multiple of what there is.
+  /// Parses untrusted bytes. Throws DataError that names `file` if they are truncated, damaged or in another format.
+  /// Allocates at most a small multiple of their size.
   static Safetensors from_bytes(const std::string& bytes, const std::string& file);
 
-  /// The JSON text of the header; empty if `bytes` are too short for the length they state.
+  /// JSON text of the header; empty if `bytes` are shorter than their length field states.
   static std::string_view header_of(std::string_view bytes);
 };
 
-/// Prefix of metadata that hold free-form text of the program that wrote a file.
+/// Prefix of metadata entries with free-form text of the program that wrote a file.
 inline constexpr const char* annotation_prefix = "annotation.";
 
-/// The metadata whose names begin with `prefix`, by the rest of the name.
+/// Metadata entries whose names start with `prefix`. The keys of the result do not contain the prefix.
 std::map<std::string, std::string> metadata_with_prefix(const Safetensors& file, const std::string& prefix);
 
+/// Safetensors name of a type, such as F64 for double.
 template <typename Number>
 std::string dtype_of() {
   const char* kind = std::is_floating_point_v<Number> ? "F" : std::is_signed_v<Number> ? "I" : "U";
@@ -52,8 +53,9 @@ Tensor make_tensor(const std::vector<Number>& numbers, std::vector<Index> shape)
           std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(Number))};
 }
 
+/// Elements of a tensor whose dtype is dtype_of<Number>().
 template <typename Number>
-std::vector<Number> numbers_of(const Tensor& tensor) {
+std::vector<Number> tensor_values(const Tensor& tensor) {
   std::vector<Number> numbers(tensor.bytes.size() / sizeof(Number));
   if (!numbers.empty()) std::memcpy(numbers.data(), tensor.bytes.data(), numbers.size() * sizeof(Number));
   return numbers;

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "base/locked_file.h"
 #include "model/low_rank.h"
@@ -13,21 +13,22 @@
 
 namespace dyad {
 
-/// Name of the model in messages.
+/// Name of the model in messages: its path, or "the model" without one.
 inline std::string model_name(const TrainOptions& options) {
   return options.model_path.empty() ? "the model" : options.model_path;
 }
 
-/// Writes the model of a training run to its file. Does not own its arguments; the caller keeps them alive.
+/// Writes the model of a training run to its file. Does not own its arguments; the caller keeps them alive. Not
+/// thread-safe.
 template <typename Scalar>
 class ModelOutput {
  public:
-  /// `output`: at options.model_path; unused if that is empty.
+  /// `output`: the locked file at options.model_path. Not used if the path is empty.
   ModelOutput(const TrainOptions& options, TrainState<Scalar>& state, const ConstantProbability<Scalar>& constant,
               LockedFile& output)
       : options_(options), state_(state), constant_(constant), output_(output) {}
 
-  /// Replaces the file. Without a path, completes the model of the solver only.
+  /// Replaces the file by the current model. Without a path, only lets the solver finish its model.
   void save() {
     if (options_.model_path.empty()) {
       (void)state_.solver->model();
@@ -37,7 +38,7 @@ class ModelOutput {
     state_.release_saved();
   }
 
-  /// The content of the file for the present state of the solver. Throws DataError if the model is not finite.
+  /// Returns the file content for the current state of the solver. Throws DataError if the model is not finite.
   ModelFile& updated_file() {
     const FeatureMap& map = state_.file.features;
     state_.solver->grow(map.dim(), map.left_dim());
@@ -46,6 +47,7 @@ class ModelOutput {
   }
 
  private:
+  /// Clears unused features, applies the constant fallback and checks that the model is finite.
   void complete(Model<double>& model) const {
     const FeatureMap& map = state_.file.features;
     if (map.hash_bits > 0 && state_.settings.solver == Solver::moment) {
@@ -53,11 +55,11 @@ class ModelOutput {
       for (Index j = 0; j < map.dim(); ++j) is_unused[static_cast<std::size_t>(j)] = !map.is_used(j);
       clear_features(model, is_unused);
     }
-    if (constant_.applies()) constant_.apply_to(model);
+    if (constant_.replaces_model()) constant_.apply_to(model);
     if (!model.is_finite())
       throw DataError(options_.data.name(), 0, 0,
-                      "these numbers have led to a model that is not finite, which was not saved (" +
-                          model_name(options_) + " is as it was before); expected sizes nearer to 1: rescale them");
+                      "training on these values gave a model that is not finite; it was not saved, and " +
+                          model_name(options_) + " is unchanged (rescale the columns to values near 1)");
   }
 
   const TrainOptions& options_;

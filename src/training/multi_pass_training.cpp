@@ -11,10 +11,16 @@
 namespace dyad {
 namespace {
 
-/// For each row, beside the row itself: weights of what is held out and what is not, predictions, curvature.
-constexpr double bytes_beside_row = 40;
+/// Memory per cached row in addition to the row itself, in bytes: five 8-byte numbers for the weights with and without
+/// the held-out rows, predictions and curvature.
+constexpr double overhead_bytes_per_row = 40;
 
-std::string in_bytes(double bytes) {
+/// Largest share of `TrainOptions::memory` for rows cached in memory; larger caches move to disk. The rest is for the
+/// arrays of the solvers.
+constexpr double max_cached_share = 0.5;
+
+/// Memory size for messages.
+std::string size_text(double bytes) {
   return bytes < 1e6 ? fmt::format("{:.0f} KB", bytes / 1e3) : fmt::format("{:.0f} MB", bytes / 1e6);
 }
 
@@ -25,101 +31,103 @@ MultiPassTraining<Scalar>::MultiPassTraining(const TrainOptions& options, const 
     : options_(options), settings_(settings) {
   const auto& paths = options.data.paths;
   const bool is_stream = std::find(paths.begin(), paths.end(), "-") != paths.end();
-  const bool can_be = settings.solver != Solver::moment && settings.solver != Solver::kalman && !options.resume &&
-                      settings.half_life == 0 && options.memory > 0 && options.passes.value_or(2) > 1;
-  if (can_be && (options.asks_to_read_again() || !is_stream)) kept_.emplace();
+  const bool is_possible = settings.solver != Solver::moment && settings.solver != Solver::kalman && !options.resume &&
+                           settings.half_life == 0 && options.memory > 0 && options.passes.value_or(2) > 1;
+  if (is_possible && (options.requests_multiple_passes() || !is_stream)) cache_.emplace();
 }
 
 template <typename Scalar>
-void MultiPassTraining<Scalar>::give_up(std::string why) {
-  kept_.reset();
-  why_not_ = std::move(why);
+void MultiPassTraining<Scalar>::disable(std::string reason) {
+  cache_.reset();
+  skip_reason_ = std::move(reason);
 }
 
 template <typename Scalar>
 std::string MultiPassTraining<Scalar>::plan() const {
-  if (!kept_) return {};
-  if (options_.passes) return fmt::format("then {} more looks at all rows", *options_.passes - 1);
-  return fmt::format("then all rows again, as long as {} get better",
-                     options_.validation_path.empty() ? "held-out rows" : "the validation rows");
+  if (!cache_) return {};
+  if (options_.passes) return fmt::format("then {} more passes over all rows", *options_.passes - 1);
+  return fmt::format("then more passes over all rows while the loss on {} rows decreases",
+                     options_.validation_path.empty() ? "held-out" : "validation");
 }
 
 template <typename Scalar>
-void MultiPassTraining<Scalar>::keep(const RowBlock<Scalar>& block) {
-  if (!kept_) return;
-  is_one_block_ = kept_->count() == 0;
+void MultiPassTraining<Scalar>::cache_rows(const RowBlock<Scalar>& block) {
+  if (!cache_) return;
+  is_one_block_ = cache_->count() == 0;
   const Rows<Scalar> rows = block.view();
-  if (kept_->count() == 0 && !rows.is_sparse()) dense_dim_ = rows.dim();
-  if (kept_->count() == 0 && rows.is_sparse() && block.left_dim == 0) borrow_rows();
-  if (!kept_->is_sparse() && kept_->count() > 0 && rows.dim() != dense_dim_)
-    return give_up("rows of different lengths cannot be kept");
+  if (cache_->count() == 0 && !rows.is_sparse()) dense_dim_ = rows.dim();
+  if (cache_->count() == 0 && rows.is_sparse() && block.left_dim == 0) borrow_rows();
+  if (!cache_->is_sparse() && cache_->count() > 0 && rows.dim() != dense_dim_)
+    return disable(
+        "the rows have different numbers of features and cannot be cached, so the model comes from one pass");
   try {
-    kept_->append(rows, block.left_dim);
-    if (!kept_->is_on_disk() && kept_->bytes() > options_.memory / 2)
-      kept_->move_to_disk(folder_for_private_files(options_.model_path));
+    cache_->append(rows, block.left_dim);
+    if (!cache_->is_on_disk() && cache_->bytes() > max_cached_share * options_.memory)
+      cache_->move_to_disk(temporary_folder(options_.model_path));
   } catch (const PrivateFileError& error) {
-    return give_up(fmt::format("{}; the model comes from one pass", error.what()));
+    return disable(fmt::format("{}; the model comes from one pass", error.what()));
   }
-  if (static_cast<double>(kept_->count()) * bytes_beside_row > options_.memory)
-    give_up(
-        fmt::format("to read {} rows and more again takes more than {:.0f} MB of memory, so the model comes from one "
-                    "pass; see --memory",
-                    kept_->count(), options_.memory / 1e6));
+  if (static_cast<double>(cache_->count()) * overhead_bytes_per_row > options_.memory)
+    disable(
+        fmt::format("multi-pass training on {} rows or more needs more than {:.0f} MB of memory, so the model comes "
+                    "from one pass; raise `memory` to use more passes",
+                    cache_->count(), options_.memory / 1e6));
 }
 
-/// Sparse rows in memory whose indices are features already.
+/// Refers to sparse in-memory rows instead of copying them, if their indices are feature indices and all weights are 1.
 template <typename Scalar>
 void MultiPassTraining<Scalar>::borrow_rows() {
-  const MemoryRows* memory = options_.data.memory;
-  if (memory == nullptr || !memory->weights.empty() || options_.columns.hash_bits > 0 ||
+  const DatasetView* dataset = options_.data.dataset;
+  if (dataset == nullptr || !dataset->weights.empty() || options_.columns.hash_bits > 0 ||
       options_.columns.index_base > 0)
     return;
-  const auto* sparse = std::get_if<MemorySparse>(&memory->features);
-  if (sparse != nullptr && RowCache<Scalar>::can_borrow(*sparse)) kept_->borrow(*sparse, memory->count);
+  const auto* sparse = std::get_if<SparseView>(&dataset->features);
+  if (sparse != nullptr && RowCache<Scalar>::can_borrow(*sparse)) cache_->borrow(*sparse, dataset->count);
 }
 
 template <typename Scalar>
-bool MultiPassTraining<Scalar>::counts_exactly(const FeatureMap& map) const {
-  return kept_ && options_.data.memory != nullptr && is_one_block_ && !kept_->is_sparse() && !map.is_measurement();
+bool MultiPassTraining<Scalar>::treats_weights_as_counts(const FeatureMap& map) const {
+  return cache_ && options_.data.dataset != nullptr && is_one_block_ && !cache_->is_sparse() && !map.is_measurement();
 }
 
-/// Nothing where what was asked for cannot be.
+/// Returns null if the requested solver does not fit in the memory limit.
 template <typename Scalar>
-std::optional<Solver> MultiPassTraining<Scalar>::chosen_solver(const ModelShape& shape) {
+std::optional<Solver> MultiPassTraining<Scalar>::choose_solver(const ModelShape& shape) {
   if (settings_.solver == Solver::newton) return Solver::newton;
-  const auto count = static_cast<double>(kept_->count());
+  const auto count = static_cast<double>(cache_->count());
   const double needed =
-      kept_->bytes() + VariationalSweeps<Scalar>::bytes_for(count, kept_->entries() / count, shape.rank);
-  const bool fits = !kept_->is_on_disk() && needed <= options_.memory;
+      cache_->bytes() + VariationalSweeps<Scalar>::estimate_bytes(count, cache_->entries() / count, shape.rank);
+  const bool fits = !cache_->is_on_disk() && needed <= options_.memory;
   if (settings_.solver == Solver::automatic) {
-    const bool sweeps = fits && kept_->is_sparse() && can_sweep(kept_->view(shape.dim, shape.left_dim), shape);
-    return sweeps ? Solver::variational : Solver::newton;
+    const bool can_use_sweeps =
+        fits && cache_->is_sparse() && supports_variational_sweeps(cache_->view(shape.dim, shape.left_dim), shape);
+    return can_use_sweeps ? Solver::variational : Solver::newton;
   }
   if (fits) return Solver::variational;
-  give_up(
-      fmt::format("variational sweeps over these rows take {}, more than --memory allows, so the model comes from one "
-                  "pass; newton takes less",
-                  in_bytes(needed)));
+  disable(
+      fmt::format("variational sweeps over these rows need {}, more than `memory` allows, so the model comes from one "
+                  "pass; raise `memory`, or use the solver newton, which needs less",
+                  size_text(needed)));
   return std::nullopt;
 }
 
 template <typename Scalar>
-RefineResult<Scalar> MultiPassTraining<Scalar>::refine(const StreamLearner<Scalar>& learner, FeatureMap& map,
-                                                       ValidationRows<Scalar>& validation, const RefineOptions& hooks,
-                                                       ThreadPool& pool) {
-  RefineOptions options = hooks;
+MultiPassResult<Scalar> MultiPassTraining<Scalar>::train_multi_pass(const StreamLearner<Scalar>& learner,
+                                                                    FeatureMap& map, ValidationRows<Scalar>& validation,
+                                                                    const MultiPassOptions& hooks, ThreadPool& pool) {
+  MultiPassOptions options = hooks;
   options.seed = settings_.seed;
-  const std::optional<Solver> solver = chosen_solver(learner.filter().options().shape);
+  const std::optional<Solver> solver = choose_solver(learner.filter().options().shape);
   if (!solver) return {};
   solver_ = options.solver = *solver;
-  options.exact_weights = counts_exactly(map) && solver == Solver::newton;
-  options.may_decline = settings_.solver == Solver::automatic && !options.exact_weights;
+  options.has_exact_weights = treats_weights_as_counts(map) && solver == Solver::newton;
+  options.can_select_one_pass = settings_.solver == Solver::automatic && !options.has_exact_weights;
   if (options_.passes) options.levels = *options_.passes - 1;
   const Target& target = map.target;
   options.loss = [&target](double y, double f) { return target.score(y, f); };
   std::optional<RowCache<Scalar>> validation_rows;
   if (!options.levels) validation_rows = validation.copy(map);
-  return dyad::refine(learner, *kept_, validation_rows ? &*validation_rows : nullptr, options, pool);
+  return dyad::train_multi_pass(learner, *cache_, validation_rows ? &*validation_rows : nullptr, options, pool);
 }
 
 template class MultiPassTraining<float>;

@@ -8,49 +8,54 @@
 
 #include "data/row_block.h"
 #include "encoding/feature_map.h"
-#include "training/multi_pass/refine.h"
+#include "training/multi_pass/train_multi_pass.h"
 #include "training/state/train_settings.h"
 #include "training/validation_rows.h"
 
 namespace dyad {
 
-/// Multi-pass training: caches the rows of the first pass, in memory or on disk, and trains on them afterwards. Does
-/// not own the options and the settings; the caller keeps them alive. Not thread-safe.
+/// Multi-pass training: caches the rows of the first pass, in memory or on disk, and trains on them afterwards with
+/// Gauss-Newton or variational sweeps. Does not own the options and the settings; the caller keeps them alive. Not
+/// thread-safe.
 template <typename Scalar>
 class MultiPassTraining {
  public:
   MultiPassTraining(const TrainOptions& options, const TrainSettings& settings);
 
-  /// Why rows are not read again, as a warning; empty if they are, or if the options exclude it.
-  [[nodiscard]] const std::string& why_not() const { return why_not_; }
-  [[nodiscard]] bool is_keeping() const { return kept_.has_value(); }
-  /// One line; empty if no rows are cached.
+  /// Warning that states why multi-pass training is skipped. Empty if it is not skipped, or if the options exclude it.
+  [[nodiscard]] const std::string& skip_reason() const { return skip_reason_; }
+  /// Whether rows are cached, so that multi-pass training follows the first pass.
+  [[nodiscard]] bool is_caching() const { return cache_.has_value(); }
+  /// One-line description of the passes after the first one; empty if no rows are cached.
   [[nodiscard]] std::string plan() const;
 
-  void keep(const RowBlock<Scalar>& block);
+  /// Appends a block to the cache. Disables multi-pass training if the rows do not fit in the memory limit.
+  void cache_rows(const RowBlock<Scalar>& block);
 
-  /// Whether weights act as exact repetition counts and the order of the rows has no effect: for dense rows in memory
-  /// that fit in one block. The result of the first pass is not used then.
-  [[nodiscard]] bool counts_exactly(const FeatureMap& map) const;
+  /// Whether weights act as exact repetition counts and row order has no effect: for dense in-memory rows that fit in
+  /// one block. The result of the first pass is not used in that case.
+  [[nodiscard]] bool treats_weights_as_counts(const FeatureMap& map) const;
 
-  /// Trains on the cached rows. Validation rows, if there are any, choose the regularization level.
-  RefineResult<Scalar> refine(const StreamLearner<Scalar>& learner, FeatureMap& map, ValidationRows<Scalar>& validation,
-                              const RefineOptions& hooks, ThreadPool& pool);
+  /// Trains on the cached rows. The regularization level is selected on the validation rows if there are any, otherwise
+  /// on held-out rows.
+  MultiPassResult<Scalar> train_multi_pass(const StreamLearner<Scalar>& learner, FeatureMap& map,
+                                           ValidationRows<Scalar>& validation, const MultiPassOptions& hooks,
+                                           ThreadPool& pool);
 
-  /// The solver that refine() has chosen.
+  /// The solver that train_multi_pass() has chosen.
   [[nodiscard]] Solver solver() const { return solver_; }
 
  private:
-  void give_up(std::string why);
+  void disable(std::string reason);
   void borrow_rows();
-  [[nodiscard]] std::optional<Solver> chosen_solver(const ModelShape& shape);
+  [[nodiscard]] std::optional<Solver> choose_solver(const ModelShape& shape);
 
   const TrainOptions& options_;
   const TrainSettings& settings_;
-  std::optional<RowCache<Scalar>> kept_;
-  Index dense_dim_ = 0;
-  bool is_one_block_ = false;
-  std::string why_not_;
+  std::optional<RowCache<Scalar>> cache_;  ///< null if multi-pass training is excluded or disabled
+  Index dense_dim_ = 0;                    ///< number of features of dense rows
+  bool is_one_block_ = false;              ///< all cached rows come from one block
+  std::string skip_reason_;
   Solver solver_ = Solver::newton;
 };
 

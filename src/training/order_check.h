@@ -6,48 +6,51 @@
 
 namespace dyad {
 
-/// Tells whether losses of rows that are predicted before they are learned measure the order of the rows rather than
-/// the model: rows sorted by their target are predicted well by the targets just before them, whatever their features.
+/// Detects that progressive losses (each row is predicted before it is learned) measure the order of the rows instead
+/// of the model. Rows sorted by their target, for example, are predicted well from the preceding targets alone.
 ///
-/// The reference is the mean of the targets before a row, with weights that fall by a factor e over `window` rows. For
-/// rows in random order its squared error exceeds the variance by 1/(2 window), so that it never beats the best
-/// constant by more than chance. The losses are taken to measure the order if at least half of what the model gains
-/// over the best constant is gained by this mean, too.
+/// The reference predictor is the exponentially weighted mean of the preceding targets, whose weights decay by a factor
+/// e over `window_rows` rows. For rows in random order its expected squared error exceeds the variance by the factor
+/// 1 + 1/(2 window_rows), so that it does not outperform the best constant. The order is said to predict the targets
+/// if the gain of the reference over the best constant is at least `min_gain_ratio` times the gain of the model.
 class OrderCheck {
  public:
   explicit OrderCheck(Task task) : likelihood_(&likelihood_of(task)) {}
 
   void add(double target, double weight) {
     if (weight == 0) return;
-    loss_ += weight * loss_of_mean(target);
+    loss_ += weight * reference_loss(target);
     weight_ += weight;
-    constexpr double window = 32;
-    const double kept = std::exp(-weight / window);
-    sum_ = kept * sum_ + (1 - kept) * window * target;
-    rows_ = kept * rows_ + (1 - kept) * window;
+    const double decay = std::exp(-weight / window_rows);
+    sum_ = decay * sum_ + (1 - decay) * window_rows * target;
+    decayed_weight_ = decay * decayed_weight_ + (1 - decay) * window_rows;
     ++count_;
   }
 
-  /// `of_model`: of the model on the same rows.
-  [[nodiscard]] bool is_about_order(const MetricSums& of_model) const {
-    constexpr Index fewest_rows = 100;  // a few windows
-    if (count_ < fewest_rows) return false;
-    const double constant = of_model.constant_score();
-    const double gain = constant - of_model.mean_score();
-    return gain > 0 && constant - loss_.value() / weight_.value() >= gain / 2;
+  /// `model`: metrics of the model on the same rows.
+  [[nodiscard]] bool order_predicts_targets(const MetricSums& model) const {
+    if (count_ < min_rows) return false;
+    const double constant = model.constant_score();
+    const double gain = constant - model.mean_score();
+    return gain > 0 && constant - loss_.value() / weight_.value() >= min_gain_ratio * gain;
   }
 
  private:
-  [[nodiscard]] double loss_of_mean(double target) const {
-    return rows_ > 0 ? likelihood_->score(target, likelihood_->constant_mean(sum_, rows_)) : 0;
+  static constexpr double window_rows = 32;      ///< decay length of the reference, in rows of weight 1
+  static constexpr Index min_rows = 100;         ///< about three windows; with fewer rows no decision is made
+  static constexpr double min_gain_ratio = 0.5;  ///< gain of the reference divided by the gain of the model
+
+  /// Loss of the reference predictor; 0 for the first row.
+  [[nodiscard]] double reference_loss(double target) const {
+    return decayed_weight_ > 0 ? likelihood_->score(target, likelihood_->constant_mean(sum_, decayed_weight_)) : 0;
   }
 
   const Likelihood* likelihood_;
-  CompensatedSum loss_;
-  CompensatedSum weight_;
-  double sum_ = 0;   ///< of the targets before, decayed
-  double rows_ = 0;  ///< of their weights
-  Index count_ = 0;
+  CompensatedSum loss_;        ///< weighted loss of the reference predictor
+  CompensatedSum weight_;      ///< of all rows
+  double sum_ = 0;             ///< decayed sum of the preceding targets
+  double decayed_weight_ = 0;  ///< decayed sum of their weights
+  Index count_ = 0;            ///< number of rows with a positive weight
 };
 
 }  // namespace dyad

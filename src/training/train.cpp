@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "base/memory_limit.h"
 #include "base/output_file.h"
@@ -23,21 +23,30 @@
 namespace dyad {
 namespace {
 
+/// Peak memory of training in copies of the model, measured while a checkpoint is written.
+constexpr double model_copies = 12;
+/// Further copies of the model per thread, measured likewise.
+constexpr double model_copies_per_thread = 2;
+/// Numbers per feature in a copy of the model in addition to its `rank` factors.
+constexpr Index numbers_beside_factors = 5;
+/// Largest share of the usable memory that a model may need. The rest is for rows and the program.
+constexpr double max_memory_share = 0.8;
+
 /// Throws if the model would need more memory than the process may use.
 void require_memory(Index dim, Index rank, int threads, std::size_t scalar_bytes) {
-  const double copies = 12.0 + 2 * threads;  // maximum measured, while a checkpoint is written
-  const double needed =
-      static_cast<double>(dim) * static_cast<double>(rank + 5) * copies * static_cast<double>(scalar_bytes);
-  const double there = usable_memory_bytes();
-  if (needed > 0.8 * there)
+  const double copies = model_copies + model_copies_per_thread * threads;
+  const double needed = static_cast<double>(dim) * static_cast<double>(rank + numbers_beside_factors) * copies *
+                        static_cast<double>(scalar_bytes);
+  const double available = usable_memory_bytes();
+  if (needed > max_memory_share * available)
     throw std::runtime_error(fmt::format(
-        "a model of {} features and rank {} needs about {:.1f} GB, more than the {:.1f} GB that this process may use; "
-        "fold the features together with --hash-bits, or lower --rank",
-        dim, rank, needed / 1e9, there / 1e9));
+        "a model of {} features and rank {} needs about {:.1f} GB, which is too much for the {:.1f} GB that this "
+        "process may use; reduce the number of features with `hash_bits`, or lower `rank`",
+        dim, rank, needed / 1e9, available / 1e9));
 }
 
-/// A training run: one pass over the rows, checkpoints, multi-pass training on cached rows, and validation. Does not
-/// own the options, the hooks and the output.
+/// A training run: one pass over the rows with checkpoints, multi-pass training on cached rows, and validation. Does
+/// not own the options, the hooks and the output. Not thread-safe; uses its own thread pool.
 template <typename Scalar>
 class Training {
  public:
@@ -54,14 +63,15 @@ class Training {
     state_.restore(options, model_name(options), pool_, hooks.interrupted);
     dim_ = map().dim();
     report_.summary.task = target().task;
-    target().task_is_open = !options.columns.task;
+    target().is_task_inferred = !options.columns.task;
   }
 
+  /// Reads all rows, trains and saves the model.
   TrainSummary run() {
     RowReader<Scalar> reader(map(), {.data = options_.data,
                                      .columns = options_.columns,
-                                     .room = state_.settings.rank,
-                                     .stretch = options_.checkpoint_every,
+                                     .min_feature_count = state_.settings.rank,
+                                     .checkpoint_interval = options_.checkpoint_every,
                                      .rows_before = state_.settings.rows,
                                      .interrupted = hooks_.interrupted});
     RowBlock<Scalar> block;
@@ -70,7 +80,7 @@ class Training {
       if (next == RowReader<Scalar>::Next::interrupted) report_.summary.outcome = Outcome::interrupted;
       if (next != RowReader<Scalar>::Next::block) break;
       learn(block);
-      if (block.ends_stretch) {
+      if (block.ends_checkpoint_interval) {
         output_.save();
         ++report_.summary.checkpoints;
       }
@@ -84,11 +94,12 @@ class Training {
   [[nodiscard]] FeatureMap& map() { return state_.file.features; }
   [[nodiscard]] Target& target() { return map().target; }
   [[nodiscard]] bool was_interrupted() const { return report_.summary.outcome == Outcome::interrupted; }
-  [[nodiscard]] double elapsed() const {
+  [[nodiscard]] double elapsed_seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
-  [[nodiscard]] double rows_per_second() const { return static_cast<double>(rows_of_this_run_) / elapsed(); }
+  [[nodiscard]] double rows_per_second() const { return static_cast<double>(run_rows_) / elapsed_seconds(); }
 
+  /// Predicts the rows of a block, then updates the solver, the row cache and the progress with them.
   void learn(RowBlock<Scalar>& block) {
     if (block.dim > dim_) {
       require_memory(block.dim, state_.settings.rank, pool_.count(), sizeof(Scalar));
@@ -97,70 +108,73 @@ class Training {
     const std::vector<Scalar> targets = block.targets;
     const std::vector<Scalar> weights = block.weights;
     if (state_.solver && target().task != report_.summary.task) restart_as_regression();
-    if (!state_.solver) state_.usual_length = median_length(block);
-    outliers_ += clip_outliers(block, target().task, state_.usual_length, target().reach);
-    if (!lines_) begin(block);
+    if (!state_.solver) state_.median_squared_norm = median_squared_row_norm(block);
+    outliers_ += clip_outliers(block, target().task, state_.median_squared_norm, target().clip_limit);
+    if (!progress_) initialize(block);
     state_.solver->grow(block.dim, block.left_dim);
-    check_range(targets);
-    // Targets of measurements are not clipped.
+    remove_violated_range(targets);
+    // Predictions are limited to a range around the observed targets, except for measurements.
     if (likelihood_of(target().task).has_identity_link() && !map().is_measurement())
-      for (const Scalar y : block.targets) target().see(target().in_units(static_cast<double>(y)));
+      for (const Scalar y : block.targets) target().update_bounds(target().unscale(static_cast<double>(y)));
     predictions_.resize(static_cast<std::size_t>(block.count()));
     state_.solver->learn(block.view(), predictions_);
-    if (multi_pass_) multi_pass_->keep(block);
-    rows_of_this_run_ += block.count();
+    if (multi_pass_) multi_pass_->cache_rows(block);
+    run_rows_ += block.count();
     const double rate = rows_per_second();
     for (std::size_t i = 0; i < predictions_.size(); ++i)
-      lines_->add(target().observed(static_cast<double>(targets[i])), target().predicted(predictions_[i]),
-                  weights.empty() ? 1 : static_cast<double>(weights[i]), rate);
+      progress_->add(target().observed(static_cast<double>(targets[i])), target().predicted(predictions_[i]),
+                     weights.empty() ? 1 : static_cast<double>(weights[i]), rate);
     constant_.add(targets, predictions_, weights);
     state_.settings.rows += block.count();
-    lines_->pulse(rate);
+    progress_->report_status(rate);
   }
 
-  /// All targets before were equal, so that the solver has learned their value only.
+  /// Replaces the solver when a second target value shows that the task is regression. All targets so far were equal
+  /// and taken for one class, so the old solver has learned a constant only.
   void restart_as_regression() {
     report_.warn(fmt::format(
-        "the targets of the first {} rows are all the same, and were taken for one class until another number came; "
-        "the pass began again there, as regression (to count them, say --task regression, or shuffle the rows)",
+        "the targets of the first {} rows are all equal and were taken for one class until a different number "
+        "occurred; "
+        "training restarted there as regression, without these rows (to use them, set `task` to regression or shuffle "
+        "the rows)",
         state_.settings.rows));
     state_.solver.reset();
-    lines_.reset();
+    progress_.reset();
   }
 
-  /// The first block has fixed the columns, which determine everything else.
-  void begin(const RowBlock<Scalar>& block) {
-    lines_.emplace(target().task, hooks_);
+  /// Creates what depends on the columns and the task, which the first block determines.
+  void initialize(const RowBlock<Scalar>& block) {
+    progress_.emplace(target().task, hooks_);
     report_.summary.task = target().task;
-    if (rows_of_this_run_ == 0) report_.add_first_block(block);
+    if (run_rows_ == 0) report_.add_first_block(block);
     if (!state_.solver) make_solver(block);
     if (!hooks_.start) return;
-    const bool is_keeping = multi_pass_ && multi_pass_->is_keeping();
-    hooks_.start(report_.start(block.count(), is_keeping ? "; " + multi_pass_->plan() : std::string()));
+    const bool is_caching = multi_pass_ && multi_pass_->is_caching();
+    hooks_.start(report_.start(block.count(), is_caching ? "; " + multi_pass_->plan() : std::string()));
   }
 
   void make_solver(const RowBlock<Scalar>& block) {
     TrainSettings& settings = state_.settings;
-    const Index most_rank = block.left_dim > 0 ? std::min(block.left_dim, block.dim - block.left_dim) : block.dim;
-    if (settings.rank > most_rank) {
+    const Index max_rank = block.left_dim > 0 ? std::min(block.left_dim, block.dim - block.left_dim) : block.dim;
+    if (settings.rank > max_rank) {
       if (options_.rank)
-        report_.warn(fmt::format("the rank is {}, the number of features, instead of {}", most_rank, settings.rank));
-      settings.rank = most_rank;
+        report_.warn(fmt::format("rank {} exceeds the number of features; rank {} is used", settings.rank, max_rank));
+      settings.rank = max_rank;
     }
-    if (!settings.diagonal) settings.diagonal = usual_diagonal(map(), block);
+    if (!settings.diagonal) settings.diagonal = default_diagonal(map(), block);
     require_memory(block.dim, settings.rank, pool_.count(), sizeof(Scalar));
-    settings.watches_moments = moments_carry_signal(block, target().task);
+    settings.uses_moments = can_use_moments(block, target().task);
     state_.solver = make_train_solver<Scalar>(options_, settings, map(), pool_, &block, hooks_.interrupted);
     if (options_.resume) return;
     if (!multi_pass_) multi_pass_.emplace(options_, settings);
     validation_.read(map());
   }
 
-  /// Removes a range that was found in the first rows, and that later targets leave.
-  void check_range(const std::vector<Scalar>& targets) {
+  /// Removes a target range that was estimated from the first rows if later targets lie outside of it.
+  void remove_violated_range(const std::vector<Scalar>& targets) {
     const bool has_low = target().has_low();
     const bool has_high = target().has_high();
-    if (!likelihood_of(target().task).has_identity_link() || target().range_is_given || !(has_low || has_high)) return;
+    if (!likelihood_of(target().task).has_identity_link() || target().is_range_given || !(has_low || has_high)) return;
     const auto low = static_cast<Scalar>(has_low ? target().scaling.apply(target().low) : 0);
     const auto high = static_cast<Scalar>(has_high ? target().scaling.apply(target().high) : 0);
     if (std::none_of(targets.begin(), targets.end(),
@@ -168,62 +182,68 @@ class Training {
       return;
     target().low = Target().low;
     target().high = Target().high;
-    state_.solver->give_up_range();
+    state_.solver->remove_target_range();
   }
 
   void finish() {
     TrainSummary& summary = report_.summary;
-    summary.rows = rows_of_this_run_;
+    summary.rows = run_rows_;
     summary.all_rows = state_.settings.rows;
     summary.row_reads = summary.rows + (state_.solver ? state_.solver->extra_row_reads() : 0);
-    if (!lines_ && !was_interrupted())
-      throw DataError(options_.data.name(), 0, 0, "there is no row in it, expected rows to learn from");
-    if (lines_) {
-      lines_->finish(rows_per_second());
+    if (!progress_ && !was_interrupted())
+      throw DataError(options_.data.name(), 0, 0,
+                      "the input contains no rows; expected at least one row to learn from");
+    if (progress_) {
+      progress_->finish(rows_per_second());
       output_.save();
-      report_.add_first_pass(*lines_, outliers_);
-      if (!was_interrupted()) train_again();
-      report_.add_constant(constant_, lines_->all().target_is_constant());
+      report_.add_first_pass(*progress_, outliers_);
+      if (!was_interrupted()) train_on_cache();
+      report_.add_constant(constant_, progress_->all().is_target_constant());
       if (options_.model_path.empty()) summary.model_bytes = output_.updated_file().to_bytes();
     }
-    summary.features = map().seen();
-    if (!options_.validation_path.empty() && lines_ && !was_interrupted()) {
+    summary.features = map().seen_count();
+    if (!options_.validation_path.empty() && progress_ && !was_interrupted()) {
       (void)output_.updated_file();
       summary.validation = validation_.measure(std::move(state_.file), pool_);
       if (!summary.validation) summary.outcome = Outcome::interrupted;
     }
-    summary.seconds = elapsed();
+    summary.seconds = elapsed_seconds();
     summary.peak_rss_bytes = peak_rss_bytes();
   }
 
-  /// Trains on the cached rows. The model of the first pass has been saved, and is kept if it is the better one.
-  void train_again() {
-    report_.summary.has_learned_all = true;
+  /// Trains on the cached rows. The model of the first pass is already saved; it is replaced only if multi-pass
+  /// training returns a better one.
+  void train_on_cache() {
+    report_.summary.has_read_all_rows = true;
     if (!multi_pass_) return;
-    const bool can_learn = !lines_->all().target_is_constant() && lines_->all().weight() > 0;
-    // Rows that are fitted exactly leave nothing to improve, unless they are copies of a few.
-    if (multi_pass_->is_keeping() && can_learn &&
-        (!state_.solver->stream()->fits_exactly() || multi_pass_->counts_exactly(map()))) {
+    const bool has_signal = !progress_->all().is_target_constant() && progress_->all().weight() > 0;
+    // An exact fit by the first pass leaves nothing to improve. If weights act as counts, the first pass is not used:
+    // an exact fit to copies of a few rows does not determine the model.
+    if (multi_pass_->is_caching() && has_signal &&
+        (!state_.solver->stream()->fits_exactly() || multi_pass_->treats_weights_as_counts(map()))) {
       try {
-        take(multi_pass_->refine(*state_.solver->stream(), map(), validation_, refine_options(), pool_));
+        use_result(
+            multi_pass_->train_multi_pass(*state_.solver->stream(), map(), validation_, multi_pass_options(), pool_));
       } catch (const PrivateFileError& error) {
         report_.warn(fmt::format("{}; the model comes from one pass", error.what()));
       }
     }
-    if (!multi_pass_->why_not().empty()) report_.warn(multi_pass_->why_not());
+    if (!multi_pass_->skip_reason().empty()) report_.warn(multi_pass_->skip_reason());
   }
 
-  [[nodiscard]] RefineOptions refine_options() const {
-    RefineOptions options;
+  [[nodiscard]] MultiPassOptions multi_pass_options() const {
+    MultiPassOptions options;
     options.interrupted = hooks_.interrupted;
-    if (hooks_.refine)
-      options.progress = [this](const RefineStep& step) {
-        hooks_.refine({step.level, step.objective, report_.in_units(step.held_out), elapsed(), step.is_refit});
+    if (hooks_.multi_pass)
+      options.progress = [this](const MultiPassStep& step) {
+        hooks_.multi_pass(
+            {step.level, step.objective, report_.in_units(step.held_out), elapsed_seconds(), step.is_refit});
       };
     return options;
   }
 
-  void take(RefineResult<Scalar> result) {
+  /// Replaces the model of the first pass if multi-pass training returned a filter, and saves it.
+  void use_result(MultiPassResult<Scalar> result) {
     report_.summary.row_reads += result.row_reads;
     if (result.interrupted) {
       report_.summary.outcome = Outcome::interrupted;
@@ -240,16 +260,16 @@ class Training {
   ThreadPool pool_;
   TrainState<Scalar> state_;  ///< its solver uses the pool
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::optional<MultiPassTraining<Scalar>> multi_pass_;  ///< of fresh runs
+  std::optional<MultiPassTraining<Scalar>> multi_pass_;  ///< null in resumed runs
   ConstantProbability<Scalar> constant_{state_, multi_pass_};
   ModelOutput<Scalar> output_;
   ValidationRows<Scalar> validation_;
   TrainReport<Scalar> report_{options_, state_};
-  std::optional<ProgressLines> lines_;
+  std::optional<ProgressReporter> progress_;
   std::vector<double> predictions_;
-  Index dim_ = 0;
-  Index rows_of_this_run_ = 0;
-  Index outliers_ = 0;  ///< rows that were not learned because of their length
+  Index dim_ = 0;       ///< number of features that passed require_memory()
+  Index run_rows_ = 0;  ///< rows read in this run
+  Index outliers_ = 0;  ///< rows that were not learned because of their norm
 };
 
 }  // namespace
@@ -262,7 +282,7 @@ TrainSummary train(const TrainOptions& options, const TrainHooks& hooks) {
     file = options.model_path.empty() ? ModelFile::from_bytes(options.model_bytes, model_name(options))
                                       : ModelFile::load(options.model_path);
   const TrainSettings settings =
-      options.resume ? TrainSettings::resumed(options, file) : TrainSettings::fresh(options, file);
+      options.resume ? TrainSettings::resume(options, file) : TrainSettings::make(options, file);
   // A file that cannot be written is reported before training.
   if (!options.model_path.empty()) const OutputFile writable(options.model_path);
   if (settings.precision == Precision::single_precision)

@@ -12,12 +12,12 @@
 
 #include "encoding/sources/row_stream.h"
 #include "training/constant_probability.h"
-#include "training/progress_lines.h"
+#include "training/progress_reporter.h"
 
 namespace dyad {
 
 /// Fills the summary of a training run: metrics, the origin of the model, and warnings with their remedies. Does not
-/// own its arguments; the caller keeps them alive.
+/// own its arguments; the caller keeps them alive. Not thread-safe.
 template <typename Scalar>
 class TrainReport {
  public:
@@ -27,14 +27,14 @@ class TrainReport {
 
   void warn(std::string text) { summary.warnings.push_back(std::move(text)); }
 
-  /// The first block of the run, which has fixed the columns.
+  /// Adds the first block of the run.
   void add_first_block(const RowBlock<Scalar>& block) {
     first_rows_ = block.count();
-    began_with_constant_target_ =
+    has_constant_first_block_ =
         std::adjacent_find(block.targets.begin(), block.targets.end(), std::not_equal_to<>()) == block.targets.end();
   }
 
-  /// The description for TrainHooks::start. `plan` continues that of the solver.
+  /// Returns the argument of TrainHooks::start. `plan`: appended to the plan of the solver.
   [[nodiscard]] TrainStart start(Index first_rows, const std::string& plan) const {
     const Target& target = map().target;
     TrainStart start;
@@ -42,9 +42,9 @@ class TrainReport {
     start.kind = map().kind;
     start.rank = state_.settings.rank;
     start.diagonal = *state_.settings.diagonal;
-    start.features = map().seen();
+    start.features = map().seen_count();
     for (const Column& column : map().columns())
-      (column.role == Column::Role::number ? start.numbers : start.categories).push_back(column.name);
+      (column.role == Column::Role::numeric ? start.numeric : start.categorical).push_back(column.name);
     start.target = target.name;
     start.negative = target.negative;
     start.positive = target.positive;
@@ -58,59 +58,64 @@ class TrainReport {
     return start;
   }
 
-  /// The end of the first pass. `outliers`: number of rows that were left out because of their length.
-  void add_first_pass(const ProgressLines& lines, Index outliers) {
-    summary.progressive = lines.all().metrics();
-    summary.metrics = lines.recent();
-    if (lines.are_about_order()) leave_out_progressive_metrics();
-    warn_about_targets(lines);
+  /// Adds the end of the first pass. `outliers`: number of rows that were not learned because of their norm.
+  void add_first_pass(const ProgressReporter& progress, Index outliers) {
+    summary.progressive = progress.all().metrics();
+    summary.metrics = progress.recent();
+    if (progress.order_predicts_targets()) remove_progressive_metrics();
+    warn_about_targets(progress);
     if (outliers > 0)
-      warn(fmt::format("{} rows were a thousand times as long as usual; they were predicted, but not learned from",
-                       outliers));
+      warn(
+          fmt::format("{} rows have a Euclidean norm of more than 1000 times the median; they were predicted but not "
+                      "learned from (check their values)",
+                      outliers));
     warn_about_features();
     summary.solver = state_.settings.solver == Solver::moment ? Solver::moment : Solver::kalman;
     summary.origin = state_.solver->origin();
     summary.noise = noise_in_units();
   }
 
-  /// The end of multi-pass training. If its model is used, the solver has taken it over.
-  void add_multi_pass(const RefineResult<Scalar>& result, const MultiPassTraining<Scalar>& multi_pass) {
-    if (result.takes_too_long)
+  /// Adds the end of multi-pass training. If its model is used, the solver already contains it.
+  void add_multi_pass(const MultiPassResult<Scalar>& result, const MultiPassTraining<Scalar>& multi_pass) {
+    if (result.exceeds_work_limit)
       warn(
-          "these rows are too many to read them again in reasonable time, so the model comes from one pass; ask for it "
-          "with --solver newton or --passes, or raise --memory for variational sweeps");
+          "multi-pass training on this many rows would take too long, so the model comes from one pass; request it "
+          "with the solver newton or `passes`, or raise `memory` to allow variational sweeps");
     if (result.held_out_rows > 0)
-      summary.improvement = Improvement{in_units(result.one_pass), in_units(result.refined), result.held_out_rows};
+      summary.held_out = HeldOutLosses{in_units(result.one_pass), in_units(result.multi_pass), result.held_out_rows};
     if (!result.filter) {
-      if (options_.asks_to_read_again() && multi_pass.why_not().empty())
+      if (options_.requests_multiple_passes() && multi_pass.skip_reason().empty())
         warn("multi-pass training needs at least 10 rows and a finite fit, so the model comes from one pass");
       return;
     }
     if (options_.passes && result.levels + 1 < *options_.passes)
-      warn(fmt::format("training ended after {} passes, at the weakest regularization", result.levels + 1));
-    if (summary.improvement && !(result.refined < result.one_pass))
-      warn("one pass has a smaller loss on held-out rows than this solver; without --solver the better one is used");
+      warn(fmt::format("training ended after {} passes, because the weakest regularization was reached",
+                       result.levels + 1));
+    if (summary.held_out && !(result.multi_pass < result.one_pass))
+      warn(
+          "one pass has a smaller loss on held-out rows than the requested solver; leave out `solver` to use the "
+          "better model");
     summary.passes = 1 + result.levels;
     summary.solver = multi_pass.solver();
-    summary.origin = fmt::format("from all rows, read again: {}", result.level);
+    summary.origin = fmt::format("multi-pass training on all rows: {}", result.level);
     summary.noise = noise_in_units();
   }
 
-  /// Whether the model is a constant, and why.
-  void add_constant(const ConstantProbability<Scalar>& constant, bool target_is_constant) {
-    const bool lacks_evidence = constant.applies();
+  /// Adds whether the model is a constant, with the reason as a warning.
+  void add_constant(const ConstantProbability<Scalar>& constant, bool is_target_constant) {
+    const bool lacks_evidence = constant.replaces_model();
     summary.is_constant = lacks_evidence || state_.solver->is_constant();
-    if (!summary.is_constant || target_is_constant || summary.outcome == Outcome::interrupted) return;
-    if (state_.solver->is_constant()) return warn(state_.solver->why_constant());
+    if (!summary.is_constant || is_target_constant || summary.outcome == Outcome::interrupted) return;
+    if (state_.solver->is_constant()) return warn(state_.solver->constant_reason());
     warn(
-        fmt::format("the model is a constant probability: on rows that it had not seen, the features gain {:.1f} nats "
-                    "of log-likelihood over the best constant, and at least {:g} are needed to tell a gain from "
-                    "chance; more rows of the rarer class may change that",
-                    std::max(0.0, constant.nats()), ClassEvidence::least_nats));
+        fmt::format("the model is a constant probability: on rows that were not used for training, the features gain "
+                    "{:.1f} nats of log-likelihood over the best constant, and at least {:g} are needed to "
+                    "distinguish a gain from chance; add rows of the rarer class",
+                    std::max(0.0, constant.nats()), ClassEvidence::required_nats));
   }
 
-  /// The loss in the units of the target (regression: its root).
-  [[nodiscard]] double in_units(double loss) const { return likelihood().figure(loss); }
+  /// The reported form of a mean loss. Regression: its square root, in the units of the target.
+  [[nodiscard]] double in_units(double loss) const { return likelihood().metric(loss); }
 
  private:
   [[nodiscard]] const FeatureMap& map() const { return state_.file.features; }
@@ -119,53 +124,56 @@ class TrainReport {
     return likelihood().has_noise_variance() ? state_.solver->noise() * map().target.scaling.scale : 0;
   }
 
-  void leave_out_progressive_metrics() {
+  /// Sets the progressive metrics to NaN and warns.
+  void remove_progressive_metrics() {
     for (Metrics* metrics : {&summary.progressive, &summary.metrics}) {
-      constexpr double none = std::numeric_limits<double>::quiet_NaN();
+      constexpr double not_available = std::numeric_limits<double>::quiet_NaN();
       metrics->loss = metrics->rmse = metrics->mae = metrics->r2 = metrics->logloss = metrics->auc = metrics->accuracy =
-          none;
+          not_available;
     }
     warn(
-        "the rows come in an order that predicts their targets, such as sorted by the target: losses of rows predicted "
+        "the row order predicts the targets (for example, the rows are sorted by the target): losses of rows predicted "
         "before they were learned do not estimate the loss on other rows and are left out; shuffle the rows, or "
-        "measure "
-        "with --validation or evaluate");
+        "measure the loss on a validation file (`validation_path`) or with evaluate");
   }
 
-  void warn_about_targets(const ProgressLines& lines) {
-    const bool is_constant = lines.all().target_is_constant();
-    if (began_with_constant_target_ && !is_constant && !can_be_read_again(options_.data))
+  void warn_about_targets(const ProgressReporter& progress) {
+    const bool is_constant = progress.all().is_target_constant();
+    if (has_constant_first_block_ && !is_constant && !can_reread(options_.data))
       warn(fmt::format(
-          "the targets of the first {} rows are all the same, and what does not lie in files cannot be read twice to "
-          "see the others; {} (give --task, or shuffle the rows)",
+          "the targets of the first {} rows are all equal, and the input cannot be read twice to find other values; {} "
+          "(set `task`, or shuffle the rows)",
           first_rows_,
-          likelihood_of(summary.task).is_classification() ? "they were taken for one of two classes"
-                                                          : "the scale of the target is a guess"));
-    if (lines.all().weight() == 0)
-      warn("all rows have weight 0, so there was nothing to learn from");
+          likelihood_of(summary.task).is_classification()
+              ? "the value was taken for one of two classes"
+              : "the scale of the target could not be estimated from them"));
+    if (progress.all().weight() == 0)
+      warn("all rows have weight 0, so the model has learned nothing; set positive weights");
     else if (is_constant)
       warn(likelihood().is_classification()
-               ? "all rows that count are of one class, so the model cannot separate the classes"
+               ? "all rows with a positive weight belong to one class, so the model cannot separate the classes"
                : "the target is the same in all rows, so the model is a constant");
   }
 
   void warn_about_features() {
     constexpr bool is_single = sizeof(Scalar) == sizeof(float);
-    if (const auto* stream = state_.solver->stream(); stream != nullptr && stream->left_out_features() > 0)
+    if (const auto* stream = state_.solver->stream(); stream != nullptr && stream->omitted_features() > 0)
       warn(fmt::format(
-          "{} features were left out, because their values are too large or too small for {} precision; rescale "
+          "{} features were left out because their values are too large or too small for {} precision; rescale "
           "them{}",
-          stream->left_out_features(), is_single ? "single" : "double",
-          is_single ? ", or use --precision double" : ""));
+          stream->omitted_features(), is_single ? "single" : "double",
+          is_single ? ", or set `precision` to double" : ""));
     if (map().is_bilinear() &&
-        (map().count_of_seen(FeatureMap::Side::left) == 0 || map().count_of_seen(FeatureMap::Side::right) == 0))
-      warn("one of the two factors has no column that ever occurred, so there were no pairs to learn; look at --right");
+        (map().seen_count(FeatureMap::Side::left) == 0 || map().seen_count(FeatureMap::Side::right) == 0))
+      warn(
+          "no feature of one of the two sides occurs in the rows, so the model has no interactions; check the columns "
+          "given by `right`");
   }
 
   const TrainOptions& options_;
   const TrainState<Scalar>& state_;
-  Index first_rows_ = 0;  ///< of the first block
-  bool began_with_constant_target_ = false;
+  Index first_rows_ = 0;                   ///< number of rows in the first block
+  bool has_constant_first_block_ = false;  ///< all targets of the first block are equal
 };
 
 }  // namespace dyad

@@ -5,24 +5,31 @@
 #include <utility>
 #include <vector>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "base/private_file.h"
 #include "base/temporary_value.h"
 #include "base/thread_pool.h"
 #include "encoding/sources/row_reader.h"
+#include "inference/block_predictor.h"
 #include "inference/metrics.h"
-#include "inference/prediction.h"
 
 namespace dyad {
+namespace {
 
-/// Whether reading the file with this map would give the same rows.
+/// Largest share of `TrainOptions::memory` for validation rows cached in memory; larger caches move to disk. copy()
+/// needs the same amount again.
+constexpr double max_validation_cache_share = 0.125;
+
+}  // namespace
+
+/// Whether the cached rows equal those that reading the file with this map would give.
 template <typename Scalar>
 bool ValidationRows<Scalar>::is_current(const FeatureMap& map) const {
   const Target& target = map.target;
   return rows_ && target.task == target_.task && target.negative == target_.negative &&
          target.positive == target_.positive && target.scaling.scale == target_.scaling.scale &&
-         (map.seen() == features_ || (!has_unknown_cells_ && (rows_->is_sparse() || map.dim() == dim_)));
+         (map.seen_count() == features_ || (!has_unknown_cells_ && (rows_->is_sparse() || map.dim() == dim_)));
 }
 
 template <typename Scalar>
@@ -32,43 +39,43 @@ void ValidationRows<Scalar>::read(FeatureMap& map) {
   if (options_.memory > 0) rows_.emplace();
   has_unknown_cells_ = false;
   failure_ = nullptr;
-  const TemporaryValue<bool> without_range(map.target.range_is_given, false);
-  const TemporaryValue<bool> with_known_task(map.target.task_is_open, false);
+  // Targets may lie outside of a given range, and these rows do not determine the task.
+  const TemporaryValue<bool> without_range(map.target.is_range_given, false);
+  const TemporaryValue<bool> with_known_task(map.target.is_task_inferred, false);
   RowReader<double> reader(map, {.data = options_.validation_data(),
                                  .columns = {},
-                                 .unknown = TableEncoder::Unknown::is_left_out,
+                                 .unknown = TableEncoder::UnknownFeatures::ignore,
                                  .interrupted = interrupted_});
   RowBlock<double> block;
   Index count = 0;
   auto next = reader.next(block);
   for (; next == RowReader<double>::Next::block; next = reader.next(block)) {
     count += block.count();
-    keep(block);
+    cache_rows(block);
   }
   target_ = map.target;
-  features_ = map.seen();
+  features_ = map.seen_count();
   dim_ = map.dim();
   if (next == RowReader<double>::Next::interrupted)
     rows_.reset();
   else if (count == 0)
-    throw DataError(options_.validation_path, 0, 0, "there is no row in it, expected rows to measure the model on");
+    throw DataError(options_.validation_path, 0, 0, "the validation file contains no rows; expected at least one row");
 }
 
 template <typename Scalar>
-void ValidationRows<Scalar>::keep(const RowBlock<double>& block) {
-  const auto fits = [](double number) { return std::isfinite(static_cast<Scalar>(number)); };
-  for (const auto* numbers : {&block.values, &block.targets, &block.weights})
-    if (!std::all_of(numbers->begin(), numbers->end(), fits))
+void ValidationRows<Scalar>::cache_rows(const RowBlock<double>& block) {
+  const auto fits = [](double value) { return std::isfinite(static_cast<Scalar>(value)); };
+  for (const auto* values : {&block.values, &block.targets, &block.weights})
+    if (!std::all_of(values->begin(), values->end(), fits))
       throw DataError(block.file, block.lines.front(), 0,
-                      "in this row or one of the " + std::to_string(block.count()) +
-                          " from it on, a number is too large for single precision; use --precision double");
+                      "a value in the " + std::to_string(block.count()) +
+                          " rows from this line on is too large for single precision; set `precision` to double");
   if (!rows_) return;
   has_unknown_cells_ = has_unknown_cells_ || !block.unknown_cells.empty();
   try {
     rows_->append(block.view(), block.left_dim);
-    // copy() needs as much again.
-    if (!rows_->is_on_disk() && rows_->bytes() > options_.memory / 8)
-      rows_->move_to_disk(folder_for_private_files(options_.model_path));
+    if (!rows_->is_on_disk() && rows_->bytes() > max_validation_cache_share * options_.memory)
+      rows_->move_to_disk(temporary_folder(options_.model_path));
   } catch (const PrivateFileError&) {
     failure_ = std::current_exception();
     rows_.reset();
@@ -97,13 +104,13 @@ std::optional<Metrics> ValidationRows<Scalar>::measure(ModelFile file, ThreadPoo
   return evaluate(std::move(file), options, {interrupted_}).metrics;
 }
 
-/// Null if evaluate() is needed for its message about predictions that are not finite, or rows without weight.
+/// Returns null if a prediction is not finite or all weights are 0. The caller then uses evaluate(), which reports it.
 template <typename Scalar>
 std::optional<Metrics> ValidationRows<Scalar>::measure_cached(const ModelFile& file, ThreadPool& pool) {
   const Target& target = file.features.target;
   const Rows<double> rows = rows_->view(file.features.dim(), file.features.left_dim());
   std::vector<double> values(static_cast<std::size_t>(rows.count()));
-  pool.split(rows.count(), [&](int, Share share) {
+  pool.split(rows.count(), [&](int, IndexRange share) {
     const auto first = static_cast<std::size_t>(share.first);
     file.model.predict(rows.slice(share.first, share.count),
                        std::span(values).subspan(first, static_cast<std::size_t>(share.count)));

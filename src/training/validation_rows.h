@@ -24,13 +24,13 @@ class ValidationRows {
   ValidationRows(const TrainOptions& options, std::function<bool()> interrupted)
       : options_(options), interrupted_(std::move(interrupted)) {}
 
-  /// Reads the file with the map, which the first training rows have fixed. Targets outside of the range are accepted,
-  /// and the task does not depend on these rows. Throws DataError if there is no row, or one that does not fit the map
-  /// or the precision. An interruption leaves no rows.
+  /// Reads the file. `map` must have the columns of the first training rows. Targets outside of the target range are
+  /// accepted, and these rows do not determine the task. Throws DataError if the file has no rows, or a row that does
+  /// not fit the map or the precision. After an interruption the cache is empty.
   void read(FeatureMap& map);
 
-  /// A copy that refine() may scale; null if there are no rows. Throws PrivateFileError if the rows did not fit on
-  /// disk.
+  /// A copy that train_multi_pass() may scale; null if there are no rows. Throws PrivateFileError if the rows did not
+  /// fit on disk.
   [[nodiscard]] std::optional<RowCache<Scalar>> copy(FeatureMap& map);
 
   /// Metrics of a model, equal to those of evaluate(); null if interrupted. Throws as evaluate() does.
@@ -38,17 +38,17 @@ class ValidationRows {
 
  private:
   [[nodiscard]] bool is_current(const FeatureMap& map) const;
-  void keep(const RowBlock<double>& block);
+  void cache_rows(const RowBlock<double>& block);
   [[nodiscard]] std::optional<Metrics> measure_cached(const ModelFile& file, ThreadPool& pool);
 
   const TrainOptions& options_;
   std::function<bool()> interrupted_;
   std::optional<RowCache<double>> rows_;  ///< null: not read, or not cached
-  Target target_;                         ///< of the map, when the rows were read
-  Index features_ = 0;                    ///< likewise
-  Index dim_ = 0;                         ///< likewise
-  bool has_unknown_cells_ = false;
-  std::exception_ptr failure_;  ///< PrivateFileError of the last read()
+  Target target_;                         ///< target of the map at the time of the last read()
+  Index features_ = 0;                    ///< number of used features of the map at that time
+  Index dim_ = 0;                         ///< dimension of the map at that time
+  bool has_unknown_cells_ = false;        ///< some cached row has a category that the map did not contain
+  std::exception_ptr failure_;            ///< PrivateFileError of the last read()
 };
 
 }  // namespace dyad

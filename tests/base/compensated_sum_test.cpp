@@ -9,7 +9,7 @@
 namespace dyad {
 namespace {
 
-TEST(CompensatedSum, KeepsWhatAPlainSumLoses) {
+TEST(CompensatedSum, IsAccurateWhenPlainSumIsNot) {
   CompensatedSum sum;
   double plain = 0;
   const auto add = [&](double term) {
@@ -25,23 +25,23 @@ TEST(CompensatedSum, KeepsWhatAPlainSumLoses) {
   EXPECT_DOUBLE_EQ(sum.value(), 1 + 1e-11);
 }
 
-TEST(CompensatedSum, AgreesWithALongerMantissa) {
+TEST(CompensatedSum, AgreesWithLongDouble) {
   Random random(1, 0);
   CompensatedSum sum;
   double plain = 0;
-  long double wide = 0;
+  long double extended = 0;
   for (int i = 0; i < 5'000'000; ++i) {
     const double term = 1e6 + random.uniform();
     sum += term;
     plain += term;
-    wide += term;
+    extended += term;
   }
-  const auto off = [&](double value) { return std::abs(static_cast<double>(value - wide)); };
-  EXPECT_LE(off(sum.value()), 1e-15 * sum.value());
-  EXPECT_GT(off(plain), 10 * off(sum.value()));
+  const auto error_of = [&](double value) { return std::abs(static_cast<double>(value - extended)); };
+  EXPECT_LE(error_of(sum.value()), 1e-15 * sum.value());
+  EXPECT_GT(error_of(plain), 10 * error_of(sum.value()));
 }
 
-TEST(CompensatedSum, OfInfinityIsInfinite) {
+TEST(CompensatedSum, IsInfiniteAfterInfiniteTerm) {
   CompensatedSum sum;
   sum += std::numeric_limits<double>::infinity();
   sum += 1;

@@ -8,7 +8,7 @@
 namespace dyad {
 namespace {
 
-TEST(FileDescriptor, AvoidsStandardNumbers) {
+TEST(FileDescriptor, AvoidsNumbersOfStandardStreams) {
   const pid_t child = fork();
   if (child == 0) {
     close(STDIN_FILENO);
@@ -23,7 +23,7 @@ TEST(FileDescriptor, AvoidsStandardNumbers) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-TEST(FileDescriptor, ClosesOnceAndMoves) {
+TEST(FileDescriptor, MoveTransfersOwnershipAndCloseIsFinal) {
   FileDescriptor first(open("/dev/null", O_RDONLY));
   const int number = first.number();
   FileDescriptor second(std::move(first));

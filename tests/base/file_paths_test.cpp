@@ -8,14 +8,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "in_folder.h"
+#include "temporary_folder.h"
 
 namespace dyad {
 namespace {
 
-class FilePaths : public test::InFolder {
+class FilePaths : public test::TemporaryFolderTest {
  protected:
-  static bool conflict(const std::string& output, const std::string& input) {
+  static bool conflicts(const std::string& output, const std::string& input) {
     try {
       require_distinct_files({{output, "the output"}}, {{input, "the input"}});
     } catch (const std::invalid_argument&) {
@@ -25,19 +25,19 @@ class FilePaths : public test::InFolder {
   }
 };
 
-TEST_F(FilePaths, OneFileHasManyNames) {
+TEST_F(FilePaths, LinksAndRelativePathsToOneFileConflict) {
   const std::string file = write("file", "content");
   std::filesystem::create_hard_link(file, path("hard"));
   std::filesystem::create_symlink("file", path("soft"));
   for (const std::string& name : {file, path("hard"), path("soft"), path("./file"),
                                   path("../") + std::filesystem::path(folder()).filename().string() + "/file"})
-    EXPECT_TRUE(conflict(name, file)) << name;
-  EXPECT_FALSE(conflict(write("other", "content"), file));
-  EXPECT_FALSE(conflict(path("none"), file));
-  EXPECT_FALSE(conflict("", file));
+    EXPECT_TRUE(conflicts(name, file)) << name;
+  EXPECT_FALSE(conflicts(write("other", "content"), file));
+  EXPECT_FALSE(conflicts(path("none"), file));
+  EXPECT_FALSE(conflicts("", file));
 }
 
-TEST_F(FilePaths, OutputsThatDoNotExistYetConflictByFolderAndName) {
+TEST_F(FilePaths, NonexistentOutputsConflictByFolderAndName) {
   std::filesystem::create_symlink("new", path("link"));
   EXPECT_THROW(require_distinct_files({{path("new"), "a"}, {path("./new"), "b"}}), std::invalid_argument);
   EXPECT_THROW(require_distinct_files({{path("new"), "a"}, {path("link"), "b"}}), std::invalid_argument);
@@ -47,8 +47,8 @@ TEST_F(FilePaths, OutputsThatDoNotExistYetConflictByFolderAndName) {
 
 TEST_F(FilePaths, PipesAndDevicesDoNotConflict) {
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
-  EXPECT_FALSE(conflict(path("pipe"), path("pipe")));
-  EXPECT_FALSE(conflict("/dev/null", "/dev/null"));
+  EXPECT_FALSE(conflicts(path("pipe"), path("pipe")));
+  EXPECT_FALSE(conflicts("/dev/null", "/dev/null"));
 }
 
 TEST_F(FilePaths, StandardInputIsComparedByInode) {
@@ -56,14 +56,14 @@ TEST_F(FilePaths, StandardInputIsComparedByInode) {
   const int saved = dup(STDIN_FILENO);
   const int opened = open(file.c_str(), O_RDONLY);
   dup2(opened, STDIN_FILENO);
-  EXPECT_TRUE(conflict(file, "-"));
-  EXPECT_FALSE(conflict(path("other"), "-"));
+  EXPECT_TRUE(conflicts(file, "-"));
+  EXPECT_FALSE(conflicts(path("other"), "-"));
   dup2(saved, STDIN_FILENO);
   close(saved);
   close(opened);
 }
 
-TEST_F(FilePaths, LinksLeadToFilesAndDescriptors) {
+TEST_F(FilePaths, LinksResolveToFilesAndDescriptors) {
   const std::string file = write("file", "content");
   std::filesystem::create_symlink("two", path("one"));
   std::filesystem::create_symlink(path("new"), path("two"));

@@ -9,14 +9,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "in_folder.h"
+#include "temporary_folder.h"
 
 namespace dyad {
 namespace {
 
-class LockedFileIn : public test::InFolder {};
+class LockedFileTest : public test::TemporaryFolderTest {};
 
-TEST_F(LockedFileIn, ExcludesAnotherAndNamesItsProcess) {
+TEST_F(LockedFileTest, ConcurrentLockThrowsWithProcessId) {
   const std::string file = write("file", "old");
   std::optional<LockedFile> first(file);
   try {
@@ -29,7 +29,7 @@ TEST_F(LockedFileIn, ExcludesAnotherAndNamesItsProcess) {
   EXPECT_NO_THROW(const LockedFile second(file));
 }
 
-TEST_F(LockedFileIn, StaysLockedWhenItIsReplaced) {
+TEST_F(LockedFileTest, ReplaceKeepsTheLock) {
   for (const std::string& file : {write("file", "old"), path("new")}) {
     LockedFile first(file);
     for (const char* bytes : {"one", "two"}) {
@@ -40,18 +40,18 @@ TEST_F(LockedFileIn, StaysLockedWhenItIsReplaced) {
   }
 }
 
-TEST_F(LockedFileIn, DevicesAreNotLocked) {
+TEST_F(LockedFileTest, DevicesAreNotLocked) {
   LockedFile first("/dev/null");
   EXPECT_NO_THROW(LockedFile("/dev/null").replace("bytes"));
   first.replace("bytes");
 }
 
-/// Read, change and write back from several threads: no change is lost.
-TEST_F(LockedFileIn, LosesNoChange) {
+/// Each thread reads a counter, increments it and writes it back.
+TEST_F(LockedFileTest, ConcurrentIncrementsAreAllApplied) {
   const std::string file = write("file", "0");
-  constexpr int changes = 50;
+  constexpr int increments_per_thread = 50;
   const auto increment = [&] {
-    for (int done = 0; done < changes;) {
+    for (int done = 0; done < increments_per_thread;) {
       try {
         LockedFile locked(file);
         locked.replace(std::to_string(std::stoi(content(file)) + 1));
@@ -64,7 +64,7 @@ TEST_F(LockedFileIn, LosesNoChange) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) threads.emplace_back(increment);
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(content(file), std::to_string(3 * changes));
+  EXPECT_EQ(content(file), std::to_string(3 * increments_per_thread));
 }
 
 }  // namespace

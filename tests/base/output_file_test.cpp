@@ -12,7 +12,7 @@
 namespace dyad {
 namespace {
 
-class OutputFileIn : public testing::Test {
+class OutputFileTest : public testing::Test {
  protected:
   void SetUp() override { std::filesystem::create_directory(folder); }
   void TearDown() override { std::filesystem::remove_all(folder); }
@@ -20,7 +20,7 @@ class OutputFileIn : public testing::Test {
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  [[nodiscard]] auto files() const {
+  [[nodiscard]] auto file_count() const {
     return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
   }
   const std::string folder =
@@ -28,43 +28,43 @@ class OutputFileIn : public testing::Test {
   const std::string path = folder + "/file";
 };
 
-TEST_F(OutputFileIn, AppearsWhenItIsComplete) {
+TEST_F(OutputFileTest, TargetAppearsOnCommit) {
   OutputFile file(path);
   file.write("one ");
   EXPECT_FALSE(std::filesystem::exists(path));
   file.write("two");
   file.commit();
   EXPECT_EQ(content(), "one two");
-  EXPECT_EQ(files(), 1);
+  EXPECT_EQ(file_count(), 1);
 }
 
-/// Not even under another name, so that a killed process leaves nothing behind.
-TEST_F(OutputFileIn, HasNoNameUntilThen) {
+/// A killed process then leaves no temporary file.
+TEST_F(OutputFileTest, TemporaryFileHasNoName) {
   OutputFile file(path);
   file.write("half");
-  if (files() > 0) GTEST_SKIP() << "this file system has no files without a name";
+  if (file_count() > 0) GTEST_SKIP() << "this file system does not support unnamed files";
   OutputFile other(path);
   other.write("whole");
   other.commit();
-  EXPECT_EQ(files(), 1);
+  EXPECT_EQ(file_count(), 1);
   EXPECT_EQ(content(), "whole");
 }
 
-TEST_F(OutputFileIn, LeavesWhatWasThereUntilThen) {
+TEST_F(OutputFileTest, TargetIsUnchangedWithoutCommit) {
   std::ofstream(path) << "old";
   {
     OutputFile file(path);
     file.write("half");
   }
   EXPECT_EQ(content(), "old");
-  EXPECT_EQ(files(), 1);
+  EXPECT_EQ(file_count(), 1);
   OutputFile file(path);
   file.write("new");
   file.commit();
   EXPECT_EQ(content(), "new");
 }
 
-TEST_F(OutputFileIn, FollowsALinkToAFileThatDoesNotExist) {
+TEST_F(OutputFileTest, FollowsLinkToNonexistentFile) {
   std::filesystem::create_symlink("new", path);
   OutputFile file(path);
   file.write("content");
@@ -74,7 +74,7 @@ TEST_F(OutputFileIn, FollowsALinkToAFileThatDoesNotExist) {
   EXPECT_EQ(content(), "content");
 }
 
-TEST_F(OutputFileIn, WritesToAnOpenDescriptorInPlace) {
+TEST_F(OutputFileTest, WritesToOpenDescriptorDirectly) {
   std::ofstream(path) << "old ";
   const int descriptor = open(path.c_str(), O_WRONLY | O_APPEND);
   struct stat before {};
@@ -90,7 +90,7 @@ TEST_F(OutputFileIn, WritesToAnOpenDescriptorInPlace) {
   EXPECT_EQ(content(), "old new");
 }
 
-TEST_F(OutputFileIn, KeepsTheModeOfTheFileThatItReplaces) {
+TEST_F(OutputFileTest, KeepsModeOfReplacedFile) {
   std::ofstream(path) << "old";
   for (const mode_t mode : {0604U, 0640U, 0755U}) {
     ASSERT_EQ(chmod(path.c_str(), mode), 0);
@@ -103,7 +103,7 @@ TEST_F(OutputFileIn, KeepsTheModeOfTheFileThatItReplaces) {
   }
 }
 
-TEST_F(OutputFileIn, SaysWhatCannotBeWritten) {
+TEST_F(OutputFileTest, ErrorContainsPathAndReason) {
   try {
     OutputFile file(folder + "/missing/file");
     FAIL();

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int samples = 2'000'000;
 
-TEST(Random, NormalHasTheMomentsOfTheNormal) {
+TEST(Random, NormalHasExpectedMoments) {
   Random random(7, 0);
   double sums[7] = {};
   for (int i = 0; i < samples; ++i) {
@@ -27,7 +27,7 @@ TEST(Random, NormalHasTheMomentsOfTheNormal) {
   for (int p = 1; p <= 6; ++p) EXPECT_NEAR(sums[p] / n, expected[p], 5 * std::sqrt(variance_of_power[p] / n)) << p;
 }
 
-TEST(Random, NormalHasTheTailsOfTheNormal) {
+TEST(Random, NormalHasExpectedDistribution) {
   Random random(8, 0);
   const std::vector<double> edges{-4, -3.6541528853610088, -3, -2, -1, -0.1, 0, 0.1, 1, 2, 3, 3.6541528853610088, 4};
   std::vector<double> below(edges.size());
@@ -41,25 +41,25 @@ TEST(Random, NormalHasTheTailsOfTheNormal) {
   }
 }
 
-TEST(Random, StreamsAreReproducibleAndUnrelated) {
+TEST(Random, StreamsAreReproducibleAndUncorrelated) {
   Random first(1, 10);
   Random again(1, 10);
-  Random neighbour(1, 11);
+  Random adjacent(1, 11);
   Random other_seed(2, 10);
-  double with_neighbour = 0;
+  double with_adjacent = 0;
   double with_other_seed = 0;
   constexpr int n = 100'000;
   for (int i = 0; i < n; ++i) {
     const double x = first.normal();
     ASSERT_EQ(x, again.normal());
-    with_neighbour += x * neighbour.normal();
+    with_adjacent += x * adjacent.normal();
     with_other_seed += x * other_seed.normal();
   }
-  EXPECT_LT(std::abs(with_neighbour), 5 * std::sqrt(n));
+  EXPECT_LT(std::abs(with_adjacent), 5 * std::sqrt(n));
   EXPECT_LT(std::abs(with_other_seed), 5 * std::sqrt(n));
 }
 
-TEST(Random, FirstNumbersOfNeighbouringStreamsAreUnrelated) {
+TEST(Random, FirstNumbersOfAdjacentStreamsAreUncorrelated) {
   double product = 0;
   constexpr int n = 100'000;
   for (std::uint64_t stream = 0; stream < n; ++stream)

@@ -9,13 +9,13 @@
 namespace dyad {
 namespace {
 
-TEST(SpillBuffer, HoldsTheSameNumbersInMemoryAndOnDisk) {
+TEST(SpillBuffer, ContentDoesNotDependOnTimeOfMoveToDisk) {
   const std::string folder = testing::TempDir();
   for (const int move_at : {0, 5, 300000, 700000}) {
     SpillBuffer<double> buffer;
     for (int i = 0; i < 700000; ++i) {
       if (i == move_at) buffer.move_to_disk(folder);
-      buffer.put(i);
+      buffer.append(i);
     }
     EXPECT_EQ(buffer.size(), 700000U);
     const auto all = buffer.all();
@@ -26,13 +26,13 @@ TEST(SpillBuffer, HoldsTheSameNumbersInMemoryAndOnDisk) {
   }
 }
 
-TEST(SpillBuffer, NothingIsNothingOnDiskToo) {
+TEST(SpillBuffer, EmptyBufferOnDiskIsEmpty) {
   SpillBuffer<int> buffer;
   buffer.move_to_disk(testing::TempDir());
   EXPECT_TRUE(buffer.all().empty());
 }
 
-TEST(PrivateFile, HasNoName) {
+TEST(PrivateFile, IsUnlinked) {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "private";
   std::filesystem::create_directory(folder);
   {
@@ -44,12 +44,12 @@ TEST(PrivateFile, HasNoName) {
   std::filesystem::remove(folder);
 }
 
-TEST(PrivateFile, SaysWhichFolderItCannotUse) {
+TEST(PrivateFile, ErrorContainsFolder) {
   try {
-    const PrivateFile file("/nowhere/at/all");
+    const PrivateFile file("/nonexistent/folder");
     FAIL();
   } catch (const std::runtime_error& error) {
-    EXPECT_NE(std::string(error.what()).find("/nowhere/at/all"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("/nonexistent/folder"), std::string::npos);
   }
 }
 

@@ -7,26 +7,26 @@
 namespace dyad {
 namespace {
 
-TEST(Text, KeepsWhatIsUtf8) {
-  for (const char* text : {"", "plain", "Größe", "価格", "🎬 film"}) EXPECT_EQ(valid_utf8(text), text);
+TEST(Text, ValidUtf8IsUnchanged) {
+  for (const char* text : {"", "plain", "Größe", "価格", "🎬 film"}) EXPECT_EQ(escape_invalid_utf8(text), text);
 }
 
-TEST(Text, ReplacesWhatIsNot) {
-  EXPECT_EQ(valid_utf8("Gr\xf6\xdf"
-                       "e"),
-            "Gr\\xF6\\xDFe");                               // Latin-1
-  EXPECT_EQ(valid_utf8("cut \xe4\xbe"), "cut \\xE4\\xBE");  // in the middle of a character
-  EXPECT_EQ(valid_utf8("\xc0\xaf \xed\xa0\x80 \xf5"),
+TEST(Text, InvalidUtf8IsEscaped) {
+  EXPECT_EQ(escape_invalid_utf8("Gr\xf6\xdf"
+                                "e"),
+            "Gr\\xF6\\xDFe");                                        // Latin-1
+  EXPECT_EQ(escape_invalid_utf8("cut \xe4\xbe"), "cut \\xE4\\xBE");  // in the middle of a character
+  EXPECT_EQ(escape_invalid_utf8("\xc0\xaf \xed\xa0\x80 \xf5"),
             "\\xC0\\xAF \\xED\\xA0\\x80 \\xF5");  // overlong, surrogate, beyond
 }
 
-TEST(Text, QuotesForPeople) {
-  EXPECT_EQ(in_quotes("spam"), "'spam'");
-  EXPECT_EQ(in_quotes(std::string_view("a\0b\x1b[31m", 8)), "'a\\u0000b\\u001B[31m'");
-  EXPECT_EQ(in_quotes(std::string(100, 'x')), "'" + std::string(24, 'x') + "...'");
+TEST(Text, QuoteEscapesAndTruncates) {
+  EXPECT_EQ(quote_text("spam"), "'spam'");
+  EXPECT_EQ(quote_text(std::string_view("a\0b\x1b[31m", 8)), "'a\\u0000b\\u001B[31m'");
+  EXPECT_EQ(quote_text(std::string(100, 'x')), "'" + std::string(24, 'x') + "...'");
 }
 
-/// Undoes escape_text() as its documentation describes it.
+/// Inverse of escape_text(), implemented from its documentation.
 std::string unescape(const std::string& text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -54,7 +54,7 @@ std::string unescape(const std::string& text) {
   return plain;
 }
 
-TEST(Text, EscapesWhatHasNoVisibleForm) {
+TEST(Text, UnprintableCharactersAreEscaped) {
   EXPECT_EQ(escape_unprintable("Größe, 価格, 🎬\\"), "Größe, 価格, 🎬\\");
   EXPECT_EQ(escape_unprintable("a\nb\tc\x1b[31m\x7f"), "a\\nb\\tc\\u001B[31m\\u007F");
   EXPECT_EQ(escape_unprintable("a\nb\tc", "\n"), "a\nb\\tc");

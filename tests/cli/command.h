@@ -6,21 +6,32 @@
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 
 namespace dyad::test {
 
+/// Result of a command.
 struct Result {
   int exit_code = -1;
   std::string out;
   std::string err;
 };
 
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+/// True if the message names this line (and column, unless 0) of the file.
+inline bool names_location(const std::string& message, const std::string& file, int line, int column = 0) {
+  std::string pattern = file + "(, line |:)" + std::to_string(line);
+  if (column > 0) pattern += "(, column |:)" + std::to_string(column);
+  return std::regex_search(message, std::regex(pattern + "[^0-9]"));
+}
 
-/// Runs a command of the shell.
+inline bool contains(const std::string& text, const std::string& substring) {
+  return text.find(substring) != std::string::npos;
+}
+
+/// Runs a command in a shell and captures its output.
 inline Result run_shell(const std::string& command) {
   char errors[] = "/tmp/dyad-test-XXXXXX";
   const int descriptor = mkstemp(errors);
@@ -40,9 +51,9 @@ inline Result run_shell(const std::string& command) {
   return result;
 }
 
-/// Runs `dyad ARGUMENTS` through the shell, behind what `before` sets up there.
-inline Result run_dyad(const std::string& arguments, const std::string& before = "") {
-  return run_shell(before + DYAD_COMMAND + " " + arguments);
+/// Runs `PREFIX dyad ARGUMENTS` in a shell. The prefix sets variables or limits.
+inline Result run_dyad(const std::string& arguments, const std::string& prefix = "") {
+  return run_shell(prefix + DYAD_COMMAND + " " + arguments);
 }
 
 }  // namespace dyad::test

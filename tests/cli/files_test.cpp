@@ -3,16 +3,16 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "cli/made_data.h"
+#include "cli/generated_data.h"
 
 namespace dyad::test {
 namespace {
 
-/// What the command line does to the files that it is given.
-class Files : public InFolderOfFiles {
+/// Treatment of input and output files.
+class Files : public CommandTest {
  protected:
   void SetUp() override {
-    InFolderOfFiles::SetUp();
+    CommandTest::SetUp();
     rows = write("rows.csv", houses(300, 1));
     ASSERT_EQ(run_dyad(train + " " + rows + " -m " + model).exit_code, 0);
   }
@@ -22,7 +22,7 @@ class Files : public InFolderOfFiles {
   std::string rows;
 };
 
-TEST_F(Files, StandardOutputByItsDeviceIsAppendedTo) {
+TEST_F(Files, StandardOutputDevicesAreAppendedTo) {
   const std::string all = write("all", "before\n");
   const std::string predict = "predict --quiet -m " + model + " " + rows;
   const std::string once = run_dyad(predict).out;
@@ -33,8 +33,8 @@ TEST_F(Files, StandardOutputByItsDeviceIsAppendedTo) {
   EXPECT_TRUE(std::filesystem::is_symlink("/dev/stdout"));
 }
 
-/// The path of a deleted file leads nowhere, but its descriptor can be written to.
-TEST_F(Files, StandardOutputToADeletedFileIsNoNewFile) {
+/// The path of a deleted file does not exist, but its descriptor can be written.
+TEST_F(Files, DescriptorOfDeletedFileIsWritten) {
   const Result result = run_shell("exec 3>" + path("gone") + "; rm " + path("gone") + "; " + DYAD_COMMAND +
                                   " predict --quiet -m " + model + " " + rows + " -o /dev/fd/3 && cat /proc/$$/fd/3");
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -72,10 +72,10 @@ TEST_F(Files, OutputsNeverReplaceInputs) {
   }
 }
 
-TEST_F(Files, OneTrainingAtATimeResumesAModel) {
+TEST_F(Files, ConcurrentResumeIsRejected) {
   ASSERT_EQ(mkfifo(path("pipe.csv").c_str(), 0600), 0);
   const std::string resume = std::string(DYAD_COMMAND) + " train --quiet --resume -m " + model;
-  // The first process waits for rows; the second starts meanwhile; then the first gets its rows.
+  // The second process starts while the first waits for rows.
   const Result result =
       run_shell("(" + resume + " " + path("pipe.csv") + " & first=$!; exec 3>" + path("pipe.csv") + "; head -n 1 " +
                 rows + " >&3; sleep 0.3; " + resume + " " + rows + "; echo second $?; tail -n +2 " + rows +
@@ -88,8 +88,8 @@ TEST_F(Files, OneTrainingAtATimeResumesAModel) {
   EXPECT_EQ(run_dyad("train --quiet --resume -m " + model + " " + rows).exit_code, 0);
 }
 
-/// A closed standard error leaves a number that the next file would get, and with it the messages.
-TEST_F(Files, ClosedStandardErrorReceivesNoFile) {
+/// The next opened file would get the descriptor of a closed standard error, and receive the messages.
+TEST_F(Files, ClosedStandardDescriptorsAreNotReused) {
   ASSERT_EQ(run_dyad("train --target price --checkpoint-every 100 --memory 1000 " + rows + " -m " + path("open.dyad"))
                 .exit_code,
             0);
@@ -123,15 +123,15 @@ TEST_F(Files, NewFilesHaveTheModeOfTheUmask) {
   }
 }
 
-TEST_F(Files, VerifyTellsDamageFromAnIntactModel) {
+TEST_F(Files, VerifyDetectsDamage) {
   const std::string bytes = content(model);
   EXPECT_EQ(run_dyad("inspect --verify " + model).exit_code, 0);
   EXPECT_TRUE(run_json("inspect --verify " + model).at("verified").get<bool>());
   std::string damaged = bytes;
   damaged[damaged.size() - 3] = static_cast<char>(damaged[damaged.size() - 3] ^ 4);
-  for (const std::string& verb :
+  for (const std::string& command :
        {std::string("inspect --verify "), std::string("inspect "), "predict " + rows + " -m "})
-    EXPECT_EQ(run_dyad(verb + write("damaged.dyad", damaged)).exit_code, 3) << verb;
+    EXPECT_EQ(run_dyad(command + write("damaged.dyad", damaged)).exit_code, 3) << command;
 }
 
 }  // namespace

@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/made_data.h"
+#include "cli/generated_data.h"
 
 namespace dyad::test {
 namespace {
 
 /// Inputs that stall, never end, are too large or contain control characters.
-class Reading : public InFolderOfFiles {
+class Reading : public CommandTest {
  protected:
   [[nodiscard]] std::string pipe(const std::string& name) const {
     EXPECT_EQ(mkfifo(path(name).c_str(), 0600), 0);
@@ -27,7 +27,7 @@ class Reading : public InFolderOfFiles {
   }
 
   /// Interrupts `dyad ARGUMENTS PIPE` after it has opened the pipe and these rows have been written to it.
-  [[nodiscard]] Result interrupted_behind(const std::string& rows, const std::string& arguments) const {
+  [[nodiscard]] Result interrupted_after(const std::string& rows, const std::string& arguments) const {
     const std::string fifo = pipe("stalled.csv");
     Result result = run_shell("(" DYAD_COMMAND " " + arguments + " " + fifo + " & pid=$!; exec 3>" + fifo + "; cat " +
                               write("begin", rows) + " >&3; sleep 0.3; kill -INT $pid; wait $pid)");
@@ -45,7 +45,7 @@ class Reading : public InFolderOfFiles {
   }
 };
 
-TEST_F(Reading, CtrlCEndsTheWaitForAPipeWithoutAWriter) {
+TEST_F(Reading, InterruptEndsTheWaitForAWriter) {
   const std::string trained = model();
   const std::string rows = write("rows.csv", houses(100, 1));
   const std::string array = write("x.npy", "");
@@ -68,39 +68,39 @@ TEST_F(Reading, ValidationRowsMustBeInARegularFile) {
   EXPECT_TRUE(contains(result.err, "v.csv")) << result.err;
 }
 
-TEST_F(Reading, AnInterruptedEvaluationHasNoMetrics) {
+TEST_F(Reading, InterruptedEvaluationHasNoMetrics) {
   const std::string trained = model();
   for (const int rows : {0, 1, 6000}) {
     const std::string text = rows > 0 ? houses(rows, 1) : "";
-    const Result plain = interrupted_behind(text, "evaluate -m " + trained);
+    const Result plain = interrupted_after(text, "evaluate -m " + trained);
     EXPECT_EQ(plain.exit_code, 130) << plain.err;
     EXPECT_EQ(plain.out, "");
-    const Result result = interrupted_behind(text, "evaluate --quiet --json -m " + trained);
+    const Result result = interrupted_after(text, "evaluate --quiet --json -m " + trained);
     EXPECT_EQ(result.exit_code, 130) << result.err;
     EXPECT_EQ(result.err, "");
     const auto fields = nlohmann::json::parse(result.out);
     EXPECT_EQ(fields.at("outcome"), "interrupted");
     EXPECT_FALSE(fields.contains("metrics")) << result.out;
   }
-  const Result train = interrupted_behind(houses(10, 1), "train --quiet --json --target price -m " + path("m"));
+  const Result train = interrupted_after(houses(10, 1), "train --quiet --json --target price -m " + path("m"));
   EXPECT_EQ(train.exit_code, 130);
   for (const char* name : {"metrics", "progressive"})
     EXPECT_FALSE(nlohmann::json::parse(train.out).contains(name)) << train.out;
 }
 
-TEST_F(Reading, RowsBeyondTheLimitsAreRefused) {
+TEST_F(Reading, RowsBeyondTheLimitsAreRejected) {
   const std::string trained = model();
   const std::string rows = write("rows.csv", houses(100, 2));
-  for (const std::string& verb :
+  for (const std::string& command :
        {"train --target price -m " + path("m") + " ", "predict -m " + trained + " ", "evaluate -m " + trained + " "}) {
     for (const auto& [option, limit] : {std::pair{"--max-columns", 3}, {"--max-line-bytes", 20}}) {
-      const std::string arguments = verb + rows + " " + option + " ";
+      const std::string arguments = command + rows + " " + option + " ";
       const Result result = run_dyad(arguments + std::to_string(limit));
       EXPECT_EQ(result.exit_code, 3) << arguments << result.err;
       EXPECT_TRUE(contains(result.err, option) && contains(result.err, std::to_string(limit))) << result.err;
       EXPECT_EQ(run_dyad(arguments + "0").exit_code, 2);
     }
-    EXPECT_EQ(run_dyad(verb + rows + " --quiet --max-columns 4 --max-line-bytes 60").exit_code, 0) << verb;
+    EXPECT_EQ(run_dyad(command + rows + " --quiet --max-columns 4 --max-line-bytes 60").exit_code, 0) << command;
   }
   const Result validation =
       run_dyad("train --target price -m " + path("m") + " " + rows + " --max-columns 4 --validation " +
@@ -108,7 +108,7 @@ TEST_F(Reading, RowsBeyondTheLimitsAreRefused) {
   EXPECT_EQ(validation.exit_code, 3) << validation.err;
 }
 
-TEST_F(Reading, AnEndlessConfigFileIsRefused) {
+TEST_F(Reading, EndlessConfigFileIsRejected) {
   const Result result = interrupted("train rows.csv -m model.dyad --config /dev/zero");
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_TRUE(contains(result.err, "/dev/zero")) << result.err;
@@ -130,13 +130,13 @@ TEST_F(Reading, ControlCharactersOfLabelsAndNamesAreEscaped) {
   EXPECT_EQ(labels, (std::set<std::string>{"a\\nb", "b\\u001B[31m\\\\n"}));
   const Result inspected = run_dyad("inspect " + trained);
   EXPECT_TRUE(contains(inspected.out, "len\\u202Egth\\u001B")) << inspected.out;
-  EXPECT_TRUE(contains(inspected.out, "'b\\u001B[31m\\n'")) << inspected.out;
+  EXPECT_TRUE(contains(inspected.out, "b\\u001B[31m\\n")) << inspected.out;
   const Result train = run_dyad("train " + path("train.csv") + " --target kind --passes 1 -m " + trained);
   for (const std::string& text : {inspected.out, train.err})
     for (const char* raw : {"\x1b", "\xe2\x80\xae", "a\nb"}) EXPECT_FALSE(contains(text, raw)) << text;
 }
 
-TEST_F(Reading, ResumedTrainingRefusesToIgnoreUnknownColumns) {
+TEST_F(Reading, ResumeRejectsUnknownIgnoredColumns) {
   const std::string trained = model();
   const std::string before = content(trained);
   const std::string rows = write("more.csv", "note," + houses(1, 1).substr(0, 26) + "x,70,4,d1,2000\nx,71,3,d1,1900\n");

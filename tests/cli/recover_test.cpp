@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-TEST(RecoverCommand, JsonHasThePromisedFields) {
+TEST(RecoverCommand, JsonHasTheDocumentedFields) {
   const Result result = run_dyad("recover gfm --dim 50 --rank 2 --solver moment --tolerance 1e-6 --json");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const json fields = json::parse(result.out);
@@ -37,7 +37,7 @@ TEST(RecoverCommand, EveryKindAndUpdateConverges) {
     }
 }
 
-TEST(RecoverCommand, BilinearAndOtherFeatures) {
+TEST(RecoverCommand, BilinearAndNonGaussianProblemsConverge) {
   for (const char* arguments :
        {"bilinear --dim 20x30 --rank 2", "gfm --dim 40 --rank 2 --features uniform",
         "gfm --dim 40 --rank 2 --features rademacher --diagonal zero", "sensing --dim 40 --rank 2 --diagonal free"}) {
@@ -47,7 +47,7 @@ TEST(RecoverCommand, BilinearAndOtherFeatures) {
   }
 }
 
-TEST(RecoverCommand, TheorySaysWhenItIsVacuous) {
+TEST(RecoverCommand, TheoryMarksVacuousBounds) {
   const Result tight = run_dyad("recover gfm --dim 20 --rank 2 --batch 120000 --theory --update paper --json");
   const json trace = json::parse(tight.out).at("trace");
   EXPECT_FALSE(trace.at(0).contains("theory"));
@@ -60,10 +60,9 @@ TEST(RecoverCommand, TheorySaysWhenItIsVacuous) {
     EXPECT_LE(trace.at(t).at("error_w").get<double>(), theory.at("beta_bound").get<double>());
     EXPECT_LE(trace.at(t).at("error_M").get<double>(), theory.at("gamma_bound").get<double>());
   }
-  EXPECT_NE(tight.err.find("The proof predicts"), std::string::npos);
+  EXPECT_FALSE(contains(tight.err, "vacuous"));
   const Result loose = run_dyad("recover gfm --dim 20 --rank 2 --batch 240 --theory");
-  EXPECT_NE(loose.err.find(", vacuous"), std::string::npos);
-  EXPECT_NE(loose.err.find("That does not matter"), std::string::npos);
+  EXPECT_TRUE(contains(loose.err, "vacuous"));
 }
 
 TEST(RecoverCommand, ProgressIsOneLinePerBatchOnStandardError) {
@@ -81,7 +80,7 @@ TEST(RecoverCommand, ProgressIsOneLinePerBatchOnStandardError) {
   EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1) << "standard output is the outcome alone";
 }
 
-TEST(RecoverCommand, QuietSilencesAndChangesNothingElse) {
+TEST(RecoverCommand, QuietSuppressesMessagesOnly) {
   const std::string arguments = "recover gfm --dim 30 --rank 2 --rows 3600 --json";
   json loud = json::parse(run_dyad(arguments).out);
   const Result result = run_dyad(arguments + " --quiet");
@@ -90,7 +89,7 @@ TEST(RecoverCommand, QuietSilencesAndChangesNothingElse) {
   EXPECT_EQ(loud.at("trace").dump(), quiet.at("trace").dump());
 }
 
-TEST(RecoverCommand, TheSameSeedGivesTheSameBytes) {
+TEST(RecoverCommand, EqualSeedsGiveEqualTraces) {
   const auto trace = [](const std::string& seed) {
     return json::parse(run_dyad("recover gfm --dim 30 --rank 2 --json --quiet --seed " + seed).out).at("trace").dump();
   };
@@ -98,77 +97,75 @@ TEST(RecoverCommand, TheSameSeedGivesTheSameBytes) {
   EXPECT_NE(trace("7"), trace("8"));
 }
 
-TEST(RecoverCommand, AToleranceThatIsNotReachedExitsOne) {
+TEST(RecoverCommand, MissedToleranceExitsOne) {
   const Result missed = run_dyad("recover gfm --dim 30 --rank 2 --rows 3600 --solver moment --tolerance 1e-6 --json");
   EXPECT_EQ(missed.exit_code, 1);
   EXPECT_EQ(json::parse(missed.out).at("outcome"), "budget");
   EXPECT_EQ(run_dyad("recover gfm --dim 30 --rank 2 --rows 3600").exit_code, 0);
-  const Result lost = run_dyad("recover gfm --dim 60 --rank 2 --batch 60 --rows 12000 --tolerance 1e-6 --json");
-  EXPECT_EQ(lost.exit_code, 1);
-  EXPECT_EQ(json::parse(lost.out).at("outcome"), "diverged");
-  EXPECT_NE(lost.err.find("warning"), std::string::npos);
+  const Result diverged = run_dyad("recover gfm --dim 60 --rank 2 --batch 60 --rows 12000 --tolerance 1e-6 --json");
+  EXPECT_EQ(diverged.exit_code, 1);
+  EXPECT_EQ(json::parse(diverged.out).at("outcome"), "diverged");
+  EXPECT_NE(diverged.err.find("warning"), std::string::npos);
 }
 
-TEST(RecoverCommand, EverySolverConvergesAndSaysWhatItDid) {
+TEST(RecoverCommand, EverySolverConverges) {
   for (const char* kind :
        {"gfm --dim 40 --rank 2", "sensing --dim 40 --rank 2", "phase --dim 60", "bilinear --dim 20x30 --rank 2"})
     for (const char* solver : {"auto", "auto --memory 0", "kalman", "newton", "newton --memory 10M"}) {
       const Result result = run_dyad(std::string("recover ") + kind + " --tolerance 1e-6 --json --solver " + solver);
       EXPECT_EQ(result.exit_code, 0) << kind << ", " << solver << ": " << result.err;
       const json fields = json::parse(result.out);
-      const bool keeps = solver == std::string("auto") || std::string(solver).starts_with("newton");
-      EXPECT_EQ(fields.at("origin").get<std::string>().find("cached rows") != std::string::npos, keeps)
-          << kind << ", " << solver << ": " << fields.at("origin");
-      EXPECT_EQ(fields.at("row_reads") > fields.at("rows"), keeps);
-      EXPECT_NE(result.err.find("learning"), std::string::npos);
+      const bool caches_rows = solver == std::string("auto") || std::string(solver).starts_with("newton");
+      EXPECT_EQ(fields.at("row_reads") > fields.at("rows"), caches_rows);
+      EXPECT_TRUE(contains(result.err, "\nsolver ")) << result.err;
     }
 }
 
-TEST(RecoverCommand, NewtonKeepsWhatMemoryAllows) {
-  const Result refused = run_dyad("recover gfm --dim 100 --rank 3 --solver newton --memory 100K");
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_NE(refused.err.find("memory allows 100000"), std::string::npos) << refused.err;
+TEST(RecoverCommand, NewtonCachesWithinMemory) {
+  const Result rejected = run_dyad("recover gfm --dim 100 --rank 3 --solver newton --memory 100K");
+  EXPECT_EQ(rejected.exit_code, 2);
+  EXPECT_TRUE(contains(rejected.err, "100000")) << rejected.err;
   const json all = json::parse(run_dyad("recover gfm --dim 40 --rank 2 --solver newton --rows 777 --json --quiet").out);
   EXPECT_EQ(all.at("rows"), 777);
 }
 
-TEST(RecoverCommand, WrongUsageExitsTwoAndSaysWhatIsAllowed) {
+TEST(RecoverCommand, InvalidArgumentsExitTwo) {
   const std::pair<const char*, const char*> cases[] = {
-      {"gfm --dim 20 --rank 0", "[1, 20]"},
-      {"gfm --dim 20 --memory lots", "such as 0, 200M or 1.5G"},
-      {"gfm --dim 20 --memory -1", "such as 0, 200M or 1.5G"},
-      {"gfm --dim 20 --solver newton --batch 100", "go with the moment solver"},
-      {"gfm --dim 20 --rank 21", "[1, 20]"},
-      {"gfm --dim 20 --rank -3", "[1, 20]"},
-      {"gfm --dim 20 --rank 5 --batch 4", "at least as many rows as the rank"},
+      {"gfm --dim 20 --rank 0", "--rank"},
+      {"gfm --dim 20 --memory lots", "--memory"},
+      {"gfm --dim 20 --memory -1", "--memory"},
+      {"gfm --dim 20 --solver newton --batch 100", "batch"},
+      {"gfm --dim 20 --rank 21", "--rank"},
+      {"gfm --dim 20 --rank -3", "--rank"},
+      {"gfm --dim 20 --rank 5 --batch 4", "batch"},
       {"cubic --dim 20", "gfm, sensing, phase, bilinear"},
-      {"gfm --dim 20 --noise -1", "at least 0"},
-      {"gfm --dim 20 --noise nan", "at least 0"},
-      {"gfm --dim 0", "[1, 2^31)"},
-      {"gfm --dim 99999999999", "[1, 2^31)"},
-      {"gfm --dim many", "whole number"},
-      {"gfm --dim 60x80", "two dims"},
-      {"bilinear --dim 60", "D1xD2"},
-      {"bilinear --dim 60x80 --rank 61", "[1, 60]"},
-      {"bilinear --dim 60x80 --theory", "proof"},
-      {"gfm --dim 20 --features uniform --theory", "proof"},
-      {"gfm --dim 60x0", "at least 1"},
-      {"gfm --dim 20 --rows 0", "[1, 2^50]"},
-      {"gfm --dim 20 --rows -5", "[1, 2^50]"},
-      {"gfm --dim 20 --batch 922337203685477580", "2^50"},
-      {"gfm --dim 2147483647 --rank 2147483647", "too large"},
-      {"gfm --dim 20 --features rademacher --diagonal free", "two-valued"},
+      {"gfm --dim 20 --noise -1", "noise"},
+      {"gfm --dim 20 --noise nan", "noise"},
+      {"gfm --dim 0", "--dim"},
+      {"gfm --dim 99999999999", "--dim"},
+      {"gfm --dim many", "--dim"},
+      {"gfm --dim 60x80", "dim"},
+      {"bilinear --dim 60", "dim"},
+      {"bilinear --dim 60x80 --rank 61", "--rank"},
+      {"bilinear --dim 60x80 --theory", "theory"},
+      {"gfm --dim 20 --features uniform --theory", "theory"},
+      {"gfm --dim 60x0", "--dim"},
+      {"gfm --dim 20 --rows 0", "--rows"},
+      {"gfm --dim 20 --rows -5", "--rows"},
+      {"gfm --dim 20 --batch 922337203685477580", "batch"},
+      {"gfm --dim 2147483647 --rank 2147483647", "dim"},
+      {"gfm --dim 20 --features rademacher --diagonal free", "diagonal"},
       {"gfm --dim 20 --moments wrong", "auto, gaussian, estimated"},
       {"gfm --dim 20 --diagonal none", "tied, zero, free"},
-      {"phase --dim 20 --diagonal free", "gfm and sensing"},
-      {"gfm --dim 20 --condition 0.1", "at least 1"},
-      {"gfm --dim 20 --residual 1", "[0, 1/condition)"},
-      {"gfm --dim 20 --tolerance 0", "above 0"},
-      {"gfm --dim 20 --batch 500 --rows 400", "enough for one batch"},
+      {"phase --dim 20 --diagonal free", "diagonal"},
+      {"gfm --dim 20 --condition 0.1", "--condition"},
+      {"gfm --dim 20 --residual 1", "--residual"},
+      {"gfm --dim 20 --tolerance 0", "--tolerance"},
+      {"gfm --dim 20 --batch 500 --rows 400", "--rows"},
       {"gfm --dim 20 --update newton", "one-scan, paper"},
-      {"gfm --dim 20 --seed -1", "whole number"},
-      {"gfm --dim 20 --threads -1", "[0, 128]"},
-      {"phase --dim 20 --rank 2", "rank 1"},
+      {"gfm --dim 20 --seed -1", "--seed"},
+      {"gfm --dim 20 --threads -1", "--threads"},
+      {"phase --dim 20 --rank 2", "rank"},
       {"gfm", "--dim"},
       {"--dim 20", "KIND"},
       {"gfm --dim 20 --frobnicate", "--frobnicate"},
@@ -191,25 +188,25 @@ TEST(RecoverCommand, HelpAndVersion) {
   }
 }
 
-TEST(RecoverCommand, MessagesThatCannotBeWrittenStopNothing) {
+TEST(RecoverCommand, UnwritableMessagesAreIgnored) {
   EXPECT_EQ(run_dyad("recover gfm --dim 10 --rank 1 2>/dev/full").exit_code, 0);
   EXPECT_EQ(run_dyad("recover gfm --dim 10 --rank 1 2>&-").exit_code, 0);
   EXPECT_EQ(run_dyad("recover gfm --dim 10 --rank 11 2>/dev/full").exit_code, 2);
 }
 
-TEST(RecoverCommand, InterceptAndItsError) {
+TEST(RecoverCommand, ReportsTheErrorOfTheIntercept) {
   const json fields = json::parse(run_dyad("recover gfm --dim 20 --rank 1 --intercept 3 --json --quiet").out);
   EXPECT_LT(fields.at("error_b").get<double>(), 1e-5);
   EXPECT_GT(fields.at("trace").at(0).at("error_b").get<double>(), 1e-3);
 }
 
-TEST(RecoverCommand, AFullDiskIsAnError) {
+TEST(RecoverCommand, FullDiskExitsOne) {
   const Result result = run_dyad("recover gfm --dim 10 --rank 1 --json --quiet >/dev/full");
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_NE(result.err.find("standard output"), std::string::npos);
 }
 
-TEST(RecoverCommand, CtrlCExits130AndPrintsItsJson) {
+TEST(RecoverCommand, InterruptExits130AndPrintsJson) {
   for (const std::string signal : {"INT", "TERM"}) {
     const Result result = run_dyad("recover gfm --dim 400 --rank 8 --noise 1 --json --quiet & pid=$!; sleep 1; kill -" +
                                    signal + " $pid; wait $pid");
@@ -220,7 +217,7 @@ TEST(RecoverCommand, CtrlCExits130AndPrintsItsJson) {
 }
 
 #ifndef DYAD_SANITIZED
-TEST(RecoverCommand, MemoryIsFlatInTheRows) {
+TEST(RecoverCommand, MemoryDoesNotGrowWithTheRows) {
   const auto peak = [](const std::string& rows) {
     const Result result = run_dyad("recover gfm --dim 20000 --rank 4 --batch 400 --json --quiet --rows " + rows);
     return json::parse(result.out).at("peak_rss_bytes").get<double>();

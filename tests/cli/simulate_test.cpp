@@ -27,7 +27,7 @@ class SimulateCommand : public testing::Test {
       testing::TempDir() + "simulate_" + testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
-TEST_F(SimulateCommand, ThreadsDoNotChangeTheBytes) {
+TEST_F(SimulateCommand, OutputDoesNotDependOnThreads) {
   for (const char* name : {"rows.svm", "rows.csv", "rows.npy"}) {
     const std::string path = folder + "/" + name;
     std::string first;
@@ -43,7 +43,7 @@ TEST_F(SimulateCommand, ThreadsDoNotChangeTheBytes) {
   }
 }
 
-TEST_F(SimulateCommand, StandardOutputIsTheFile) {
+TEST_F(SimulateCommand, StandardOutputEqualsTheFile) {
   const std::string arguments = "simulate bilinear --dim 3x4 --rank 2 --rows 50 --format csv --quiet -o ";
   ASSERT_EQ(run_dyad(arguments + folder + "/rows.csv").exit_code, 0);
   const std::string text = run_dyad(arguments + "-").out;
@@ -51,7 +51,7 @@ TEST_F(SimulateCommand, StandardOutputIsTheFile) {
   EXPECT_EQ(text.substr(0, text.find('\n')), "left.1,left.2,left.3,right.1,right.2,right.3,right.4,y");
 }
 
-TEST_F(SimulateCommand, TruthExplainsTheRowsInEveryFormat) {
+TEST_F(SimulateCommand, PlantedModelFitsTheRowsInEveryFormat) {
   const std::string truth = folder + "/truth.dyad";
   for (const char* problem :
        {"bilinear --dim 2x3 --rank 2 --intercept 1.5", "gfm --dim 3 --rank 1 --diagonal free", "phase --dim 4",
@@ -68,7 +68,7 @@ TEST_F(SimulateCommand, TruthExplainsTheRowsInEveryFormat) {
     }
 }
 
-TEST_F(SimulateCommand, EveryFormatHoldsTheSameRows) {
+TEST_F(SimulateCommand, AllFormatsContainTheSameRows) {
   const std::string arguments = "simulate gfm --dim 3 --rank 1 --rows 7 --quiet -o " + folder;
   for (const char* name : {"/rows.csv", "/rows.npy", "/rows.svm"}) ASSERT_EQ(run_dyad(arguments + name).exit_code, 0);
   const auto numbers = [](const std::string& bytes, std::size_t count) {
@@ -101,7 +101,7 @@ TEST_F(SimulateCommand, EveryFormatHoldsTheSameRows) {
   }
 }
 
-TEST_F(SimulateCommand, DevicesAndLinksStayWhatTheyAre) {
+TEST_F(SimulateCommand, LinksAndDevicesAreNotReplaced) {
   const std::string target = folder + "/target.csv";
   std::ofstream(target) << "old";
   std::filesystem::permissions(target, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
@@ -115,7 +115,7 @@ TEST_F(SimulateCommand, DevicesAndLinksStayWhatTheyAre) {
   EXPECT_EQ(piped.out, content(target));
 }
 
-TEST_F(SimulateCommand, JsonHasThePromisedFields) {
+TEST_F(SimulateCommand, JsonHasTheDocumentedFields) {
   const Result result = run_dyad("simulate gfm --dim 5 --rank 1 --rows 100 --json -o " + folder + "/rows.svm");
   const json fields = json::parse(result.out);
   for (const char* field : {"rows", "row_reads", "seconds", "rows_per_second", "peak_rss_bytes"})
@@ -124,23 +124,23 @@ TEST_F(SimulateCommand, JsonHasThePromisedFields) {
   EXPECT_EQ(fields.at("bytes"), content(folder + "/rows.svm").size());
 }
 
-TEST_F(SimulateCommand, WrongUsageExitsTwoAndWritesNothing) {
+TEST_F(SimulateCommand, InvalidArgumentsExitTwoAndWriteNothing) {
   const std::pair<std::string, const char*> cases[] = {
-      {"gfm --dim 5 --rank 1 --rows 10 -o " + folder + "/rows.xyz", ".csv"},
-      {"gfm --dim 5 --rank 1 --rows 0 -o " + folder + "/rows.csv", "at least 1"},
+      {"gfm --dim 5 --rank 1 --rows 10 -o " + folder + "/rows.xyz", "--format"},
+      {"gfm --dim 5 --rank 1 --rows 0 -o " + folder + "/rows.csv", "--rows"},
       {"gfm --dim 5 --rank 1 -o " + folder + "/rows.csv", "--rows"},
       {"gfm --dim 5 --rank 1 --rows 10", "--output"},
-      {"gfm --dim 5x6 --rank 1 --rows 10 -o " + folder + "/rows.csv", "two dims"},
-      {"bilinear --dim 5 --rank 1 --rows 10 -o " + folder + "/rows.csv", "D1xD2"},
-      {"bilinear --dim 5x6 --rank 6 --rows 10 -o " + folder + "/rows.csv", "[1, 5]"},
-      {"bilinear --dim 5xsix --rank 6 --rows 10 -o " + folder + "/rows.csv", "D1xD2"},
-      {"bilinear --dim 5x6 --rank 2 --diagonal zero --rows 10 -o " + folder + "/rows.csv", "no diagonal"},
+      {"gfm --dim 5x6 --rank 1 --rows 10 -o " + folder + "/rows.csv", "dim"},
+      {"bilinear --dim 5 --rank 1 --rows 10 -o " + folder + "/rows.csv", "dim"},
+      {"bilinear --dim 5x6 --rank 6 --rows 10 -o " + folder + "/rows.csv", "--rank"},
+      {"bilinear --dim 5xsix --rank 6 --rows 10 -o " + folder + "/rows.csv", "dim"},
+      {"bilinear --dim 5x6 --rank 2 --diagonal zero --rows 10 -o " + folder + "/rows.csv", "diagonal"},
       {"gfm --dim 5 --rank 1 --rows 10 --format npy -o -", "--target-file"},
       {"gfm --dim 5 --rank 1 --rows 10 --json -o -", "standard output"},
       {"gfm --dim 5 --rank 1 --rows 10 -o " + folder + "/a.csv --truth " + folder + "/a.csv", "/a.csv"},
       {"gfm --dim 5 --rank 1 --rows 10 -o " + folder + "/a.npy --target-file " + folder + "/a.npy", "/a.npy"},
       {"gfm --dim 5 --rank 1 --rows 10 --json -o " + folder + "/a.csv --truth -", "--json"},
-      {"bilinear --dim 5x6 --rank 1 --signs positive --rows 10 -o " + folder + "/a.csv", "no signs"},
+      {"bilinear --dim 5x6 --rank 1 --signs positive --rows 10 -o " + folder + "/a.csv", "signs"},
       {"gfm --dim 5 --rank 1 --rows 10 --target-file t -o " + folder + "/rows.csv", "npy"},
       {"gfm --dim 5 --rank 1 --features lumpy --rows 10 -o " + folder + "/rows.csv", "uniform"},
   };
@@ -152,7 +152,7 @@ TEST_F(SimulateCommand, WrongUsageExitsTwoAndWritesNothing) {
   EXPECT_EQ(files(), 0);
 }
 
-TEST_F(SimulateCommand, WhatCannotBeWrittenExitsOne) {
+TEST_F(SimulateCommand, WriteErrorsExitOne) {
   const Result missing = run_dyad("simulate gfm --dim 5 --rank 1 --rows 10 -o " + folder + "/no/rows.csv");
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_NE(missing.err.find("No such file"), std::string::npos);
@@ -161,7 +161,7 @@ TEST_F(SimulateCommand, WhatCannotBeWrittenExitsOne) {
   EXPECT_NE(full.err.find("No space left"), std::string::npos);
 }
 
-TEST_F(SimulateCommand, InterruptedLeavesTheOldFile) {
+TEST_F(SimulateCommand, InterruptKeepsTheOldFile) {
   const std::string path = folder + "/rows.svm";
   std::ofstream(path) << "old";
   const Result result = run_dyad("simulate gfm --dim 100 --rank 1 --rows 100000000 --quiet -o " + path +
@@ -171,7 +171,7 @@ TEST_F(SimulateCommand, InterruptedLeavesTheOldFile) {
   EXPECT_EQ(files(), 1);
 }
 
-TEST_F(SimulateCommand, RanksAreNoLargerThanTheFeaturesAllow) {
+TEST_F(SimulateCommand, DefaultRankIsAtMostTheNumberOfFeatures) {
   for (const char* problem : {"gfm --dim 3", "sensing --dim 7", "bilinear --dim 3x2", "phase --dim 2"}) {
     const Result result = run_dyad(std::string("simulate ") + problem + " --rows 2 --quiet -o -");
     EXPECT_EQ(result.exit_code, 0) << result.err;

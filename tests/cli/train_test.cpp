@@ -6,16 +6,16 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/made_data.h"
+#include "cli/generated_data.h"
 
 namespace dyad::test {
 namespace {
 
 using nlohmann::json;
 
-class TrainCommand : public InFolderOfFiles {};
+class TrainCommand : public CommandTest {};
 
-TEST_F(TrainCommand, LearnsATableAndPredictsIt) {
+TEST_F(TrainCommand, TrainsOnATableAndPredicts) {
   const std::string rows = write("rows.csv", houses(6000, 1));
   const std::string fresh = write("fresh.csv", houses(500, 2));
   const json trained =
@@ -35,7 +35,7 @@ TEST_F(TrainCommand, LearnsATableAndPredictsIt) {
   const json evaluated = run_json("evaluate -m " + path("m.dyad") + " " + fresh);
   EXPECT_EQ(evaluated.at("metrics").at("rmse"), trained.at("validation").at("rmse"));
 
-  // What predict writes is what evaluate measured, line by line; the target is not needed.
+  // The metrics of evaluate are those of the output of predict, which does not need the target.
   const Result predicted = run_dyad("predict --quiet -m " + path("m.dyad") + " " + fresh);
   ASSERT_EQ(predicted.exit_code, 0);
   const std::vector<double> values = numbers_of(predicted.out);
@@ -48,7 +48,7 @@ TEST_F(TrainCommand, LearnsATableAndPredictsIt) {
   EXPECT_EQ(run_dyad("predict --quiet -m " + path("m.dyad") + " " + without).out, predicted.out);
 }
 
-TEST_F(TrainCommand, InspectionReproducesThePredictions) {
+TEST_F(TrainCommand, InspectedTermsReproduceThePredictions) {
   const auto with_garden = [](const std::string& text) {
     std::istringstream lines(text);
     std::string result;
@@ -76,21 +76,20 @@ TEST_F(TrainCommand, InspectionReproducesThePredictions) {
       y += term.at("coefficient").get<double>() * value(term.at("left"), row) * value(term.at("right"), row);
     EXPECT_NEAR(y, predicted[row], 1e-6 * std::abs(y));
   }
-  // The square of a category is the category: there is one coefficient for it.
-  const auto is_category = [](const json& term) { return contains(term.at("left"), "="); };
-  EXPECT_EQ(std::count_if(terms.at("weights").begin(), terms.at("weights").end(), is_category), 5);
-  for (const json& term : terms.at("pairs")) EXPECT_FALSE(is_category(term) && term.at("left") == term.at("right"));
+  // The square of an indicator equals the indicator, so there is one coefficient.
+  const auto is_categorical = [](const json& term) { return contains(term.at("left"), "="); };
+  EXPECT_EQ(std::count_if(terms.at("weights").begin(), terms.at("weights").end(), is_categorical), 5);
+  for (const json& term : terms.at("pairs")) EXPECT_FALSE(is_categorical(term) && term.at("left") == term.at("right"));
   EXPECT_FALSE(contains(content(path("terms.csv")), "square,district"));
   EXPECT_FALSE(contains(content(path("terms.csv")), "square,garden"));
   EXPECT_TRUE(contains(content(path("terms.csv")), "weight,garden"));
   EXPECT_TRUE(contains(content(path("terms.csv")), "square,area"));
   EXPECT_EQ(content(path("terms.csv")).substr(0, 35), "term,left,right,coefficient,effect\n");
   const Result text = run_dyad("inspect " + path("m.dyad"));
-  for (const char* expected : {"strongest pairs", "area x rooms", "district=", "the strongest of all"})
-    EXPECT_NE(text.out.find(expected), std::string::npos) << text.out;
+  for (const char* feature : {"area x rooms", "district="}) EXPECT_TRUE(contains(text.out, feature)) << text.out;
 }
 
-TEST_F(TrainCommand, LearnsClassesByAnyName) {
+TEST_F(TrainCommand, AcceptsAnyClassLabels) {
   for (const auto& [negative, positive] : {std::pair{"0", "1"}, {"-1", "+1"}, {"ham", "spam"}}) {
     const std::string rows = write("rows.csv", mails(8000, 1, negative, positive));
     const json trained = run_json("train " + rows + " -m " + path("m.dyad") + " --target kind --rank 1 --batch 2000");
@@ -109,7 +108,7 @@ TEST_F(TrainCommand, LearnsClassesByAnyName) {
   }
 }
 
-TEST_F(TrainCommand, RecoversTheUsersOwnMeasurements) {
+TEST_F(TrainCommand, RecoversPlantedModelsFromFiles) {
   const auto simulate = [&](const std::string& problem, const std::string& file) {
     ASSERT_EQ(run_dyad("simulate " + problem + " --quiet -o " + path(file)).exit_code, 0);
   };
@@ -134,7 +133,7 @@ TEST_F(TrainCommand, RecoversTheUsersOwnMeasurements) {
   EXPECT_NEAR(norm, 1, 1e-3);
 }
 
-TEST_F(TrainCommand, GivesTheSameBytesFromAPipeAPackedFileAndTwice) {
+TEST_F(TrainCommand, ModelIsBitIdenticalForPipesAndCompressedFiles) {
   const std::string text = ratings(9000, 1);
   const std::string rows = write("rows.csv", text);
   ASSERT_EQ(std::system(("gzip -k " + rows).c_str()), 0);
@@ -146,14 +145,14 @@ TEST_F(TrainCommand, GivesTheSameBytesFromAPipeAPackedFileAndTwice) {
     ASSERT_EQ(run_dyad("train " + rows + options + path("again.dyad")).exit_code, 0);
     EXPECT_EQ(content(path("file.dyad")), content(path("gzip.dyad"))) << passes;
     EXPECT_EQ(content(path("file.dyad")), content(path("again.dyad"))) << passes;
-    if (*passes == '\0') continue;  // a pipe is read once unless told otherwise
+    if (*passes == '\0') continue;  // a pipe is read once by default
     ASSERT_EQ(run_dyad("train - --format csv < " + rows + options + path("pipe.dyad")).exit_code, 0);
     EXPECT_EQ(content(path("file.dyad")), content(path("pipe.dyad"))) << passes;
   }
 }
 
-TEST_F(TrainCommand, ResumesToTheByte) {
-  // New users and movies keep coming: the dictionary grows in both halves.
+TEST_F(TrainCommand, ResumedModelIsBitIdentical) {
+  // New users and movies occur in both halves, so that the dictionary grows.
   const std::string text = ratings(10000, 1);
   const std::size_t header_end = text.find('\n') + 1;
   std::size_t middle = header_end;
@@ -172,17 +171,18 @@ TEST_F(TrainCommand, ResumesToTheByte) {
   }
 }
 
-TEST_F(TrainCommand, ResumingChecksThatOptionsAgree) {
+TEST_F(TrainCommand, ResumeRejectsOtherOptions) {
   const std::string rows = write("rows.csv", ratings(500, 1));
   const std::string model = path("m.dyad");
   ASSERT_EQ(run_dyad("train --quiet " + rows + " -m " + model + " --target rating --ignore noise").exit_code, 0);
   const std::string before = content(model);
-  for (const char* wrong :
+  for (const char* invalid :
        {"--rank 3", "--kind bilinear --right movie", "--target user", "--seed 7", "--precision single", "--hash-bits 5",
         "--task classification", "--ignore user", "--batch 7", "--categorical noise"}) {
-    const Result result = run_dyad("train --quiet " + rows + " --resume -m " + model + " " + wrong);
-    EXPECT_EQ(result.exit_code, 2) << wrong;
-    EXPECT_NE(result.err.find("does not agree"), std::string::npos) << result.err;
+    const Result result = run_dyad("train --quiet " + rows + " --resume -m " + model + " " + invalid);
+    EXPECT_EQ(result.exit_code, 2) << invalid;
+    const std::string option = std::string(invalid).substr(0, std::string(invalid).find(' '));
+    EXPECT_TRUE(contains(result.err, option)) << result.err;
   }
   EXPECT_EQ(content(model), before);
   EXPECT_EQ(run_dyad("train --quiet " + rows + " --resume -m " + model +
@@ -192,40 +192,40 @@ TEST_F(TrainCommand, ResumingChecksThatOptionsAgree) {
   EXPECT_EQ(run_dyad("train --quiet " + rows + " --resume -m " + path("none.dyad")).exit_code, 3);
 }
 
-TEST_F(TrainCommand, InterruptedSavesACheckpointThatCanGoOn) {
+TEST_F(TrainCommand, InterruptSavesAResumableModel) {
   const std::string rows = write("rows.csv", houses(6000, 1));
-  // The pipe stays open: training waits for more rows when it is interrupted.
+  // The pipe stays open, so that training waits for rows when it is interrupted.
   const std::string command = "(cat " + rows + "; sleep 5) | " + DYAD_COMMAND +
                               " train - --format csv --target price -m " + path("m.dyad") + " 2>" + path("err") +
                               " & dyad=$!; sleep 1; kill -INT $dyad; wait $dyad; echo $?";
   FILE* shell = popen(("bash -c '" + command + "'").c_str(), "r");
-  char answer[16] = {};
-  ASSERT_NE(fgets(answer, sizeof answer, shell), nullptr);
+  char exit_code[16] = {};
+  ASSERT_NE(fgets(exit_code, sizeof exit_code, shell), nullptr);
   pclose(shell);
-  EXPECT_EQ(std::string(answer), "130\n");
+  EXPECT_EQ(std::string(exit_code), "130\n");
   EXPECT_NE(content(path("err")).find("interrupted"), std::string::npos);
   const json inspected = run_json("inspect " + path("m.dyad"));
   EXPECT_EQ(inspected.at("training").at("rows"), "4096");
   EXPECT_EQ(run_dyad("train --quiet " + rows + " --resume -m " + path("m.dyad")).exit_code, 0);
 }
 
-TEST_F(TrainCommand, InterruptedBeforeTheFirstBlockSaysThatNothingIsSaved) {
+TEST_F(TrainCommand, InterruptBeforeTheFirstBlockWritesNoModel) {
   const std::string rows = write("rows.csv", houses(100, 1));
   const Result result =
       run_shell("bash -c '(cat " + rows + "; sleep 3) | " + DYAD_COMMAND + " train - --format csv --target price -m " +
                 path("m.dyad") + " & dyad=$!; sleep 1; kill -TERM $dyad; wait $dyad'");
   EXPECT_EQ(result.exit_code, 130);
-  EXPECT_NE(result.err.find("nothing was learned or saved"), std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err, "interrupted")) << result.err;
   EXPECT_FALSE(std::filesystem::exists(path("m.dyad")));
 }
 
-TEST_F(TrainCommand, TheCommandThatItSuggestsIsOneForTheShell) {
+TEST_F(TrainCommand, SuggestedCommandIsQuotedForTheShell) {
   const std::string rows = write("rows.csv", houses(100, 1));
   const Result result = run_dyad("train " + rows + " --target price -m '" + path("it s.dyad") + "'");
   EXPECT_NE(result.err.find("dyad predict -m '" + path("it s.dyad") + "' DATA"), std::string::npos) << result.err;
 }
 
-TEST_F(TrainCommand, UnknownCategoriesAndMissingCellsPredict) {
+TEST_F(TrainCommand, UnknownCategoriesAndMissingCellsArePredicted) {
   const std::string rows = write("rows.csv", ratings(3000, 1));
   ASSERT_EQ(run_dyad("train --quiet " + rows + " -m " + path("m.dyad") + " --target rating --ignore noise --rank 2")
                 .exit_code,
@@ -237,26 +237,27 @@ TEST_F(TrainCommand, UnknownCategoriesAndMissingCellsPredict) {
   EXPECT_EQ(numbers_of(content(path("p.txt"))).size(), 3U);
 }
 
-TEST_F(TrainCommand, WarnsWhereThereIsNothingToLearn) {
+TEST_F(TrainCommand, WarnsIfTheModelIsConstant) {
   const std::string constant = write("constant.csv", "a,y\n1,5\n2,5\n3,5\n4,5\n");
   const json trained = run_json("train " + constant + " -m " + path("m.dyad") + " --target y");
-  EXPECT_NE(trained.at("warnings").dump().find("the same in all rows"), std::string::npos);
+  EXPECT_EQ(trained.at("warnings").size(), 1U);
   for (const double value : numbers_of(run_dyad("predict --quiet -m " + path("m.dyad") + " " + constant).out))
     EXPECT_EQ(value, 5);
   const std::string few = write("few.csv", houses(40, 1));
-  EXPECT_NE(run_json("train " + few + " --solver moment -m " + path("m.dyad") + " --target price")
-                .at("warnings")
-                .dump()
-                .find("more rows"),
-            std::string::npos);
+  const json moment = run_json("train " + few + " --solver moment -m " + path("m.dyad") + " --target price");
+  EXPECT_FALSE(moment.at("warnings").empty());
   const Result quiet = run_dyad("train --quiet " + few + " -m " + path("m.dyad") + " --target price");
   EXPECT_EQ(quiet.err + quiet.out, "");
 }
 
-TEST_F(TrainCommand, ProgressComesAtDoublingRowCounts) {
+TEST_F(TrainCommand, ProgressIsReportedAtDoublingRowCounts) {
   const std::string rows = write("rows.csv", houses(1000, 1));
   const Result result = run_dyad("train " + rows + " -m " + path("m.dyad") + " --target price");
   EXPECT_EQ(result.out, "");
+  for (const char* label : {"target", "numeric", "categorical", "likelihood", "model", "solver"})
+    EXPECT_FALSE(line_of(result.err, label).empty()) << label << "\n" << result.err;
+  for (const char* column : {" rows ", " rmse ", " recent ", " constant ", " rows/s ", " memory\n"})
+    EXPECT_TRUE(contains(result.err, column)) << column << "\n" << result.err;
   for (const char* count : {"\n           1 ", "\n           2 ", "\n         512 ", "\n        1000 "})
     EXPECT_NE(result.err.find(count), std::string::npos) << count;
   EXPECT_EQ(result.err.find("\n         600 "), std::string::npos);

@@ -16,8 +16,8 @@ constexpr Index count = 601;  // more than two blocks of rows
 constexpr Index dim = 11;
 constexpr Index width = 3;
 constexpr double tolerance = 1e-11;
-constexpr Share all_rows{0, count};
-constexpr Share all_columns{0, dim};
+constexpr IndexRange all_rows{0, count};
+constexpr IndexRange all_columns{0, dim};
 
 /// Rows in all layouts: dense and sparse, in memory and mapped from a file.
 template <typename Scalar>
@@ -38,10 +38,10 @@ struct Layouts {
       all.push_back(make_row_operator(view));
     return all;
   }
-  [[nodiscard]] Tall<double> X() const { return rows.X.template cast<double>(); }
+  [[nodiscard]] RowMajorMatrix<double> X() const { return rows.X.template cast<double>(); }
 };
 
-Tall<double> random_matrix(Index rows, Index columns, std::uint64_t seed) {
+RowMajorMatrix<double> random_matrix(Index rows, Index columns, std::uint64_t seed) {
   Random random(seed, 0);
   return random_normal<double>(random, rows, columns);
 }
@@ -53,20 +53,20 @@ TYPED_TEST_SUITE(RowOperators, Scalars);
 
 TYPED_TEST(RowOperators, ProductsEqualBruteForceInDouble) {
   Layouts<TypeParam> layouts;
-  const Tall<double> X = layouts.X();
-  const Tall<double> U = random_matrix(dim, width, 2);
-  const Tall<double> R = random_matrix(count, width, 3);
-  const Tall<double> start = random_matrix(dim, width, 4);
+  const RowMajorMatrix<double> X = layouts.X();
+  const RowMajorMatrix<double> U = random_matrix(dim, width, 2);
+  const RowMajorMatrix<double> R = random_matrix(count, width, 3);
+  const RowMajorMatrix<double> start = random_matrix(dim, width, 4);
   for (const auto& op : layouts.operators()) {
     EXPECT_EQ(op->count(), count);
     EXPECT_EQ(op->dim(), dim);
     EXPECT_EQ(op->epsilon(), std::numeric_limits<TypeParam>::epsilon());
     EXPECT_TRUE(op->can_split());
     EXPECT_LE(op->block_rows(), 256);
-    Tall<double> XU = Tall<double>::Constant(count, width, 99);
+    RowMajorMatrix<double> XU = RowMajorMatrix<double>::Constant(count, width, 99);
     op->multiply(all_rows, all_columns, U.data(), width, XU.data());
     EXPECT_LT((XU - X * U).norm(), tolerance);
-    Tall<double> XR = start;
+    RowMajorMatrix<double> XR = start;
     op->add_transposed_product(all_rows, all_columns, R.data(), width, XR.data());
     EXPECT_LT((XR - start - X.transpose() * R).norm(), tolerance);
     Vector<double> squares(count);
@@ -78,10 +78,10 @@ TYPED_TEST(RowOperators, ProductsEqualBruteForceInDouble) {
   }
 }
 
-TYPED_TEST(RowOperators, TransposedProductIsTheAdjoint) {
+TYPED_TEST(RowOperators, TransposedProductIsAdjoint) {
   Layouts<TypeParam> layouts;
-  const Tall<double> u = random_matrix(dim, 1, 2);
-  const Tall<double> r = random_matrix(count, 1, 3);
+  const RowMajorMatrix<double> u = random_matrix(dim, 1, 2);
+  const RowMajorMatrix<double> r = random_matrix(count, 1, 3);
   for (const auto& op : layouts.operators()) {
     Vector<double> Xu(count);
     Vector<double> Xr = Vector<double>::Zero(dim);
@@ -95,17 +95,17 @@ TYPED_TEST(RowOperators, TransposedProductIsTheAdjoint) {
   }
 }
 
-TYPED_TEST(RowOperators, RangesAddUpToAllRowsAndColumns) {
+TYPED_TEST(RowOperators, ProductsOfRangesSumToTotal) {
   Layouts<TypeParam> layouts;
-  const Tall<double> X = layouts.X();
-  const Tall<double> U = random_matrix(dim, width, 2);
-  const Tall<double> R = random_matrix(count, width, 3);
+  const RowMajorMatrix<double> X = layouts.X();
+  const RowMajorMatrix<double> U = random_matrix(dim, width, 2);
+  const RowMajorMatrix<double> R = random_matrix(count, width, 3);
   for (const auto& op : layouts.operators()) {
-    Tall<double> XU = Tall<double>::Zero(count, width);
-    Tall<double> XR = Tall<double>::Zero(dim, width);
-    for (const Share rows : {Share{0, 17}, Share{17, 500}, Share{517, count - 517}})
-      for (const Share columns : {Share{0, 4}, Share{4, dim - 4}}) {
-        Tall<double> product(rows.count, width);
+    RowMajorMatrix<double> XU = RowMajorMatrix<double>::Zero(count, width);
+    RowMajorMatrix<double> XR = RowMajorMatrix<double>::Zero(dim, width);
+    for (const IndexRange rows : {IndexRange{0, 17}, IndexRange{17, 500}, IndexRange{517, count - 517}})
+      for (const IndexRange columns : {IndexRange{0, 4}, IndexRange{4, dim - 4}}) {
+        RowMajorMatrix<double> product(rows.count, width);
         op->multiply(rows, columns, U.row(columns.first).data(), width, product.data());
         XU.middleRows(rows.first, rows.count) += product;
         op->add_transposed_product(rows, columns, R.row(rows.first).data(), width, XR.row(columns.first).data());
@@ -117,19 +117,19 @@ TYPED_TEST(RowOperators, RangesAddUpToAllRowsAndColumns) {
 
 TYPED_TEST(RowOperators, GramMatrixEqualsBruteForce) {
   Layouts<TypeParam> layouts;
-  const Tall<double> X = layouts.X();
+  const RowMajorMatrix<double> X = layouts.X();
   const Vector<double> weights = random_matrix(count, 1, 5).cwiseAbs();
   for (const bool squares : {false, true}) {
     const Index size = 1 + (squares ? 2 : 1) * dim;
-    Tall<double> Z(count, size);
+    RowMajorMatrix<double> Z(count, size);
     Z.col(0).setOnes();
     Z.middleCols(1, dim) = X;
     if (squares) Z.rightCols(dim) = X.cwiseAbs2();
-    const Small<double> expected = Z.transpose() * weights.asDiagonal() * Z;
+    const Matrix<double> expected = Z.transpose() * weights.asDiagonal() * Z;
     for (const auto& op : layouts.operators()) {
-      Small<double> gram = Small<double>::Zero(size, size);
+      Matrix<double> gram = Matrix<double>::Zero(size, size);
       Vector<double> diagonal = Vector<double>::Zero(size);
-      for (const Share rows : {Share{0, 300}, Share{300, count - 300}}) {
+      for (const IndexRange rows : {IndexRange{0, 300}, IndexRange{300, count - 300}}) {
         op->add_gram(rows, weights.data() + rows.first, gram);
         op->add_gram_diagonal(rows, weights.data() + rows.first, diagonal);
       }
@@ -139,7 +139,7 @@ TYPED_TEST(RowOperators, GramMatrixEqualsBruteForce) {
   }
 }
 
-TYPED_TEST(RowOperators, ColumnsOfDenseRows) {
+TYPED_TEST(RowOperators, CopyColumnRequiresDenseRows) {
   Layouts<TypeParam> layouts;
   for (const auto& op : layouts.operators()) {
     Vector<double> column(count);
@@ -152,25 +152,25 @@ TYPED_TEST(RowOperators, ColumnsOfDenseRows) {
   }
 }
 
-/// An operator that requires all rows gets them in one range.
-TEST(RowOperator, OnlySplitsIfItCan) {
-  class Whole : public RowOperator {
+/// An operator that requires all rows is called once with the range of all rows.
+TEST(RowOperator, IsNotSplitIfItCannotSplit) {
+  class UnsplittableOperator : public RowOperator {
    public:
     [[nodiscard]] Index count() const override { return 100; }
     [[nodiscard]] Index dim() const override { return 1; }
     [[nodiscard]] double entries() const override { return 1e9; }
     [[nodiscard]] Index block_rows() const override { return 100; }
     [[nodiscard]] bool can_split() const override { return false; }
-    void multiply(Share, Share, const double*, Index, double*) const override {}
-    void add_transposed_product(Share, Share, const double*, Index, double*) const override {}
-    void multiply_squares(Share, const double*, double*) const override {}
-    void add_transposed_squares(Share, const double*, double*) const override {}
-    void add_gram(Share, const double*, Small<double>&) const override {}
-    void add_gram_diagonal(Share, const double*, Vector<double>&) const override {}
+    void multiply(IndexRange, IndexRange, const double*, Index, double*) const override {}
+    void add_transposed_product(IndexRange, IndexRange, const double*, Index, double*) const override {}
+    void multiply_squares(IndexRange, const double*, double*) const override {}
+    void add_transposed_squares(IndexRange, const double*, double*) const override {}
+    void add_gram(IndexRange, const double*, Matrix<double>&) const override {}
+    void add_gram_diagonal(IndexRange, const double*, Vector<double>&) const override {}
   };
   ThreadPool pool(2);
   int calls = 0;
-  for_each_share(Whole(), pool, [&](int worker, Share rows) {
+  for_each_row_range(UnsplittableOperator(), pool, [&](int worker, IndexRange rows) {
     EXPECT_EQ(worker, 0);
     EXPECT_EQ(rows.count, 100);
     ++calls;

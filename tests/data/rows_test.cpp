@@ -19,7 +19,7 @@ Entries entries_of(const Rows<double>& rows, Index i) {
   return entries;
 }
 
-TEST(Rows, SliceIsTheSameRows) {
+TEST(Rows, SliceSelectsConsecutiveRows) {
   const std::vector<double> values{1, 2, 3, 4, 5, 6};
   const std::vector<double> targets{10, 20, 30};
   const Rows<double> part = Rows<double>::dense(values, 2, targets).slice(1, 2);
@@ -36,7 +36,7 @@ TEST(Rows, SliceIsTheSameRows) {
   EXPECT_EQ(entries_of(sparse, 0), (Entries{{0, 8}, {2, 9}}));
 }
 
-TEST(Rows, OffsetsOfEitherSizeSayTheSame) {
+TEST(Rows, OffsetTypesAreEquivalent) {
   const std::vector<Index> offsets{0, 1, 3, 3};
   const std::vector<std::int32_t> short_offsets{0, 1, 3, 3};
   const std::vector<std::int32_t> columns{4, 0, 2};
@@ -50,14 +50,14 @@ TEST(Rows, OffsetsOfEitherSizeSayTheSame) {
                std::invalid_argument);
 }
 
-TEST(Rows, MarksSayWhichRowsCount) {
+TEST(Rows, MarksSelectRowsByWeight) {
   const std::vector<double> values{1, 2, 3, 4};
   const std::vector<double> weights{5, 6, 7, 8};
   const std::vector<std::uint8_t> marks{0, 1, 2, 1};
   const Rows<double> rows = Rows<double>::dense(values, 1).weighted(weights);
-  const auto weights_of = [](const Rows<double>& of) {
+  const auto weights_of = [](const Rows<double>& view) {
     std::vector<double> all;
-    for (Index i = 0; i < of.count(); ++i) all.push_back(of.weight(i));
+    for (Index i = 0; i < view.count(); ++i) all.push_back(view.weight(i));
     return all;
   };
   EXPECT_EQ(weights_of(rows.only(marks, 1)), (std::vector<double>{0, 6, 0, 8}));
@@ -67,9 +67,9 @@ TEST(Rows, MarksSayWhichRowsCount) {
   EXPECT_THROW((void)rows.slice(0, 2).only(marks, 1), std::invalid_argument);
 }
 
-TEST(Rows, WindowIsTheSameRowsWithFewerFeatures) {
+TEST(Rows, FeatureSliceSelectsConsecutiveFeatures) {
   const std::vector<double> values{1, 2, 3, 4, 5, 6};
-  const Rows<double> dense = Rows<double>::dense(values, 3).window(1, 2);
+  const Rows<double> dense = Rows<double>::dense(values, 3).feature_slice(1, 2);
   EXPECT_EQ(dense.dim(), 2);
   EXPECT_EQ(entries_of(dense, 1), (Entries{{0, 5}, {1, 6}}));
   EXPECT_EQ(entries_of(dense.slice(1, 1), 0), (Entries{{0, 5}, {1, 6}}));
@@ -78,12 +78,12 @@ TEST(Rows, WindowIsTheSameRowsWithFewerFeatures) {
   const std::vector<std::int32_t> columns{0, 2, 4};
   const std::vector<double> entries{8, 9, 7};
   const Rows<double> sparse = Rows<double>::sparse(offsets, columns, entries, 5);
-  EXPECT_EQ(entries_of(sparse.window(2, 3), 0), (Entries{{0, 9}, {2, 7}}));
-  EXPECT_EQ(entries_of(sparse.window(1, 4).window(1, 1), 0), (Entries{{0, 9}}));
-  EXPECT_THROW((void)sparse.window(3, 3), std::invalid_argument);
+  EXPECT_EQ(entries_of(sparse.feature_slice(2, 3), 0), (Entries{{0, 9}, {2, 7}}));
+  EXPECT_EQ(entries_of(sparse.feature_slice(1, 4).feature_slice(1, 1), 0), (Entries{{0, 9}}));
+  EXPECT_THROW((void)sparse.feature_slice(3, 3), std::invalid_argument);
 }
 
-TEST(Rows, RefusesWhatDoesNotFit) {
+TEST(Rows, InvalidSizesThrow) {
   const std::vector<double> five(5);
   const std::vector<double> two(2);
   EXPECT_THROW(Rows<double>::dense(five, 2), std::invalid_argument);
@@ -93,7 +93,7 @@ TEST(Rows, RefusesWhatDoesNotFit) {
   EXPECT_THROW((void)Rows<double>::dense(five, 1).slice(-1, 2), std::invalid_argument);
 }
 
-TEST(Rows, RefusesBrokenSparseRows) {
+TEST(Rows, InvalidSparseRowsThrow) {
   const std::vector<double> values{1, 2};
   const auto make = [&](const std::vector<Index>& offsets, const std::vector<std::int32_t>& columns, Index dim) {
     return Rows<double>::sparse(offsets, columns, values, dim);
@@ -111,7 +111,7 @@ TEST(Rows, RefusesBrokenSparseRows) {
   EXPECT_THROW(make({0, 2}, {2, 1}, 3), std::invalid_argument);
 }
 
-TEST(RowHash, DependsOnNonZeroEntriesAndNotOnTheirOrder) {
+TEST(RowHash, DependsOnNonzeroEntriesButNotOnOrder) {
   const auto hash_of = [](const Entries& entries) {
     RowHash hash;
     for (const auto& [j, x] : entries) hash.add(static_cast<std::uint64_t>(j), x);

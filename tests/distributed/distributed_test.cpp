@@ -1,4 +1,4 @@
-#include <dyad/parts.h>
+#include <dyad/distributed.h>
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 #include <dyad/predictor.h>
 #include <dyad/train.h>
 
@@ -15,20 +15,20 @@
 namespace dyad {
 namespace {
 
-/// Rows in compressed form, cut into parts in any way; the first `sample` of them by hash are what a driver begins
-/// with.
-class Scattered {
+/// Sparse rows that are divided among any number of workers. A model of the rows with the smallest hashes is the start
+/// of the driver.
+class PartitionedRows {
  public:
-  Scattered(Index count, Index dim, Index entries, bool classes, double noise) : dim_(dim), classes_(classes) {
+  PartitionedRows(Index count, Index dim, Index entries, bool classes, double noise) : dim_(dim), classes_(classes) {
     Random random(11, 3);
     std::vector<double> w(static_cast<std::size_t>(dim));
     std::vector<double> a(static_cast<std::size_t>(dim));
-    for (double& number : w) number = 0.5 * random.normal();
-    for (double& number : a) number = 0.7 * random.normal();
+    for (double& value : w) value = 0.5 * random.normal();
+    for (double& value : a) value = 0.7 * random.normal();
     for (Index i = 0; i < count; ++i) {
       double linear = 0;
       double p = 0;
-      double own = 0;
+      double diagonal = 0;
       const Index field = dim / entries;
       for (Index e = 0; e < entries; ++e) {
         const auto j =
@@ -38,10 +38,10 @@ class Scattered {
         values_.push_back(x);
         linear += w[j] * x;
         p += a[j] * x;
-        own += a[j] * x * a[j] * x;
+        diagonal += a[j] * x * a[j] * x;
       }
       offsets_.push_back(static_cast<std::int64_t>(columns_.size()));
-      const double f = 1 + linear - (p * p - own);
+      const double f = 1 + linear - (p * p - diagonal);
       targets_.push_back(classes ? (random.uniform() < 1 / (1 + std::exp(-f)) ? 1.0 : 0.0)
                                  : f + noise * random.normal());
       weights_.push_back(1 + static_cast<double>(i % 3));
@@ -50,10 +50,10 @@ class Scattered {
 
   [[nodiscard]] Index count() const { return static_cast<Index>(targets_.size()); }
 
-  [[nodiscard]] MemoryRows rows(Index first, Index count) const {
-    MemoryRows rows;
+  [[nodiscard]] DatasetView rows(Index first, Index count) const {
+    DatasetView rows;
     rows.count = count;
-    rows.features = MemorySparse{dim_, offsets_.data() + first, columns_.data(), values_.data()};
+    rows.features = SparseView{dim_, offsets_.data() + first, columns_.data(), values_.data()};
     const auto at = static_cast<std::size_t>(first);
     const auto size = static_cast<std::size_t>(count);
     rows.targets = std::span(targets_).subspan(at, size);
@@ -62,10 +62,10 @@ class Scattered {
     return rows;
   }
 
-  /// Only rows with the smallest hashes.
-  [[nodiscard]] std::string begun(double share, std::optional<Solver> solver = {}) const {
-    const std::vector<std::uint64_t> hashes = row_hashes(rows(0, count()));
-    Scattered sample(0, dim_, 1, classes_, 0);
+  /// Model of the given share of the rows, those with the smallest hashes.
+  [[nodiscard]] std::string start_model(double share, std::optional<Solver> solver = {}) const {
+    const std::vector<std::uint64_t> hashes = hash_rows(rows(0, count()));
+    PartitionedRows sample(0, dim_, 1, classes_, 0);
     for (Index i = 0; i < count(); ++i) {
       const auto at = static_cast<std::size_t>(i);
       if (static_cast<double>(hashes[at]) >= share * 0x1p64) continue;
@@ -77,40 +77,40 @@ class Scattered {
       sample.targets_.push_back(targets_[at]);
       sample.weights_.push_back(weights_[at]);
     }
-    const MemoryRows first = sample.rows(0, sample.count());
+    const DatasetView first = sample.rows(0, sample.count());
     TrainOptions options;
-    options.data.memory = &first;
+    options.data.dataset = &first;
     options.rank = 2;
     options.solver = solver;
     if (!solver) options.passes = 1;
     return train(options).model_bytes;
   }
 
-  /// What a driver learns from so many parts, each of which reads its rows in blocks.
-  [[nodiscard]] PartsSummary learned(Index parts, Solver solver, double share = 0.2) const {
-    const std::string base = begin_parts(begun(share));
-    PartsOptions options;
+  /// Trains with the given number of workers, each of which reads its rows in blocks.
+  [[nodiscard]] DistributedSummary train_on(Index workers, Solver solver, double share = 0.2) const {
+    const std::string base = start_workers(start_model(share));
+    DistributedOptions options;
     options.solver = solver;
-    options.share = share;
-    options.ask = [&](const std::string& question) {
+    options.trained_share = share;
+    options.send = [&](const std::string& request) {
       std::optional<Statistics> sum;
-      for (Index p = 0; p < parts; ++p) {
-        Part part(base);
-        part.ask(question);
-        constexpr Index at_once = 700;
-        const Index last = count() * (p + 1) / parts;
-        for (Index first = count() * p / parts; first < last; first += at_once) {
-          const MemoryRows block = rows(first, std::min(at_once, last - first));
-          part.add(block, row_hashes(block));
+      for (Index k = 0; k < workers; ++k) {
+        Worker worker(base);
+        worker.handle(request);
+        constexpr Index block_rows = 700;
+        const Index last = count() * (k + 1) / workers;
+        for (Index first = count() * k / workers; first < last; first += block_rows) {
+          const DatasetView block = rows(first, std::min(block_rows, last - first));
+          worker.add_rows(block, hash_rows(block));
         }
         if (sum)
-          *sum += part.answer();
+          *sum += worker.response();
         else
-          sum = part.answer();
+          sum = worker.response();
       }
       return Statistics::from_bytes(sum->to_bytes());
     };
-    return learn_from_parts(base, options);
+    return train_distributed(base, options);
   }
 
   [[nodiscard]] std::vector<double> predictions(const std::string& model) const {
@@ -138,77 +138,77 @@ class Scattered {
   std::vector<double> weights_;
 };
 
-double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
-  return most;
+double max_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double result = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) result = std::max(result, std::abs(a[i] - b[i]));
+  return result;
 }
 
-TEST(Parts, GaussNewtonGivesTheSameModelForAnyParts) {
+TEST(DistributedTraining, GaussNewtonIsIndependentOfThePartitioning) {
   for (const bool classes : {false, true}) {
-    const Scattered data(3000, 40, 5, classes, 0.3);
-    const std::vector<double> whole = data.predictions(data.learned(1, Solver::newton).model);
-    for (const Index parts : {2, 7})
-      EXPECT_LT(largest_difference(whole, data.predictions(data.learned(parts, Solver::newton).model)), 1e-9)
-          << parts << (classes ? " parts, classes" : " parts");
+    const PartitionedRows data(3000, 40, 5, classes, 0.3);
+    const std::vector<double> expected = data.predictions(data.train_on(1, Solver::newton).model);
+    for (const Index workers : {2, 7})
+      EXPECT_LT(max_difference(expected, data.predictions(data.train_on(workers, Solver::newton).model)), 1e-9)
+          << workers << (classes ? " workers, classes" : " workers");
   }
 }
 
-TEST(Parts, OnePassLosesLittleByParts) {
+TEST(DistributedTraining, OnePassLossDependsLittleOnThePartitioning) {
   for (const bool classes : {false, true}) {
-    const Scattered data(6000, 40, 5, classes, 0.3);
-    const double whole = data.loss(data.learned(1, Solver::kalman).model);
-    for (const Index parts : {2, 5}) EXPECT_LT(data.loss(data.learned(parts, Solver::kalman).model), 1.01 * whole);
+    const PartitionedRows data(6000, 40, 5, classes, 0.3);
+    const double whole = data.loss(data.train_on(1, Solver::kalman).model);
+    for (const Index workers : {2, 5}) EXPECT_LT(data.loss(data.train_on(workers, Solver::kalman).model), 1.01 * whole);
   }
 }
 
-TEST(Parts, GaussNewtonMakesOnePassBetter) {
-  const Scattered data(1500, 60, 5, false, 0.1);
-  const double begun = data.loss(data.begun(0.2));
-  const double one_pass = data.loss(data.learned(2, Solver::kalman).model);
-  const PartsSummary both = data.learned(2, Solver::automatic);
-  EXPECT_LT(one_pass, begun);
+TEST(DistributedTraining, GaussNewtonDecreasesTheLossOfOnePass) {
+  const PartitionedRows data(1500, 60, 5, false, 0.1);
+  const double start_loss = data.loss(data.start_model(0.2));
+  const double one_pass = data.loss(data.train_on(2, Solver::kalman).model);
+  const DistributedSummary both = data.train_on(2, Solver::automatic);
+  EXPECT_LT(one_pass, start_loss);
   EXPECT_LT(data.loss(both.model), 0.8 * one_pass);
-  EXPECT_LT(both.refined, both.one_pass);
+  EXPECT_LT(both.multi_pass, both.one_pass);
   EXPECT_EQ(both.rows, data.count());
 }
 
-TEST(Parts, ErrorBarsAreThoseOfOneProcess) {
-  const Scattered data(6000, 30, 5, false, 0.3);
+TEST(DistributedTraining, ErrorBarsEqualThoseOfOneProcess) {
+  const PartitionedRows data(6000, 30, 5, false, 0.3);
   const auto mean_deviation = [&](const std::string& model) {
     std::vector<double> values(6000);
     std::vector<double> deviations(6000);
     (void)Predictor::from_bytes(model).predict(data.rows(0, 6000), values, deviations);
     return std::accumulate(deviations.begin(), deviations.end(), 0.0) / 6000;
   };
-  const double whole = mean_deviation(data.begun(1));
-  EXPECT_NEAR(mean_deviation(data.learned(3, Solver::kalman).model), whole, 0.05 * whole);
-  EXPECT_NEAR(mean_deviation(data.learned(3, Solver::automatic).model), 0.3, 0.02);
+  const double whole = mean_deviation(data.start_model(1));
+  EXPECT_NEAR(mean_deviation(data.train_on(3, Solver::kalman).model), whole, 0.05 * whole);
+  EXPECT_NEAR(mean_deviation(data.train_on(3, Solver::automatic).model), 0.3, 0.02);
 }
 
-TEST(Parts, HashesAreOfTheContentAlone) {
+TEST(HashRows, DependsOnTheContentOnly) {
   const std::vector<double> dense{1.5, 0, 2, 0, 0, 3};
   const std::vector<std::int64_t> offsets{0, 2, 3};
   const std::vector<std::int32_t> columns{0, 2, 2};
   const std::vector<double> values{1.5, 2, 3};
   const std::vector<double> targets{1, 2};
-  MemoryRows matrix;
+  DatasetView matrix;
   matrix.count = 2;
-  matrix.features = MemoryMatrix{3, dense.data(), 3, 1};
+  matrix.features = MatrixView{3, dense.data(), 3, 1};
   matrix.targets = targets;
-  MemoryRows sparse = matrix;
-  sparse.features = MemorySparse{3, offsets.data(), columns.data(), values.data()};
-  EXPECT_EQ(row_hashes(matrix), row_hashes(sparse));
-  EXPECT_NE(row_hashes(matrix)[0], row_hashes(matrix)[1]);
+  DatasetView sparse = matrix;
+  sparse.features = SparseView{3, offsets.data(), columns.data(), values.data()};
+  EXPECT_EQ(hash_rows(matrix), hash_rows(sparse));
+  EXPECT_NE(hash_rows(matrix)[0], hash_rows(matrix)[1]);
   const std::vector<double> others{1, 3};
   sparse.targets = others;
-  EXPECT_EQ(row_hashes(matrix)[0], row_hashes(sparse)[0]);
-  EXPECT_NE(row_hashes(matrix)[1], row_hashes(sparse)[1]);
+  EXPECT_EQ(hash_rows(matrix)[0], hash_rows(sparse)[0]);
+  EXPECT_NE(hash_rows(matrix)[1], hash_rows(sparse)[1]);
 }
 
-TEST(Parts, HashesSpreadEvenly) {
-  const Scattered data(20'000, 40, 5, false, 0.3);
-  const std::vector<std::uint64_t> hashes = row_hashes(data.rows(0, 20'000));
+TEST(HashRows, IsUniform) {
+  const PartitionedRows data(20'000, 40, 5, false, 0.3);
+  const std::vector<std::uint64_t> hashes = hash_rows(data.rows(0, 20'000));
   const auto low =
       std::count_if(hashes.begin(), hashes.end(), [](auto hash) { return hash < (std::uint64_t{1} << 62); });
   const auto tenth = std::count_if(hashes.begin(), hashes.end(), [](auto hash) { return hash % 10 == 0; });
@@ -216,43 +216,43 @@ TEST(Parts, HashesSpreadEvenly) {
   EXPECT_NEAR(static_cast<double>(tenth), 2000, 200);
 }
 
-TEST(Parts, SampleOfAllRowsLeavesNothingToLearn) {
-  const Scattered data(500, 20, 4, false, 0.3);
-  const PartsSummary summary = data.learned(2, Solver::kalman, 1);
-  EXPECT_LT(largest_difference(data.predictions(summary.model), data.predictions(data.begun(1))), 1e-12);
+TEST(DistributedTraining, ModelOfAllRowsIsUnchanged) {
+  const PartitionedRows data(500, 20, 4, false, 0.3);
+  const DistributedSummary summary = data.train_on(2, Solver::kalman, 1);
+  EXPECT_LT(max_difference(data.predictions(summary.model), data.predictions(data.start_model(1))), 1e-12);
 }
 
-TEST(Parts, OthersAreRefused) {
-  const Scattered data(500, 20, 4, false, 0.3);
-  EXPECT_THROW((void)begin_parts(data.begun(0.5, Solver::moment)), std::invalid_argument);
-  EXPECT_THROW((void)begin_parts("no model"), DataError);
-  const std::string base = begin_parts(data.begun(0.5));
-  Part part(base);
-  EXPECT_THROW(part.ask("no question"), DataError);
-  PartsOptions options;
-  options.ask = [&](const std::string&) { return Statistics(); };
-  EXPECT_THROW((void)learn_from_parts(base, options), std::invalid_argument);
+TEST(DistributedTraining, UnsupportedModelsAndMessagesAreRejected) {
+  const PartitionedRows data(500, 20, 4, false, 0.3);
+  EXPECT_THROW((void)start_workers(data.start_model(0.5, Solver::moment)), std::invalid_argument);
+  EXPECT_THROW((void)start_workers("no model"), DataError);
+  const std::string base = start_workers(data.start_model(0.5));
+  Worker worker(base);
+  EXPECT_THROW(worker.handle("no request"), DataError);
+  DistributedOptions options;
+  options.send = [&](const std::string&) { return Statistics(); };
+  EXPECT_THROW((void)train_distributed(base, options), std::invalid_argument);
   options.solver = Solver::variational;
-  EXPECT_THROW((void)learn_from_parts(base, options), std::invalid_argument);
+  EXPECT_THROW((void)train_distributed(base, options), std::invalid_argument);
 }
 
-TEST(Parts, AnswersToDifferentQuestionsDoNotAdd) {
-  const Scattered data(600, 20, 4, false, 0.3);
-  const std::string base = begin_parts(data.begun(0.5));
-  std::vector<Statistics> answers;
-  PartsOptions options;
-  options.share = 0.5;
-  options.ask = [&](const std::string& question) {
-    Part part(base);
-    part.ask(question);
-    const MemoryRows all = data.rows(0, 600);
-    part.add(all, row_hashes(all));
-    answers.push_back(part.answer());
-    return answers.back();
+TEST(DistributedTraining, ResponsesToDifferentRequestsCannotBeAdded) {
+  const PartitionedRows data(600, 20, 4, false, 0.3);
+  const std::string base = start_workers(data.start_model(0.5));
+  std::vector<Statistics> responses;
+  DistributedOptions options;
+  options.trained_share = 0.5;
+  options.send = [&](const std::string& request) {
+    Worker worker(base);
+    worker.handle(request);
+    const DatasetView all = data.rows(0, 600);
+    worker.add_rows(all, hash_rows(all));
+    responses.push_back(worker.response());
+    return responses.back();
   };
-  (void)learn_from_parts(base, options);
-  ASSERT_GT(answers.size(), 2U);
-  EXPECT_THROW(answers[0] += answers[1], std::invalid_argument);
+  (void)train_distributed(base, options);
+  ASSERT_GT(responses.size(), 2U);
+  EXPECT_THROW(responses[0] += responses[1], std::invalid_argument);
 }
 
 }  // namespace

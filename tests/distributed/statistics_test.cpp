@@ -1,10 +1,10 @@
-#include <dyad/statistics.h>
+#include <dyad/distributed.h>
 
 #include <cmath>
 
 #include <gtest/gtest.h>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 #include <dyad/predictor.h>
 #include <dyad/train.h>
 
@@ -13,13 +13,13 @@
 namespace dyad {
 namespace {
 
-/// Gaussian rows, of which any part can be looked at.
-struct Parts {
+/// Rows with normal features and a quadratic target, in units of 10, with noise of standard deviation 1.
+struct GaussianRows {
   static constexpr Index dim = 6;
   std::vector<double> x;
   std::vector<double> y;
 
-  explicit Parts(Index count) {
+  explicit GaussianRows(Index count) {
     Random random(3, 7);
     for (Index i = 0; i < count; ++i) {
       for (Index j = 0; j < dim; ++j) x.push_back(random.normal());
@@ -28,18 +28,18 @@ struct Parts {
     }
   }
 
-  [[nodiscard]] MemoryRows from(Index first, Index count) const {
-    MemoryRows rows;
+  [[nodiscard]] DatasetView rows(Index first, Index count) const {
+    DatasetView rows;
     rows.count = count;
-    rows.features = MemoryMatrix{dim, x.data() + first * dim, dim, 1};
+    rows.features = MatrixView{dim, x.data() + first * dim, dim, 1};
     rows.targets = std::span(y).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
     return rows;
   }
 
   [[nodiscard]] std::string first_model(Solver solver = Solver::moment, Precision precision = {}) const {
-    const MemoryRows sample = from(0, 500);
+    const DatasetView sample = rows(0, 500);
     TrainOptions options;
-    options.data.memory = &sample;
+    options.data.dataset = &sample;
     options.rank = 3;
     options.solver = solver;
     options.precision = precision;
@@ -47,7 +47,7 @@ struct Parts {
   }
 
   [[nodiscard]] double rmse(const std::string& model) const {
-    const MemoryRows all = from(0, static_cast<Index>(y.size()));
+    const DatasetView all = rows(0, static_cast<Index>(y.size()));
     std::vector<double> values(y.size());
     (void)Predictor::from_bytes(model).predict(all, values);
     double squares = 0;
@@ -56,69 +56,70 @@ struct Parts {
   }
 };
 
-Statistics gathered(const Parts& data, const std::string& model, const std::vector<Index>& ends) {
+Statistics summed_statistics(const GaussianRows& data, const std::string& model, const std::vector<Index>& ends) {
   Index first = 0;
   std::optional<Statistics> sum;
   for (const Index end : ends) {
-    // As if it had travelled.
-    const Statistics part = Statistics::from_bytes(partial_statistics(model, data.from(first, end - first)).to_bytes());
+    // Serialized, as between machines.
+    const Statistics statistics =
+        Statistics::from_bytes(partial_statistics(model, data.rows(first, end - first)).to_bytes());
     if (sum)
-      *sum += part;
+      *sum += statistics;
     else
-      sum = part;
+      sum = statistics;
     first = end;
   }
   return *sum;
 }
 
-class StatisticsOf : public testing::TestWithParam<Precision> {};
+class StatisticsPrecision : public testing::TestWithParam<Precision> {};
 
-TEST_P(StatisticsOf, PartsGiveTheModelOfAllRowsAndItIsAGoodOne) {
-  const Parts data(20000);
+TEST_P(StatisticsPrecision, SumOfPartitionsEqualsAllRows) {
+  const GaussianRows data(20000);
   std::string whole = data.first_model(Solver::moment, GetParam());
-  std::string parted = whole;
-  StatisticsApplied last;
+  std::string partitioned = whole;
+  StatisticsUpdate last;
   for (int round = 0; round < 16; ++round) {
-    whole = apply_statistics(whole, gathered(data, whole, {20000})).model;
-    last = apply_statistics(parted, gathered(data, parted, {3000, 3001, 12000, 20000}));
-    parted = last.model;
+    whole = apply_statistics(whole, summed_statistics(data, whole, {20000})).model;
+    last = apply_statistics(partitioned, summed_statistics(data, partitioned, {3000, 3001, 12000, 20000}));
+    partitioned = last.model;
   }
   const auto a = Predictor::from_bytes(whole).model();
-  const auto b = Predictor::from_bytes(parted).model();
+  const auto b = Predictor::from_bytes(partitioned).model();
   const double tolerance = GetParam() == Precision::double_precision ? 1e-9 : 1e-3;
   EXPECT_NEAR(a.intercept, b.intercept, tolerance);
   for (std::size_t i = 0; i < a.weights.size(); ++i) EXPECT_NEAR(a.weights[i], b.weights[i], tolerance);
   for (std::size_t i = 0; i < a.spectrum.size(); ++i) EXPECT_NEAR(a.spectrum[i], b.spectrum[i], tolerance);
   EXPECT_GT(last.steps_taken, 3);
-  EXPECT_LT(data.rmse(parted), 1.05);  // of which 1 is noise
-  EXPECT_NEAR(last.rmse, data.rmse(parted), 0.01);
+  EXPECT_LT(data.rmse(partitioned), 1.05);  // the noise is 1
+  EXPECT_NEAR(last.rmse, data.rmse(partitioned), 0.01);
 }
 
-INSTANTIATE_TEST_SUITE_P(Precisions, StatisticsOf,
+INSTANTIATE_TEST_SUITE_P(Precisions, StatisticsPrecision,
                          testing::Values(Precision::double_precision, Precision::single_precision),
                          [](const auto& given) {
                            return given.param == Precision::double_precision ? "double" : "single";
                          });
 
-TEST(StatisticsTest, BelongToOneModelAndOneRound) {
-  const Parts data(2000);
+TEST(StatisticsTest, BelongToOneModel) {
+  const GaussianRows data(2000);
   const std::string model = data.first_model();
-  const Statistics first = gathered(data, model, {2000});
+  const Statistics first = summed_statistics(data, model, {2000});
   const std::string next = apply_statistics(model, first).model;
-  Statistics second = gathered(data, next, {2000});
+  Statistics second = summed_statistics(data, next, {2000});
   EXPECT_THROW((void)apply_statistics(next, first), std::invalid_argument);
   EXPECT_THROW(second += first, std::invalid_argument);
 }
 
-TEST(StatisticsTest, OtherSolversHaveNone) {
-  const Parts data(600);
-  EXPECT_THROW((void)partial_statistics(data.first_model(Solver::kalman), data.from(0, 600)), std::invalid_argument);
+TEST(StatisticsTest, OtherSolversAreRejected) {
+  const GaussianRows data(600);
+  EXPECT_THROW((void)partial_statistics(data.first_model(Solver::kalman), data.rows(0, 600)), std::invalid_argument);
 }
 
-TEST(StatisticsTest, WhatAreNoneIsSaid) {
-  const Parts data(600);
+TEST(StatisticsTest, InvalidBytesAreRejected) {
+  const GaussianRows data(600);
   const std::string model = data.first_model();
-  const std::string good = gathered(data, model, {600}).to_bytes();
+  const std::string good = summed_statistics(data, model, {600}).to_bytes();
   EXPECT_THROW((void)Statistics::from_bytes("nothing"), DataError);
   EXPECT_THROW((void)Statistics::from_bytes(model), DataError);
   EXPECT_THROW((void)Statistics::from_bytes(good.substr(0, good.size() - 8)), DataError);

@@ -9,11 +9,11 @@
 namespace dyad {
 namespace {
 
-TEST(Dictionary, RemembersWhatAMapDoes) {
+TEST(Dictionary, AgreesWithStdMap) {
   Random random(1, 0);
   Dictionary dictionary;
   std::map<std::string, Index> expected;
-  std::vector<const std::string*> kept;
+  std::vector<const std::string*> stored;
   for (int i = 0; i < 50000; ++i) {
     const std::string text(static_cast<std::size_t>(random.uniform() * 4),
                            static_cast<char>('a' + static_cast<int>(random.uniform() * 26)));
@@ -23,17 +23,17 @@ TEST(Dictionary, RemembersWhatAMapDoes) {
     if (found != expected.end()) continue;
     const auto number = static_cast<Index>(expected.size());
     expected[word] = number;
-    kept.push_back(&dictionary.add(word, number));
+    stored.push_back(&dictionary.add(word, number));
   }
   const Dictionary moved = std::move(dictionary);
   for (const auto& [word, number] : expected) {
     EXPECT_EQ(moved.find(word), number);
-    EXPECT_EQ(*kept[static_cast<std::size_t>(number)], word);
+    EXPECT_EQ(*stored[static_cast<std::size_t>(number)], word);
   }
 }
 
-/// Texts that differ in one place only, short and long, are spread as if drawn at random.
-TEST(SecretHash, SpreadsTextsOfOneShape) {
+/// Chi-squared test for texts that differ in four digits only, short and long.
+TEST(KeyedHash, DistributesSimilarTextsUniformly) {
   for (const std::string shape :
        {"user0000", "a name that is longer than eight bytes 0000", "0000 in front of it all"}) {
     constexpr std::size_t buckets = 1024;
@@ -43,7 +43,7 @@ TEST(SecretHash, SpreadsTextsOfOneShape) {
       std::string text = shape;
       const std::string digits = std::to_string(10000 + i).substr(1);
       text.replace(at, digits.size(), digits);
-      ++counts[SecretHash::of(text) % buckets];
+      ++counts[KeyedHash::hash(text) % buckets];
     }
     double squares = 0;
     const double mean = 10000.0 / buckets;
@@ -52,7 +52,7 @@ TEST(SecretHash, SpreadsTextsOfOneShape) {
   }
 }
 
-TEST(Dictionary, KnowsTheEmptyTextAndBytesOfAnyKind) {
+TEST(Dictionary, AcceptsEmptyTextsAndZeroBytes) {
   Dictionary dictionary;
   EXPECT_EQ(dictionary.find(""), Dictionary::absent);
   dictionary.add("", 7);

@@ -16,7 +16,7 @@ std::vector<double> normal_values(double mean, double deviation, int count = 200
   return values;
 }
 
-TEST(Scaling, CentresAndScales) {
+TEST(Scaling, CentersAndScales) {
   const std::vector<double> values = normal_values(1e6, 3);
   const Scaling scaling = robust_scaling(values);
   double sum = 0;
@@ -29,18 +29,18 @@ TEST(Scaling, CentresAndScales) {
   EXPECT_NEAR(squares / 2000, 1, 1e-9);
 }
 
-TEST(Scaling, IsNotImpressedByWildValues) {
+TEST(Scaling, IgnoresOutliers) {
   std::vector<double> values = normal_values(5, 2);
   const Scaling without = robust_scaling(values);
   for (const double outlier : {1e9, -1e300, 1.7e308, 4e5}) values.push_back(outlier);
   const Scaling with = robust_scaling(values);
-  EXPECT_NEAR(with.centre, without.centre, 1e-12 * std::abs(without.centre));
+  EXPECT_NEAR(with.center, without.center, 1e-12 * std::abs(without.center));
   EXPECT_NEAR(with.scale, without.scale, 1e-12 * without.scale);
   EXPECT_NEAR(with.apply(1e300), 6, 3);
   EXPECT_NEAR(with.apply(-1e300), -6, 3);
 }
 
-TEST(Scaling, LeavesARareFlagWhole) {
+TEST(Scaling, DoesNotClipRareBinaryValues) {
   std::vector<double> values(4000, 0.0);
   for (int i = 0; i < 3; ++i) values[static_cast<std::size_t>(i) * 1000] = 1;
   const Scaling scaling = robust_scaling(values);
@@ -49,7 +49,7 @@ TEST(Scaling, LeavesARareFlagWhole) {
   EXPECT_GT(scaling.scale, 0.01);
 }
 
-TEST(Scaling, OfAConstantOrNothingIsHarmless) {
+TEST(Scaling, IsTheIdentityScaleForConstantOrEmptyColumns) {
   for (const auto& values : {std::vector<double>{}, std::vector<double>(10, 7.0), std::vector<double>(3, 1e-320),
                              std::vector<double>(1000, 0.1)}) {
     const Scaling scaling = robust_scaling(values);
@@ -61,7 +61,7 @@ TEST(Scaling, OfAConstantOrNothingIsHarmless) {
   }
 }
 
-TEST(Scaling, ShiftsAndStretchesWithTheColumn) {
+TEST(Scaling, IsInvariantUnderAffineMaps) {
   const std::vector<double> values = normal_values(0, 1);
   std::vector<double> moved;
   for (const double value : values) moved.push_back(100 - 7 * value);

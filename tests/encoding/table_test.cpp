@@ -4,13 +4,13 @@
 
 #include <gtest/gtest.h>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 namespace dyad {
 namespace {
 
 using Targets = TableEncoder::Targets;
-using Unknown = TableEncoder::Unknown;
+using UnknownFeatures = TableEncoder::UnknownFeatures;
 using Table = std::vector<std::vector<std::string>>;
 
 const std::string rows_csv = "rows.csv";
@@ -21,17 +21,17 @@ TableSample sample_of(const Table& rows) {
   return sample;
 }
 
-FeatureMap map_of(const std::vector<std::string>& header, const Table& rows, const ColumnOptions& options,
-                  Kind kind = Kind::gfm) {
+FeatureMap fit_map(const std::vector<std::string>& header, const Table& rows, const ColumnOptions& options,
+                   Kind kind = Kind::gfm) {
   FeatureMap map;
   map.kind = kind;
   map.hash_bits = options.hash_bits;
-  fix_table(map, options, header, sample_of(rows), rows_csv);
+  fit_table(map, options, header, sample_of(rows), rows_csv);
   return map;
 }
 
-RowBlock<double> encoded(FeatureMap& map, const std::vector<std::string>& header, const Table& rows,
-                         Targets targets = Targets::needed, Unknown unknown = Unknown::grows) {
+RowBlock<double> encode(FeatureMap& map, const std::vector<std::string>& header, const Table& rows,
+                        Targets targets = Targets::needed, UnknownFeatures unknown = UnknownFeatures::add) {
   TableEncoder encoder(map, header, rows_csv, targets, unknown);
   RowBlock<double> block;
   std::int64_t line = 2;
@@ -40,7 +40,7 @@ RowBlock<double> encoded(FeatureMap& map, const std::vector<std::string>& header
     encoder.encode(cells.data(), line++, block);
   }
   RowEncoder::finish(map, block);
-  (void)block.view();  // checks it
+  (void)block.view();  // validates the block
   return block;
 }
 
@@ -52,7 +52,7 @@ double entry(const RowBlock<double>& block, Index row, Index feature) {
   return value;
 }
 
-TEST(Table, FindsOutWhatColumnsAre) {
+TEST(FitTable, InfersColumnRoles) {
   const std::vector<std::string> header{"price", "city", "zip", "empty", "note", "y"};
   const Table rows{
       {"1.5", "Bonn", "53111", "", "x", "1"}, {"2", "Ulm", "89073", "NA", "y", "2"}, {"-3e2", "7", "1", "", "z", "4"}};
@@ -60,24 +60,24 @@ TEST(Table, FindsOutWhatColumnsAre) {
   options.target = "y";
   options.categorical = {"zip"};
   options.ignored = {"note"};
-  const FeatureMap map = map_of(header, rows, options);
+  const FeatureMap map = fit_map(header, rows, options);
   ASSERT_EQ(map.columns().size(), 4U);
-  EXPECT_EQ(map.columns()[0].role, Column::Role::number);
-  EXPECT_EQ(map.columns()[1].role, Column::Role::category);
-  EXPECT_EQ(map.columns()[2].role, Column::Role::category);
-  EXPECT_EQ(map.columns()[3].role, Column::Role::number);
-  EXPECT_TRUE(map.columns()[3].marks_missing);
-  EXPECT_FALSE(map.columns()[0].marks_missing);
+  EXPECT_EQ(map.columns()[0].role, Column::Role::numeric);
+  EXPECT_EQ(map.columns()[1].role, Column::Role::categorical);
+  EXPECT_EQ(map.columns()[2].role, Column::Role::categorical);
+  EXPECT_EQ(map.columns()[3].role, Column::Role::numeric);
+  EXPECT_TRUE(map.columns()[3].has_missing_indicator);
+  EXPECT_FALSE(map.columns()[0].has_missing_indicator);
 }
 
-TEST(Table, BecomesFeaturesWithCategoriesAsOnes) {
+TEST(TableEncoder, EncodesNumbersIndicatorsAndWeights) {
   const std::vector<std::string> header{"city", "price", "y", "w"};
   const Table rows{{"Bonn", "1", "10", "2"}, {"Ulm", "3", "20", "0.5"}, {"Bonn", "", "30", "1"}};
   ColumnOptions options;
   options.target = "y";
   options.weight = "w";
-  FeatureMap map = map_of(header, rows, options);
-  const RowBlock<double> block = encoded(map, header, rows);
+  FeatureMap map = fit_map(header, rows, options);
+  const RowBlock<double> block = encode(map, header, rows);
   ASSERT_EQ(block.dim, 4);  // price, price is missing, Bonn, Ulm
   EXPECT_NEAR(entry(block, 0, 0), -1, 1e-12);
   EXPECT_NEAR(entry(block, 1, 0), 1, 1e-12);
@@ -88,32 +88,32 @@ TEST(Table, BecomesFeaturesWithCategoriesAsOnes) {
   EXPECT_EQ(entry(block, 2, 2), 1);
   EXPECT_EQ(block.weights, (std::vector<double>{2, 0.5, 1}));
   const Scaling& scaling = map.target.scaling;
-  EXPECT_NEAR(scaling.centre + scaling.scale * block.targets[1], 20, 1e-12);
+  EXPECT_NEAR(scaling.center + scaling.scale * block.targets[1], 20, 1e-12);
 }
 
-TEST(Table, OfNumbersAloneIsDense) {
+TEST(TableEncoder, NumericTablesAreDense) {
   const std::vector<std::string> header{"a", "y", "b"};
   const Table rows{{"1", "10", ""}, {"3", "20", "4"}, {"2", "30", "8"}};
   ColumnOptions options;
   options.target = "y";
-  FeatureMap map = map_of(header, rows, options);
-  const RowBlock<double> block = encoded(map, header, rows);
-  EXPECT_TRUE(block.dense);
+  FeatureMap map = fit_map(header, rows, options);
+  const RowBlock<double> block = encode(map, header, rows);
+  EXPECT_TRUE(block.is_dense);
   EXPECT_EQ(block.dim, 3);
   EXPECT_EQ(entry(block, 0, 1), 0);
   EXPECT_EQ(entry(block, 0, 2), 1);
   EXPECT_EQ(entry(block, 1, 2), 0);
 }
 
-TEST(Table, IsReadByNameInAnyOrderAndUnknownCategoriesCountAsNothing) {
+TEST(TableEncoder, MatchesColumnsByNameAndIgnoresUnknownCategories) {
   const std::vector<std::string> header{"city", "price", "y"};
   ColumnOptions options;
   options.target = "y";
   const Table rows{{"Bonn", "1", "10"}, {"Ulm", "3", "20"}};
-  FeatureMap map = map_of(header, rows, options);
-  const RowBlock<double> trained = encoded(map, header, rows);
-  const RowBlock<double> block = encoded(map, {"extra", "price", "city"}, {{"?", "1", "Bonn"}, {"?", "3", "Jena"}},
-                                         Targets::none, Unknown::is_left_out);
+  FeatureMap map = fit_map(header, rows, options);
+  const RowBlock<double> trained = encode(map, header, rows);
+  const RowBlock<double> block = encode(map, {"extra", "price", "city"}, {{"?", "1", "Bonn"}, {"?", "3", "Jena"}},
+                                        Targets::none, UnknownFeatures::ignore);
   EXPECT_EQ(block.dim, trained.dim);
   EXPECT_TRUE(block.targets.empty());
   for (Index j = 0; j < block.dim; ++j) EXPECT_EQ(entry(block, 0, j), entry(trained, 0, j));
@@ -121,14 +121,14 @@ TEST(Table, IsReadByNameInAnyOrderAndUnknownCategoriesCountAsNothing) {
   EXPECT_EQ(block.unknown_cells.size(), 1U);
 }
 
-TEST(Table, PutsTheSecondFactorBehindTheFirst) {
+TEST(TableEncoder, PlacesTheSecondFactorAfterTheFirst) {
   const std::vector<std::string> header{"item", "user", "y"};
   ColumnOptions options;
   options.target = "y";
   options.right = {"it*"};
   const Table rows{{"tea", "ann", "1"}, {"rum", "bob", "2.5"}, {"tea", "cy", "3"}};
-  FeatureMap map = map_of(header, rows, options, Kind::bilinear);
-  const RowBlock<double> block = encoded(map, header, rows);
+  FeatureMap map = fit_map(header, rows, options, Kind::bilinear);
+  const RowBlock<double> block = encode(map, header, rows);
   EXPECT_EQ(block.left_dim, 3);
   EXPECT_EQ(block.dim, 5);
   EXPECT_EQ(entry(block, 0, 3), 1);  // tea
@@ -137,20 +137,20 @@ TEST(Table, PutsTheSecondFactorBehindTheFirst) {
   EXPECT_EQ(entry(block, 2, 2), 1);  // cy
 }
 
-TEST(Table, AddsUpWhatHashesToOneFeature) {
+TEST(TableEncoder, AddsValuesOfCollidingHashes) {
   const std::vector<std::string> header{"a", "b", "c", "y"};
   ColumnOptions options;
   options.target = "y";
   options.categorical = {"a", "b", "c"};
   options.hash_bits = 1;
   const Table rows{{"1", "2", "3", "1"}, {"4", "5", "6", "2.5"}, {"7", "8", "9", "3"}};
-  FeatureMap map = map_of(header, rows, options);
-  const RowBlock<double> block = encoded(map, header, rows);
+  FeatureMap map = fit_map(header, rows, options);
+  const RowBlock<double> block = encode(map, header, rows);
   EXPECT_EQ(block.dim, 2);
   for (Index i = 0; i < 3; ++i) EXPECT_EQ(entry(block, i, 0) + entry(block, i, 1), 3);
 }
 
-TEST(Table, SaysWhereAndWhatWasExpected) {
+TEST(TableEncoder, ErrorsNameLocationAndExpectation) {
   const std::vector<std::string> header{"a", "b", "y", "w"};
   const Table good{{"1", "2", "3", "1"}, {"2", "3", "5", "1"}};
   ColumnOptions options;
@@ -164,9 +164,9 @@ TEST(Table, SaysWhereAndWhatWasExpected) {
       {{"1", "2", "3", ""}, 4, "weight of at least 0"},
   };
   for (const auto& [row, column, expected] : cases) {
-    FeatureMap map = map_of(header, good, options);
+    FeatureMap map = fit_map(header, good, options);
     try {
-      (void)encoded(map, header, {row});
+      (void)encode(map, header, {row});
       ADD_FAILURE() << expected;
     } catch (const DataError& error) {
       EXPECT_EQ(error.line(), 2);
@@ -176,18 +176,18 @@ TEST(Table, SaysWhereAndWhatWasExpected) {
   }
 }
 
-TEST(Table, MeasurementsAreTakenAsTheyAreAndCannotBeMissing) {
+TEST(TableEncoder, MeasurementsAreUnscaledAndNeverMissing) {
   const std::vector<std::string> header{"a", "b", "y"};
   const Table rows{{"100", "1", "3"}, {"200", "2", "5"}};
   ColumnOptions options;
   options.target = "y";
-  FeatureMap map = map_of(header, rows, options, Kind::sensing);
-  const RowBlock<double> block = encoded(map, header, rows);
+  FeatureMap map = fit_map(header, rows, options, Kind::sensing);
+  const RowBlock<double> block = encode(map, header, rows);
   EXPECT_EQ(entry(block, 1, 0), 200);
-  EXPECT_THROW((void)encoded(map, header, {{"", "1", "2"}}), DataError);
+  EXPECT_THROW((void)encode(map, header, {{"", "1", "2"}}), DataError);
 }
 
-TEST(Table, RefusesColumnsThatAreNotThere) {
+TEST(FitTable, RejectsOptionsThatNameMissingColumns) {
   const std::vector<std::string> header{"a", "b", "y"};
   const Table rows{{"1", "2", "3"}};
   const auto with = [](auto&& change) {
@@ -203,18 +203,18 @@ TEST(Table, RefusesColumnsThatAreNotThere) {
           o.ignored = {"a", "b"};
         }),
         with([](auto& o) { o.categorical = {"y"}; })})
-    EXPECT_THROW((void)map_of(header, rows, options), std::invalid_argument);
+    EXPECT_THROW((void)fit_map(header, rows, options), std::invalid_argument);
   for (const std::vector<std::string>& right : {std::vector<std::string>{}, {"a", "b"}, {"z"}})
-    EXPECT_THROW((void)map_of(header, rows, with([&](auto& o) { o.right = right; }), Kind::bilinear),
+    EXPECT_THROW((void)fit_map(header, rows, with([&](auto& o) { o.right = right; }), Kind::bilinear),
                  std::invalid_argument);
-  FeatureMap map = map_of(header, rows, with([](auto&) {}));
-  EXPECT_THROW(TableEncoder(map, {"a", "y"}, rows_csv, Targets::needed, Unknown::grows), std::invalid_argument);
-  EXPECT_THROW(TableEncoder(map, {"a", "b"}, rows_csv, Targets::needed, Unknown::grows), std::invalid_argument);
-  EXPECT_NO_THROW(TableEncoder(map, {"a", "b"}, rows_csv, Targets::none, Unknown::grows));
+  FeatureMap map = fit_map(header, rows, with([](auto&) {}));
+  EXPECT_THROW(TableEncoder(map, {"a", "y"}, rows_csv, Targets::needed, UnknownFeatures::add), std::invalid_argument);
+  EXPECT_THROW(TableEncoder(map, {"a", "b"}, rows_csv, Targets::needed, UnknownFeatures::add), std::invalid_argument);
+  EXPECT_NO_THROW(TableEncoder(map, {"a", "b"}, rows_csv, Targets::none, UnknownFeatures::add));
 }
 
-/// 100,000 names compared with 100,000 others take minutes.
-TEST(Table, ManyColumnsTakeLinearTime) {
+/// Quadratic time, 100,000 names compared with 100,000 others, would take minutes.
+TEST(FitTable, TakesLinearTimeInTheColumns) {
   constexpr std::size_t count = 100'000;
   std::vector<std::string> header{"y"};
   std::vector<std::string> row{"1"};
@@ -227,8 +227,8 @@ TEST(Table, ManyColumnsTakeLinearTime) {
     if (j % 3 == 1) options.ignored.pop_back();
   }
   const auto start = std::chrono::steady_clock::now();
-  FeatureMap map = map_of(header, {row, row}, options);
-  EXPECT_EQ(encoded(map, header, {row}).values.size(), (count + 2) / 3);
+  FeatureMap map = fit_map(header, {row, row}, options);
+  EXPECT_EQ(encode(map, header, {row}).values.size(), (count + 2) / 3);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 

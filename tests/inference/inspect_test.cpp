@@ -7,20 +7,20 @@
 
 #include <gtest/gtest.h>
 
-#include <dyad/memory.h>
+#include <dyad/dataset.h>
 #include <dyad/train.h>
 
 #include "base/random.h"
 #include "encoding/sources/row_stream.h"
-#include "in_folder.h"
+#include "temporary_folder.h"
 
 namespace dyad {
 namespace {
 
-class Inspect : public test::InFolder {
+class Inspect : public test::TemporaryFolderTest {
  protected:
-  /// y depends on the squares of all numbers: `flag` is 0 or 1, `two` is -2 or 5 or missing, `three` is 0, 1 or 2.
-  /// Unless `third_flag` is 0, `flag` has that value in one row.
+  /// Table whose target depends on the squares of all numeric columns. `flag` is 0 or 1; `two` is -2, 5 or missing;
+  /// `three` is 0, 1 or 2. If `third_flag` is not 0, `flag` has that value in one row.
   [[nodiscard]] std::string table(const std::string& name, int count, std::uint64_t seed, double third_flag = 0) const {
     Random random(seed, 0);
     std::string text = "flag,two,three,number,city,street,y\n";
@@ -52,8 +52,7 @@ class Inspect : public test::InFolder {
     return options;
   }
 
-  /// Features that have a square, by name. Fails unless the terms give the predictions of the model for the rows of
-  /// `data`.
+  /// Names of the features with a square. Fails unless the terms reproduce the predictions of the model on `data`.
   static std::set<std::string> checked_squares(ModelFile file, const DataOptions& data) {
     const Inspection terms = inspect(file, 1'000'000);
     FeatureMap& map = file.features;
@@ -62,7 +61,7 @@ class Inspect : public test::InFolder {
     const auto stream = open_rows(map, {.data = data,
                                         .columns = {},
                                         .targets = TableEncoder::Targets::none,
-                                        .unknown = TableEncoder::Unknown::is_left_out});
+                                        .unknown = TableEncoder::UnknownFeatures::ignore});
     RowBlock<double> block;
     stream->fill(block, {1'000'000, 1'000'000'000});
     EXPECT_GT(block.count(), 0);
@@ -71,22 +70,22 @@ class Inspect : public test::InFolder {
     const std::vector<Scaling> scalings = map.scalings();
     std::vector<double> x(scalings.size());
     for (Index i = 0; i < block.count(); ++i) {
-      for (std::size_t j = 0; j < x.size(); ++j) x[j] = scalings[j].centre;  // where z is 0
+      for (std::size_t j = 0; j < x.size(); ++j) x[j] = scalings[j].center;  // z = 0
       block.view().for_each_entry(i, [&](Index j, double z) {
         const auto at = static_cast<std::size_t>(j);
-        x[at] = scalings[at].centre + scalings[at].scale * z;
+        x[at] = scalings[at].center + scalings[at].scale * z;
       });
       const auto value = [&](const std::string& name) { return x[static_cast<std::size_t>(features.at(name))]; };
       double y = terms.intercept;
       double size = std::abs(y);
       for (const auto* list : {&terms.weights, &terms.pairs})
         for (const Term& term : *list) {
-          const double part = term.coefficient * value(term.left) * (term.right.empty() ? 1 : value(term.right));
-          y += part;
-          size += std::abs(part);
+          const double summand = term.coefficient * value(term.left) * (term.right.empty() ? 1 : value(term.right));
+          y += summand;
+          size += std::abs(summand);
         }
       const double expected =
-          map.target.scaling.centre + map.target.scaling.scale * predictions[static_cast<std::size_t>(i)];
+          map.target.scaling.center + map.target.scaling.scale * predictions[static_cast<std::size_t>(i)];
       EXPECT_NEAR(y, expected, 1e-9 * size) << "row " << i;
     }
     std::set<std::string> squares;
@@ -104,7 +103,7 @@ class Inspect : public test::InFolder {
 
 using Names = std::set<std::string>;
 
-TEST_F(Inspect, TermsOfTwoValuedColumnsGiveThePredictions) {
+TEST_F(Inspect, TermsOfTwoValuedColumnsReproducePredictions) {
   for (const Solver solver : {Solver::automatic, Solver::kalman, Solver::moment}) {
     TrainOptions options = options_for(table("rows.csv", 3000, 1));
     options.solver = solver;
@@ -114,22 +113,22 @@ TEST_F(Inspect, TermsOfTwoValuedColumnsGiveThePredictions) {
   }
 }
 
-TEST_F(Inspect, TermsOfHashedFeaturesGiveThePredictions) {
-  // Slots that a city and a street share have the value 2 in rows with both.
+TEST_F(Inspect, TermsOfHashedFeaturesReproducePredictions) {
+  // A slot that a city and a street share has the value 2 in rows with both.
   constexpr int bits = 4;
   (void)train(options_for(table("rows.csv", 3000, 1), bits));
   FeatureMap map = ModelFile::load(path("m.dyad")).features;
   Names expected{"three", "number"};
   for (int city = 0; city < 6; ++city)
     for (int street = 0; street < 6; ++street) {
-      const Index slot = map.category(4, "c" + std::to_string(city), false);
-      if (slot == map.category(5, "s" + std::to_string(street), false)) expected.insert(map.name(slot));
+      const Index slot = map.encode_category(4, "c" + std::to_string(city), false);
+      if (slot == map.encode_category(5, "s" + std::to_string(street), false)) expected.insert(map.name(slot));
     }
   ASSERT_GT(expected.size(), 2U);
   EXPECT_EQ(checked_squares(table("fresh.csv", 200, 2)), expected);
 }
 
-TEST_F(Inspect, TermsOfLibsvmIndicesGiveThePredictions) {
+TEST_F(Inspect, TermsOfLibsvmIndicesReproducePredictions) {
   Random random(1, 0);
   std::string text;
   for (int i = 0; i < 2000; ++i) {
@@ -153,7 +152,7 @@ TEST_F(Inspect, TermsOfLibsvmIndicesGiveThePredictions) {
   }
 }
 
-TEST_F(Inspect, TermsOfMatricesGiveThePredictions) {
+TEST_F(Inspect, TermsOfMatricesReproducePredictions) {
   Random random(1, 0);
   std::vector<double> values;
   std::vector<double> targets;
@@ -163,12 +162,12 @@ TEST_F(Inspect, TermsOfMatricesGiveThePredictions) {
     values.insert(values.end(), {sign, number, 7});
     targets.push_back(sign * number + number * number + 0.1 * random.normal());
   }
-  MemoryRows rows;
+  DatasetView rows;
   rows.count = 1000;
-  rows.features = MemoryMatrix{.columns = 3, .values = values.data(), .row_stride = 3};
+  rows.features = MatrixView{.columns = 3, .values = values.data(), .row_stride = 3};
   rows.targets = targets;
   TrainOptions options;
-  options.data.memory = &rows;
+  options.data.dataset = &rows;
   options.rank = 2;
   options.threads = 1;
   const ModelFile file = ModelFile::from_bytes(train(options).model_bytes, "memory");
@@ -177,7 +176,7 @@ TEST_F(Inspect, TermsOfMatricesGiveThePredictions) {
   EXPECT_TRUE(squares.contains("1"));
 }
 
-TEST_F(Inspect, AThirdValueInAResumedRunBringsTheSquareBack) {
+TEST_F(Inspect, ThirdValueInResumedRunRestoresSquare) {
   (void)train(options_for(table("rows.csv", 2000, 1)));
   const auto resume = [&](const std::string& file) {
     TrainOptions more;
@@ -195,10 +194,10 @@ TEST_F(Inspect, AThirdValueInAResumedRunBringsTheSquareBack) {
   EXPECT_EQ(checked_squares(path("later.csv")), (Names{"flag", "three", "number"}));
 }
 
-TEST_F(Inspect, ModelsThatDoNotStoreValuesListSquares) {
+TEST_F(Inspect, ModelsWithoutStoredValuesListSquares) {
   (void)train(options_for(table("rows.csv", 2000, 1)));
   ModelFile file = ModelFile::load(path("m.dyad"));
-  file.features.forget_values();
+  file.features.clear_values();
   file.save(path("m.dyad"));
   EXPECT_EQ(content(path("m.dyad")).find("values"), std::string::npos);
   EXPECT_EQ(checked_squares(path("rows.csv")), (Names{"flag", "two", "three", "number"}));

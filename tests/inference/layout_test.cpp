@@ -6,35 +6,35 @@
 
 #include <gtest/gtest.h>
 
-#include <dyad/data_error.h>
-#include <dyad/memory.h>
-#include <dyad/predict.h>
+#include <dyad/dataset.h>
+#include <dyad/error.h>
+#include <dyad/evaluate.h>
 #include <dyad/predictor.h>
 #include <dyad/train.h>
 
 #include "base/random.h"
 #include "encoding/target.h"
-#include "in_folder.h"
+#include "temporary_folder.h"
 
 namespace dyad {
 namespace {
 
 constexpr double missing = std::numeric_limits<double>::quiet_NaN();
 
-/// The same numbers as a table, a matrix and sparse rows, in memory and in files.
-class LayoutTest : public test::InFolder {
+/// The same values as a table, a matrix and sparse rows, in memory and in files.
+class LayoutConversion : public test::TemporaryFolderTest {
  protected:
   static constexpr Index count = 60;
   static constexpr Index width = 4;
 
-  void make_rows(bool has_gaps) {
+  void make_rows(bool has_missing) {
     Random random(7, 0);
     for (Index i = 0; i < count; ++i) {
       double y = 0.1 * random.normal();
       for (Index j = 0; j < width; ++j) {
-        const bool is_gap = has_gaps && j == 2 && i % 5 == 0;
-        values_.push_back(is_gap ? missing : random.uniform() < 0.4 ? 0 : 3 + 2 * random.normal());
-        if (!is_gap) y += values_.back() * values_[static_cast<std::size_t>(i * width)];
+        const bool is_missing = has_missing && j == 2 && i % 5 == 0;
+        values_.push_back(is_missing ? missing : random.uniform() < 0.4 ? 0 : 3 + 2 * random.normal());
+        if (!is_missing) y += values_.back() * values_[static_cast<std::size_t>(i * width)];
       }
       targets_.push_back(y);
     }
@@ -50,43 +50,43 @@ class LayoutTest : public test::InFolder {
     }
   }
 
-  [[nodiscard]] MemoryRows table() const {
-    std::vector<MemoryColumn> columns;
+  [[nodiscard]] DatasetView table() const {
+    std::vector<ColumnView> columns;
     for (Index j = 0; j < width; ++j)
       columns.push_back(
           {.name = std::string(1, static_cast<char>('a' + j)), .numbers = values_.data() + j, .stride = width});
     return {.count = count, .features = columns, .targets = targets_, .weights = {}, .labels = {}};
   }
-  [[nodiscard]] MemoryRows matrix() const {
+  [[nodiscard]] DatasetView matrix() const {
     return {.count = count,
-            .features = MemoryMatrix{.columns = width, .values = values_.data(), .row_stride = width},
+            .features = MatrixView{.columns = width, .values = values_.data(), .row_stride = width},
             .targets = targets_,
             .weights = {},
             .labels = {}};
   }
-  [[nodiscard]] MemoryRows sparse(Index columns = width) const {
+  [[nodiscard]] DatasetView sparse(Index columns = width) const {
     return {
         .count = count,
         .features =
-            MemorySparse{
+            SparseView{
                 .columns = columns, .offsets = offsets_.data(), .indices = indices_.data(), .values = entries_.data()},
         .targets = targets_,
         .weights = {},
         .labels = {}};
   }
 
-  /// The bytes of a model.
-  static std::string trained(const MemoryRows& rows, Kind kind = Kind::gfm,
+  /// Bytes of a model that was trained on `rows`.
+  static std::string trained(const DatasetView& rows, Kind kind = Kind::gfm,
                              const std::vector<std::string>& right = {}) {
     TrainOptions options;
-    options.data.memory = &rows;
+    options.data.dataset = &rows;
     options.kind = kind;
     options.columns.right = right;
     options.rank = 2;
     options.threads = 1;
     return train(options).model_bytes;
   }
-  static std::vector<double> predicted(const std::string& model, const MemoryRows& rows) {
+  static std::vector<double> predicted(const std::string& model, const DatasetView& rows) {
     std::vector<double> values(static_cast<std::size_t>(rows.count));
     (void)Predictor::from_bytes(model).predict(rows, values);
     return values;
@@ -108,7 +108,7 @@ class LayoutTest : public test::InFolder {
     for (Index i = 0; i < count; ++i)
       for (Index j = width; j-- > 0;) {
         const double value = values_[static_cast<std::size_t>(i * width + j)];
-        text += (std::isnan(value) ? std::string() : shortest(value)) + (j == 0 ? "\n" : ",");
+        text += (std::isnan(value) ? std::string() : format_shortest(value)) + (j == 0 ? "\n" : ",");
       }
     return write("rows.csv", text);
   }
@@ -126,7 +126,7 @@ class LayoutTest : public test::InFolder {
       text += '0';
       for (auto e = offsets_[static_cast<std::size_t>(i)]; e < offsets_[static_cast<std::size_t>(i) + 1]; ++e)
         text += " " + std::to_string(indices_[static_cast<std::size_t>(e)]) + ":" +
-                shortest(entries_[static_cast<std::size_t>(e)]);
+                format_shortest(entries_[static_cast<std::size_t>(e)]);
       text += '\n';
     }
     return write("rows.svm", text);
@@ -139,7 +139,7 @@ class LayoutTest : public test::InFolder {
   std::vector<double> entries_;
 };
 
-TEST_F(LayoutTest, ModelsOfTablesPredictFromEveryLayout) {
+TEST_F(LayoutConversion, TableModelsAcceptAllLayouts) {
   make_rows(false);
   for (const bool is_bilinear : {false, true}) {
     const std::string model = is_bilinear ? trained(table(), Kind::bilinear, {"b", "d"}) : trained(table());
@@ -152,7 +152,7 @@ TEST_F(LayoutTest, ModelsOfTablesPredictFromEveryLayout) {
   }
 }
 
-TEST_F(LayoutTest, NanIsAMissingValueForModelsOfTablesOnly) {
+TEST_F(LayoutConversion, NanIsMissingValueForTableModelsOnly) {
   make_rows(true);
   const std::string model = trained(table());
   const std::vector<double> expected = predicted(model, table());
@@ -163,34 +163,34 @@ TEST_F(LayoutTest, NanIsAMissingValueForModelsOfTablesOnly) {
   EXPECT_THROW((void)trained(sparse()), DataError);
 }
 
-TEST_F(LayoutTest, ModelsOfMatricesAndSparseRowsPredictFromEachOther) {
+TEST_F(LayoutConversion, MatrixAndSparseModelsAcceptBothLayouts) {
   make_rows(false);
   const std::string of_matrix = trained(matrix());
   const std::vector<double> expected = predicted(of_matrix, matrix());
   EXPECT_EQ(predicted(of_matrix, sparse()), expected);
   EXPECT_EQ(predicted_file(of_matrix, libsvm_file()), expected);
   const std::string of_sparse = trained(sparse());
-  const std::vector<double> of_entries = predicted(of_sparse, sparse());
-  EXPECT_EQ(predicted(of_sparse, matrix()), of_entries);
-  EXPECT_EQ(predicted_file(of_sparse, npy_file()), of_entries);
+  const std::vector<double> expected_sparse = predicted(of_sparse, sparse());
+  EXPECT_EQ(predicted(of_sparse, matrix()), expected_sparse);
+  EXPECT_EQ(predicted_file(of_sparse, npy_file()), expected_sparse);
 }
 
-TEST_F(LayoutTest, RefusesRowsThatDoNotMatch) {
+TEST_F(LayoutConversion, RejectsMismatchedRows) {
   make_rows(false);
   const std::string of_table = trained(table());
-  MemoryRows narrow = matrix();
-  std::get<MemoryMatrix>(narrow.features).columns = width - 1;
+  DatasetView narrow = matrix();
+  std::get<MatrixView>(narrow.features).columns = width - 1;
   EXPECT_THROW((void)predicted(of_table, narrow), std::invalid_argument);
   EXPECT_THROW((void)predicted(of_table, sparse(width + 1)), std::invalid_argument);
   EXPECT_THROW((void)predicted_file(of_table, write("wide.svm", "0 1:1 4:1\n")), DataError);
   EXPECT_THROW((void)predicted(trained(matrix()), table()), std::invalid_argument);
   EXPECT_THROW((void)predicted(trained(sparse()), table()), std::invalid_argument);
 
-  MemoryRows with_names = table();
+  DatasetView with_category = table();
   const std::vector<std::int32_t> codes(count);
-  std::get<std::vector<MemoryColumn>>(with_names.features)[1] = {
-      .name = "b", .is_category = true, .codes = codes.data(), .categories = {"x"}};
-  EXPECT_THROW((void)predicted(trained(with_names), matrix()), std::invalid_argument);
+  std::get<std::vector<ColumnView>>(with_category.features)[1] = {
+      .name = "b", .is_categorical = true, .codes = codes.data(), .categories = {"x"}};
+  EXPECT_THROW((void)predicted(trained(with_category), matrix()), std::invalid_argument);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace dyad {
 namespace {
 
-TEST(MetricsTest, OfNumbersAreTheDefinitions) {
+TEST(MetricSums, RegressionMetricsEqualDefinitions) {
   Random random(1, 0);
   MetricSums sums(Task::regression);
   std::vector<std::array<double, 3>> rows;
@@ -27,20 +27,20 @@ TEST(MetricsTest, OfNumbersAreTheDefinitions) {
   for (const auto& [y, f, w] : rows) mean += w * y / weight;
   double squares = 0;
   double absolute = 0;
-  double around_mean = 0;
+  double squared_deviations = 0;
   for (const auto& [y, f, w] : rows) {
     squares += w * (y - f) * (y - f);
     absolute += w * std::abs(y - f);
-    around_mean += w * (y - mean) * (y - mean);
+    squared_deviations += w * (y - mean) * (y - mean);
   }
   const Metrics metrics = sums.metrics();
   EXPECT_NEAR(metrics.rmse, std::sqrt(squares / weight), 1e-12);
   EXPECT_NEAR(metrics.mae, absolute / weight, 1e-12);
-  EXPECT_NEAR(metrics.r2, 1 - squares / around_mean, 1e-9);
-  EXPECT_NEAR(metrics.of_best_constant, std::sqrt(around_mean / weight), 1e-9);
+  EXPECT_NEAR(metrics.r2, 1 - squares / squared_deviations, 1e-9);
+  EXPECT_NEAR(metrics.constant_loss, std::sqrt(squared_deviations / weight), 1e-9);
 }
 
-TEST(MetricsTest, OfClassesAreTheDefinitions) {
+TEST(MetricSums, ClassificationMetricsEqualDefinitions) {
   Random random(1, 0);
   MetricSums sums(Task::classification);
   std::vector<std::pair<double, double>> rows;
@@ -51,7 +51,7 @@ TEST(MetricsTest, OfClassesAreTheDefinitions) {
   }
   double loss = 0;
   double correct = 0;
-  double won = 0;
+  double concordant = 0;
   double pairs = 0;
   for (const auto& [y, p] : rows) {
     loss -= std::log(y > 0.5 ? p : 1 - p) / 800;
@@ -59,45 +59,45 @@ TEST(MetricsTest, OfClassesAreTheDefinitions) {
     for (const auto& [other_y, other_p] : rows)
       if (y > other_y) {
         pairs += 1;
-        won += p > other_p ? 1 : 0;
+        concordant += p > other_p ? 1 : 0;
       }
   }
   const Metrics metrics = sums.metrics();
   EXPECT_NEAR(metrics.logloss, loss, 1e-12);
   EXPECT_NEAR(metrics.accuracy, correct, 1e-12);
-  EXPECT_NEAR(metrics.auc, won / pairs, 1e-3);
+  EXPECT_NEAR(metrics.auc, concordant / pairs, 1e-3);
 }
 
-TEST(MetricsTest, OfRowsThatTellNothingAreHarmless) {
+TEST(MetricSums, DegenerateRowsGiveFiniteMetrics) {
   MetricSums one_class(Task::classification);
   for (int i = 0; i < 5; ++i) one_class.add(1, 0.9, 1);
   EXPECT_EQ(one_class.metrics().auc, 0.5);
-  EXPECT_EQ(one_class.metrics().of_best_constant, 0);
-  EXPECT_TRUE(one_class.target_is_constant());
+  EXPECT_EQ(one_class.metrics().constant_loss, 0);
+  EXPECT_TRUE(one_class.is_target_constant());
   MetricSums constant(Task::regression);
   for (int i = 0; i < 5; ++i) constant.add(7, 7, 1);
-  constant.add(1e9, 0, 0);  // no weight, no effect
+  constant.add(1e9, 0, 0);  // weight 0 has no effect
   EXPECT_EQ(constant.metrics().r2, 0);
   EXPECT_EQ(constant.metrics().rmse, 0);
   EXPECT_EQ(MetricSums(Task::regression).metrics().rmse, 0);
-  MetricSums sure(Task::classification);
-  sure.add(1, 0, 1);
-  sure.add(0, 1, 1);
-  EXPECT_TRUE(std::isfinite(sure.metrics().logloss));
+  MetricSums certain(Task::classification);
+  certain.add(1, 0, 1);
+  certain.add(0, 1, 1);
+  EXPECT_TRUE(std::isfinite(certain.metrics().logloss));
 }
 
-TEST(CalibrationTest, FindsTheLogOdds) {
+TEST(Calibration, EstimatesLogOdds) {
   Random random(1, 0);
   Calibration calibration;
   for (int i = 0; i < 200000; ++i) {
     const double score = random.normal() * 0.5;
     calibration.learn(score, random.uniform() < logistic(-1.5 + 4 * score) ? 1 : 0, 1);
   }
-  EXPECT_NEAR(calibration.shift(), -1.5, 0.05);
-  EXPECT_NEAR(calibration.stretch(), 4, 0.1);
+  EXPECT_NEAR(calibration.intercept(), -1.5, 0.05);
+  EXPECT_NEAR(calibration.slope(), 4, 0.1);
 }
 
-TEST(CalibrationTest, IgnoresScoresThatMeanNothing) {
+TEST(Calibration, UninformativeScoresGivePriorLogLoss) {
   Random random(1, 0);
   Calibration calibration;
   double loss = 0;
@@ -107,9 +107,9 @@ TEST(CalibrationTest, IgnoresScoresThatMeanNothing) {
     if (i >= 10000) loss += log_loss(y, logistic(calibration.log_odds(score))) / 40000;
     calibration.learn(score, y, 1);
   }
-  const double entropy = -0.1 * std::log(0.1) - 0.9 * std::log(0.9);
-  EXPECT_LT(loss, entropy * 1.02);
-  EXPECT_TRUE(std::isfinite(calibration.shift()));
+  const double binary_entropy = -0.1 * std::log(0.1) - 0.9 * std::log(0.9);
+  EXPECT_LT(loss, binary_entropy * 1.02);
+  EXPECT_TRUE(std::isfinite(calibration.intercept()));
 }
 
 }  // namespace

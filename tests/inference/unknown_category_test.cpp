@@ -9,12 +9,12 @@
 #include <dyad/train.h>
 
 #include "base/random.h"
-#include "in_folder.h"
+#include "temporary_folder.h"
 
 namespace dyad {
 namespace {
 
-/// Ratings y = u + v + 2 p q + noise, where every user has (u, p) and every film (v, q), all standard normal.
+/// Ratings y = u + v + p q + noise, where every user has (u, p) and every film (v, q), all standard normal.
 struct Ratings {
   std::vector<std::int32_t> users;
   std::vector<std::int32_t> films;
@@ -33,19 +33,20 @@ struct Ratings {
     }
   }
 
-  static std::vector<double> effects(int of) {
-    Random random(7, static_cast<std::uint64_t>(of));
+  /// (u, p) of a user or (v, q) of a film.
+  static std::vector<double> effects(int id) {
+    Random random(7, static_cast<std::uint64_t>(id));
     return {random.normal(), random.normal()};
   }
 
-  [[nodiscard]] MemoryRows view(int users_known) const {
-    MemoryRows rows;
+  [[nodiscard]] DatasetView view(int known_user_count) const {
+    DatasetView rows;
     rows.count = static_cast<Index>(y.size());
-    MemoryColumn user{.name = "user", .is_category = true, .codes = users.data()};
-    for (int i = 0; i < users_known; ++i) user.categories.push_back("u" + std::to_string(i));
-    MemoryColumn film{.name = "film", .is_category = true, .codes = films.data()};
+    ColumnView user{.name = "user", .is_categorical = true, .codes = users.data()};
+    for (int i = 0; i < known_user_count; ++i) user.categories.push_back("u" + std::to_string(i));
+    ColumnView film{.name = "film", .is_categorical = true, .codes = films.data()};
     for (int i = 0; i < 40; ++i) film.categories.push_back("f" + std::to_string(i));
-    rows.features = std::vector<MemoryColumn>{std::move(user), std::move(film)};
+    rows.features = std::vector<ColumnView>{std::move(user), std::move(film)};
     rows.targets = y;
     return rows;
   }
@@ -54,13 +55,13 @@ struct Ratings {
 struct Predicted {
   double rmse = 0;
   double deviation = 0;
-  double coverage = 0;  ///< of one standard deviation
+  double coverage = 0;  ///< share of residuals below one standard deviation
 };
 
-Predicted predicted(const Predictor& predictor, const Ratings& ratings, int users_known) {
+Predicted predicted(const Predictor& predictor, const Ratings& ratings, int known_user_count) {
   std::vector<double> values(ratings.y.size());
   std::vector<double> deviations(ratings.y.size());
-  (void)predictor.predict(ratings.view(users_known), values, deviations, 1);
+  (void)predictor.predict(ratings.view(known_user_count), values, deviations, 1);
   Predicted result;
   const auto count = static_cast<double>(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -74,31 +75,31 @@ Predicted predicted(const Predictor& predictor, const Ratings& ratings, int user
   return result;
 }
 
-TEST(UnknownCategories, AddTheVarianceOfTheirColumn) {
+TEST(UnknownCategories, AddVarianceOfTheirColumn) {
   for (const int hash_bits : {0, 14}) {
     SCOPED_TRACE(hash_bits);
     const Ratings known(20000, 0, 400, 1);
-    const MemoryRows rows = known.view(400);
+    const DatasetView rows = known.view(400);
     TrainOptions options;
-    options.data.memory = &rows;
+    options.data.dataset = &rows;
     options.columns.hash_bits = hash_bits;
     options.rank = 2;
     options.threads = 1;
     const Predictor predictor = Predictor::from_bytes(train(options).model_bytes);
-    const Predicted of_known = predicted(predictor, Ratings(4000, 0, 400, 2), 400);
-    EXPECT_NEAR(of_known.deviation, of_known.rmse, 0.1 * of_known.rmse);
-    // 400 users that no row has shown: the standard error of the rmse over users is 1/sqrt(2 * 400) = 3.5% of it, and
-    // that of the second moments of known users is the same.
-    const Predicted of_unknown = predicted(predictor, Ratings(4000, 1000, 400, 3), 1400);
-    EXPECT_GT(of_unknown.deviation, 2 * of_known.deviation);
-    EXPECT_NEAR(of_unknown.deviation, of_unknown.rmse, 0.25 * of_unknown.rmse);
-    EXPECT_NEAR(of_unknown.coverage, 0.68, 0.1);
+    const Predicted known_result = predicted(predictor, Ratings(4000, 0, 400, 2), 400);
+    EXPECT_NEAR(known_result.deviation, known_result.rmse, 0.1 * known_result.rmse);
+    // 400 users without training rows. The relative standard error of the rmse over users is 1/sqrt(2 * 400) = 3.5%,
+    // and that of the second moments of the known users is the same.
+    const Predicted unknown_result = predicted(predictor, Ratings(4000, 1000, 400, 3), 1400);
+    EXPECT_GT(unknown_result.deviation, 2 * known_result.deviation);
+    EXPECT_NEAR(unknown_result.deviation, unknown_result.rmse, 0.25 * unknown_result.rmse);
+    EXPECT_NEAR(unknown_result.coverage, 0.68, 0.1);
   }
 }
 
-class HashedCategories : public test::InFolder {
+class HashedCategories : public test::TemporaryFolderTest {
  protected:
-  /// y = u + noise for one of five categories; b is a number of no effect.
+  /// y = u + noise for one of five categories; the numeric column b has no effect.
   [[nodiscard]] std::string rows(const std::string& name, int count, int first, std::uint64_t seed) const {
     Random random(seed, 0);
     std::string text = "u,b,y\n";
@@ -122,7 +123,7 @@ class HashedCategories : public test::InFolder {
     return options;
   }
 
-  /// Predictions for these categories, at b = 0.
+  /// Predictions for `categories` at b = 0, of which `unknown` are unknown to the model.
   [[nodiscard]] std::vector<double> predictions(const std::vector<std::string>& categories, Index unknown) const {
     std::string text = "u,b\n";
     for (const std::string& category : categories) text += category + ",0\n";
@@ -138,7 +139,7 @@ class HashedCategories : public test::InFolder {
   }
 };
 
-TEST_F(HashedCategories, ThatNoRowHasShownContributeNothing) {
+TEST_F(HashedCategories, UnseenCategoriesContributeNothing) {
   for (const Solver solver : {Solver::kalman, Solver::moment, Solver::automatic}) {
     (void)train(options_for(rows("rows.csv", 3000, 0, 1), solver));
     const std::vector<double> values = predictions({"never", "nowhere", "c1"}, 2);
@@ -149,7 +150,7 @@ TEST_F(HashedCategories, ThatNoRowHasShownContributeNothing) {
   }
 }
 
-TEST_F(HashedCategories, AreLearnedWhenAResumedRunShowsThem) {
+TEST_F(HashedCategories, ResumedRunLearnsNewCategories) {
   (void)train(options_for(rows("rows.csv", 2000, 0, 1)));
   (void)predictions({"c7"}, 1);
   TrainOptions more;
@@ -163,7 +164,7 @@ TEST_F(HashedCategories, AreLearnedWhenAResumedRunShowsThem) {
   EXPECT_NEAR(values[1], 7, 0.3);
 }
 
-TEST_F(HashedCategories, ResumeToTheByte) {
+TEST_F(HashedCategories, ResumedRunEqualsSingleRun) {
   const std::string first = rows("first.csv", 500, 0, 1);
   const std::string second = rows("second.csv", 500, 3, 2);
   (void)train(options_for(first));

@@ -1,4 +1,5 @@
-// A user of the installed library: feeds rows of its own to the learner and asks for a prediction.
+// Program that uses the installed library through find_package(dyad): trains the one-scan solver and checks a
+// prediction.
 #include <cmath>
 #include <cstdio>
 #include <random>
@@ -9,7 +10,7 @@
 
 int main() {
   constexpr dyad::Index dim = 5;
-  constexpr int batch = 4000;
+  constexpr int batch_rows = 4000;
   dyad::MomentOptions options;
   options.shape.dim = dim;
   options.shape.rank = 1;
@@ -17,12 +18,12 @@ int main() {
 
   std::mt19937_64 random(1);
   std::normal_distribution<double> normal;
-  const auto truth = [](const double* x) { return x[0] - 2 * x[1] * x[1]; };
+  const auto target_of = [](const double* x) { return x[0] - 2 * x[1] * x[1]; };
   for (int update = 0; update < 30; ++update) {
-    std::vector<double> values(batch * dim);
-    std::vector<double> targets(batch);
+    std::vector<double> values(batch_rows * dim);
+    std::vector<double> targets(batch_rows);
     for (double& value : values) value = normal(random);
-    for (std::size_t i = 0; i < batch; ++i) targets[i] = truth(&values[i * dim]);
+    for (std::size_t i = 0; i < batch_rows; ++i) targets[i] = target_of(&values[i * dim]);
     solver.observe(dyad::Rows<double>::dense(values, dim, targets));
     solver.update();
   }
@@ -30,6 +31,6 @@ int main() {
   const std::vector<double> x{0.5, 1.5, -1, 2, 0};
   std::vector<double> prediction(1);
   solver.model().predict(dyad::Rows<double>::dense(x, dim), prediction);
-  std::printf("dyad %s: predicted %.6f, expected %.6f\n", DYAD_VERSION, prediction[0], truth(x.data()));
-  return std::abs(prediction[0] - truth(x.data())) < 1e-6 ? 0 : 1;
+  std::printf("dyad %s: predicted %.6f, expected %.6f\n", DYAD_VERSION, prediction[0], target_of(x.data()));
+  return std::abs(prediction[0] - target_of(x.data())) < 1e-6 ? 0 : 1;
 }

@@ -1,11 +1,11 @@
-# Installs the build into a folder of its own, builds the consumer against it with find_package, and runs it.
+# Test of the installation: installs the build into a new folder, builds the consumer with find_package, and runs it.
 set(work ${build}/install-test)
 file(REMOVE_RECURSE ${work})
 
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE code)
   if(NOT code EQUAL 0)
-    message(FATAL_ERROR "failed: ${ARGV}")
+    message(FATAL_ERROR "command failed: ${ARGV}")
   endif()
 endfunction()
 
@@ -16,9 +16,10 @@ run(${CMAKE_COMMAND} --build ${work}/build)
 run(${work}/build/consumer)
 run(${work}/prefix/bin/dyad --version)
 
+# The manual page and the completions are generated from the options of the command.
 foreach(file share/man/man1/dyad.1 share/bash-completion/completions/dyad share/zsh/site-functions/_dyad)
   file(STRINGS ${work}/prefix/${file} lines REGEX "checkpoint")
   if(NOT lines)
-    message(FATAL_ERROR "${file} has no options in it")
+    message(FATAL_ERROR "${file} does not contain the option --checkpoint-every")
   endif()
 endforeach()

@@ -5,7 +5,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "in_folder.h"
+#include "temporary_folder.h"
 
 namespace dyad::test {
 

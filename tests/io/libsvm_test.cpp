@@ -2,50 +2,51 @@
 
 #include <gtest/gtest.h>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 namespace dyad {
 namespace {
 
-RowBlock<double> parsed(const std::string& text, std::int64_t first_line = 1) {
+RowBlock<double> parse(const std::string& text, std::int64_t first_line = 1) {
   RowBlock<double> block;
   LineBlock lines{text, first_line};
-  parse_libsvm(lines, "data.svm", {.rows = 100, .entries = 100}, block);
+  parse_libsvm(lines, "data.svm", {.max_rows = 100, .max_entries = 100}, block);
   return block;
 }
 
-TEST(Libsvm, ReadsRows) {
+TEST(ParseLibsvm, ReadsRows) {
   const auto block =
-      parsed("1 1:0.5 3:-2e3\n-1\n\n# nothing\n+2.5 0:+1 7:1e-400 # a comment 9:9\r\n0\t2147483646:4  \n");
+      parse("1 1:0.5 3:-2e3\n-1\n\n# nothing\n+2.5 0:+1 7:1e-400 # a comment 9:9\r\n0\t2147483646:4  \n");
   EXPECT_EQ(block.targets, (std::vector<double>{1, -1, 2.5, 0}));
   EXPECT_EQ(block.offsets, (std::vector<Index>{0, 2, 2, 4, 5}));
   EXPECT_EQ(block.columns, (std::vector<std::int32_t>{1, 3, 0, 7, 2147483646}));
   EXPECT_EQ(block.values, (std::vector<double>{0.5, -2000, 1, 0, 4}));
 }
 
-TEST(Libsvm, GoesOnWhereABlockWasFull) {
+TEST(ParseLibsvm, ContinuesAfterAFullBlock) {
   const std::string text = "1 1:1\n# no row\n2 1:2 2:3\n3\n4 7:1\n";
-  const RowBlock<double> whole = parsed(text);
-  for (const BlockLimits limits : {BlockLimits{.rows = 1, .entries = 100}, {.rows = 100, .entries = 2}}) {
+  const RowBlock<double> whole = parse(text);
+  for (const BlockLimits limits :
+       {BlockLimits{.max_rows = 1, .max_entries = 100}, {.max_rows = 100, .max_entries = 2}}) {
     LineBlock lines{text, 1};
     std::vector<double> targets;
-    std::vector<std::int64_t> rows_stand_in;
+    std::vector<std::int64_t> row_lines;
     for (int blocks = 0; !lines.text.empty(); ++blocks) {
       RowBlock<double> block;
       parse_libsvm(lines, "data.svm", limits, block);
-      EXPECT_LE(block.count(), limits.rows);
+      EXPECT_LE(block.count(), limits.max_rows);
       targets.insert(targets.end(), block.targets.begin(), block.targets.end());
-      rows_stand_in.insert(rows_stand_in.end(), block.lines.begin(), block.lines.end());
+      row_lines.insert(row_lines.end(), block.lines.begin(), block.lines.end());
     }
     EXPECT_EQ(targets, whole.targets);
-    EXPECT_EQ(rows_stand_in, (std::vector<std::int64_t>{1, 3, 4, 5}));
+    EXPECT_EQ(row_lines, (std::vector<std::int64_t>{1, 3, 4, 5}));
   }
 }
 
-TEST(Libsvm, SaysWhereAndWhatWasExpected) {
+TEST(ParseLibsvm, ErrorsNameLocationAndExpectation) {
   const std::tuple<const char*, int, int, const char*> cases[] = {
       {"1 1:2\nspam 1:2\n", 2, 1, "number as the target, got 'spam'"},
-      {"1 1:x\n", 1, 5, "number behind the colon, got 'x'"},
+      {"1 1:x\n", 1, 5, "number after the colon, got 'x'"},
       {"1 1:\n", 1, 5, "got the end of the line"},
       {"1 one:2\n", 1, 3, "index:value"},
       {"1 1\n", 1, 3, "index:value"},
@@ -64,7 +65,7 @@ TEST(Libsvm, SaysWhereAndWhatWasExpected) {
   };
   for (const auto& [text, line, column, expected] : cases) {
     try {
-      (void)parsed(text, 100);
+      (void)parse(text, 100);
       ADD_FAILURE() << text;
     } catch (const DataError& error) {
       EXPECT_EQ(error.line(), line + 99) << text;

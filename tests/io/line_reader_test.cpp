@@ -1,6 +1,6 @@
 #include "io/line_reader.h"
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "base/random.h"
 #include "io/bytes_support.h"
@@ -8,9 +8,9 @@
 namespace dyad {
 namespace {
 
-class Lines : public test::InFolder {};
+class LineReaderTest : public test::TemporaryFolderTest {};
 
-TEST_F(Lines, AreWholeCountedAndComplete) {
+TEST_F(LineReaderTest, BlocksContainAllLinesInOrder) {
   Random random(1, 0);
   std::string text;
   while (text.size() < 5'000'000) text += std::string(random.bits() % 200, 'x') + "\n";
@@ -30,7 +30,7 @@ TEST_F(Lines, AreWholeCountedAndComplete) {
   EXPECT_GT(blocks, 3);
 }
 
-TEST_F(Lines, EndInANewlineWhereTheFileDoesNot) {
+TEST_F(LineReaderTest, AddsAMissingFinalNewline) {
   LineReader reader(write("text", "one\ntwo"));
   LineBlock block;
   std::string all;
@@ -40,16 +40,16 @@ TEST_F(Lines, EndInANewlineWhereTheFileDoesNot) {
   EXPECT_FALSE(empty.next(block));
 }
 
-TEST_F(Lines, MayBeLongerThanABlock) {
-  const std::string longest(5'000'000, 'y');
-  LineReader reader(write("text", "short\n" + longest + "\nshort again\n"));
+TEST_F(LineReaderTest, AcceptsLinesLongerThanTheInitialBuffer) {
+  const std::string long_line(5'000'000, 'y');
+  LineReader reader(write("text", "short\n" + long_line + "\nshort again\n"));
   LineBlock block;
   std::string all;
   while (reader.next(block)) all += block.text;
-  EXPECT_EQ(all, "short\n" + longest + "\nshort again\n");
+  EXPECT_EQ(all, "short\n" + long_line + "\nshort again\n");
 }
 
-/// Whether all lines of the text are accepted with this limit.
+/// True if all lines of the file are accepted with this limit. Expects an error at line 3 otherwise.
 bool accepts(const std::string& path, Index max_line_bytes, char separator = '\0') {
   LineReader reader(Input(path, {}, {.max_line_bytes = max_line_bytes}), separator);
   LineBlock block;
@@ -57,14 +57,14 @@ bool accepts(const std::string& path, Index max_line_bytes, char separator = '\0
     while (reader.next(block)) continue;
   } catch (const DataError& error) {
     EXPECT_EQ(error.line(), 3);
-    EXPECT_NE(std::string(error.what()).find("--max-line-bytes"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("ReadLimits::max_line_bytes"), std::string::npos);
     EXPECT_NE(std::string(error.what()).find(std::to_string(max_line_bytes)), std::string::npos);
     return false;
   }
   return true;
 }
 
-TEST_F(Lines, LongerThanTheLimitAreRefused) {
+TEST_F(LineReaderTest, RejectsLinesAboveTheLimit) {
   for (const std::size_t size : {std::size_t{10}, std::size_t{300'000}, std::size_t{3'000'000}})
     for (const char* end : {"\n", "", "\nmore\n"}) {
       const std::string file = write("text", "one\ntwo\n" + std::string(size, 'y') + end);

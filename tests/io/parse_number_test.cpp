@@ -11,7 +11,7 @@
 namespace dyad {
 namespace {
 
-TEST(Number, IsRoundedLikeTheStandardLibraryDoes) {
+TEST(ParseNumber, RoundsLikeTheStandardLibrary) {
   Random random(1, 0);
   const auto digits = [&](int count) {
     std::string text;
@@ -35,7 +35,7 @@ TEST(Number, IsRoundedLikeTheStandardLibraryDoes) {
   }
 }
 
-TEST(Number, EndsWhereItEnds) {
+TEST(ParseNumber, ReturnsTheEndOfTheNumber) {
   const std::string text = "12.5:7";
   double value = 0;
   EXPECT_EQ(parse_number(text.data(), text.data() + text.size(), value), text.data() + 4);
@@ -44,7 +44,7 @@ TEST(Number, EndsWhereItEnds) {
   EXPECT_EQ(value, 12);
 }
 
-TEST(Number, KnowsWhatIsNone) {
+TEST(ParseNumber, RejectsOtherTexts) {
   double value = 0;
   for (const char* text :
        {"", "-", "+", ".", "+-1", "-+1", "--1", "e5", "1e", "1,5", "0x10", "1 ", " 1", "one", "1.2.3"})
@@ -53,7 +53,7 @@ TEST(Number, KnowsWhatIsNone) {
     EXPECT_TRUE(parse_number(text, value)) << text;
 }
 
-TEST(Number, OverflowsToInfinityAndUnderflowsToZero) {
+TEST(ParseNumber, OverflowsToInfinityAndUnderflowsToZero) {
   double value = 1;
   ASSERT_TRUE(parse_number("1e-999", value));
   EXPECT_EQ(value, 0);

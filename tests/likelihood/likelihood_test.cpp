@@ -35,20 +35,19 @@ TEST(Likelihood, GradientAndCurvatureEqualFiniteDifferences) {
       }
 }
 
-TEST(Likelihood, LinkInvertsMeanAndSlopeIsItsDerivative) {
+TEST(Likelihood, LinkInvertsMeanAndDerivativeEqualsFiniteDifference) {
   constexpr double h = 1e-5;
   for (const Case& c : all_cases())
     for (const double f : predictors) {
       const double mean = c.likelihood->mean(f);
       EXPECT_NEAR(c.likelihood->link(mean), f, 1e-10);
-      EXPECT_NEAR(c.likelihood->mean_slope(mean), (c.likelihood->mean(f + h) - c.likelihood->mean(f - h)) / (2 * h),
-                  1e-8);
+      EXPECT_NEAR(c.likelihood->mean_derivative(mean),
+                  (c.likelihood->mean(f + h) - c.likelihood->mean(f - h)) / (2 * h), 1e-8);
     }
 }
 
-/// The expectation over f ~ N(mean, variance) is at least the bound, with equality where the bound is tight: for
-/// variance 0 at the point of the bound.
-TEST(Likelihood, BoundIsBelowTheExpectedLogLikelihood) {
+/// The expected log-likelihood over f ~ N(mean, variance) is at least the bound, with equality for variance 0.
+TEST(Likelihood, BoundIsBelowExpectedLogLikelihood) {
   const auto log_likelihood = [](const Case& c, double y, double f, double noise_precision) {
     const double constant = c.likelihood->has_noise_variance() ? std::log(noise_precision / (2 * M_PI)) / 2 : 0;
     return constant - (c.likelihood->has_noise_variance() ? noise_precision : 1) * c.likelihood->loss(y, f);
@@ -75,8 +74,8 @@ TEST(Likelihood, BoundIsBelowTheExpectedLogLikelihood) {
         }
 }
 
-/// The Gaussian observation of a bound has the same maximizer: its gradient by the mean is precision (target - mean).
-TEST(Likelihood, QuadraticBoundHasTheGradientOfItsValue) {
+/// The derivative of bound_value() by the mean is precision (target - mean).
+TEST(Likelihood, QuadraticBoundHasGradientOfItsValue) {
   constexpr double h = 1e-5;
   for (const Case& c : all_cases())
     for (const double y : c.targets)
@@ -110,13 +109,13 @@ TEST(Likelihood, ConstantScoresEqualBruteForce) {
   }
 }
 
-TEST(Likelihood, ConstantMeanIsFiniteOnTheLinkScaleForOneClass) {
+TEST(Likelihood, ConstantMeanOfOneClassHasFiniteLink) {
   const Likelihood& classes = likelihood_of(Task::classification);
   for (const double positive : {0.0, 7.0}) EXPECT_TRUE(std::isfinite(classes.link(classes.constant_mean(positive, 7))));
   EXPECT_EQ(likelihood_of(Task::regression).constant_mean(0, 0), 0);
 }
 
-TEST(Likelihood, CensoredTargetsCarryNoInformationBeyondTheEnds) {
+TEST(Likelihood, CensoredTargetsCarryNoInformationBeyondSupport) {
   const auto censored = make_likelihood(Task::regression, {-1, 1});
   for (const auto& [y, f] : {std::pair{1.0, 1.5}, {-1.0, -2.0}}) {
     const auto at = censored->expand(y, f);
@@ -131,7 +130,7 @@ TEST(Likelihood, CensoredTargetsCarryNoInformationBeyondTheEnds) {
 constexpr double log_odds[] = {-1e6, -40, -3, -0.1, 0, 2, 50};
 
 /// The derivative of weight * log-likelihood - (f - mean)^2 / (2 variance) is 0 at the new mean.
-TEST(Likelihood, HeavyRowsOfClassesMoveToTheModeOfThePosterior) {
+TEST(Likelihood, BernoulliUpdateOfLargeWeightMovesToPosteriorMode) {
   const Likelihood& classes = likelihood_of(Task::classification);
   for (const double mean : log_odds)
     for (const double variance : {1e-4, 0.1, 1.0, 100.0})
@@ -141,36 +140,36 @@ TEST(Likelihood, HeavyRowsOfClassesMoveToTheModeOfThePosterior) {
           const double f = mean + variance * update.gain;
           EXPECT_LE(y * f, std::max(y * mean, 0.0) + std::log1p(weight * variance));
           const auto at = classes.expand(y, f);
-          constexpr double rounding = 1e-14;  // of f
+          constexpr double rounding = 1e-14;  // relative error of f
           EXPECT_NEAR(variance * weight * at.gradient, f - mean,
                       rounding * (1 + std::abs(mean) + std::abs(f)) * (1 + variance * weight * at.curvature))
               << mean << " " << variance << " " << weight << " " << y;
-          EXPECT_GE(update.shrink, 0);
-          EXPECT_LE(variance * update.shrink, 1);
+          EXPECT_GE(update.innovation_precision, 0);
+          EXPECT_LE(variance * update.innovation_precision, 1);
         }
 }
 
 /// For a linear model with Gaussian noise one update is exact: the posterior of f has precision 1/variance + omega/s2.
-TEST(Likelihood, GaussianUpdateIsTheExactPosterior) {
+TEST(Likelihood, GaussianUpdateEqualsExactPosterior) {
   const Likelihood& gaussian = likelihood_of(Task::regression);
   for (const double weight : {0.5, 1.0, 1e6})
     for (const double variance : {0.1, 3.0}) {
       const double noise = 0.7;
       const auto update = gaussian.update(2, 0.5, variance, weight, noise);
       const double precision = 1 / variance + weight / noise;
-      EXPECT_NEAR(variance - variance * variance * update.shrink, 1 / precision, 1e-12);
+      EXPECT_NEAR(variance - variance * variance * update.innovation_precision, 1 / precision, 1e-12);
       EXPECT_NEAR(0.5 + variance * update.gain, (0.5 / variance + 2 * weight / noise) / precision, 1e-12);
     }
 }
 
-TEST(Likelihood, UpdatesOfTheClassesAreSymmetric) {
+TEST(Likelihood, BernoulliUpdatesAreSymmetricInClasses) {
   const Likelihood& classes = likelihood_of(Task::classification);
   for (const double mean : log_odds)
     for (const double weight : {1.0, 10.0, 1e6}) {
       const auto positive = classes.update(1, mean, 2, weight, 1);
       const auto negative = classes.update(-1, -mean, 2, weight, 1);
       EXPECT_NEAR(positive.gain, -negative.gain, 1e-12 * (1 + std::abs(positive.gain)));
-      EXPECT_NEAR(positive.shrink, negative.shrink, 1e-12);
+      EXPECT_NEAR(positive.innovation_precision, negative.innovation_precision, 1e-12);
     }
 }
 

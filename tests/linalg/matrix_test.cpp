@@ -6,17 +6,17 @@
 namespace dyad {
 namespace {
 
-TEST(LinearAlgebra, OrthonormalKeepsTheSpan) {
+TEST(LinearAlgebra, OrthonormalPreservesSpan) {
   Random random(1, 0);
-  const Tall<double> A = random_normal<double>(random, 30, 4);
-  const Tall<double> Q = orthonormal<double>(A);
+  const RowMajorMatrix<double> A = random_normal<double>(random, 30, 4);
+  const RowMajorMatrix<double> Q = orthonormal<double>(A);
   EXPECT_TRUE((Q.transpose() * Q).isIdentity(1e-13));
   EXPECT_LT((A - Q * (Q.transpose() * A)).norm(), 1e-12);
 }
 
-TEST(LinearAlgebra, OrthonormalOfASquareMatrix) {
+TEST(LinearAlgebra, OrthonormalAcceptsSquareMatrix) {
   Random random(2, 0);
-  const Tall<float> Q = random_orthonormal<float>(random, 6, 6);
+  const RowMajorMatrix<float> Q = random_orthonormal<float>(random, 6, 6);
   EXPECT_TRUE((Q.transpose() * Q).isIdentity(1e-5F));
 }
 

@@ -18,14 +18,14 @@ namespace dyad {
 namespace {
 
 template <typename Scalar>
-class Products : public testing::Test {
+class RowProducts : public testing::Test {
  protected:
   static constexpr double tolerance = 100 * std::numeric_limits<Scalar>::epsilon();
 };
 using Scalars = testing::Types<float, double>;
-TYPED_TEST_SUITE(Products, Scalars);
+TYPED_TEST_SUITE(RowProducts, Scalars);
 
-TYPED_TEST(Products, AreMatrixProductsInBothLayouts) {
+TYPED_TEST(RowProducts, EqualMatrixProductsInBothLayouts) {
   for (const Index width : {1, 3, 8}) {
     const auto rows = test::random_rows<TypeParam>(37, 11, 1, 0.3);
     Random random(2, 0);
@@ -33,43 +33,43 @@ TYPED_TEST(Products, AreMatrixProductsInBothLayouts) {
     const auto C = random_normal<TypeParam>(random, 37, width);
     const auto start = random_normal<TypeParam>(random, 11, width);
     for (const auto& view : {rows.dense(), rows.sparse()}) {
-      Tall<TypeParam> projected = Tall<TypeParam>::Constant(37, width, 99);
+      RowMajorMatrix<TypeParam> projected = RowMajorMatrix<TypeParam>::Constant(37, width, 99);
       project(view, B.data(), width, projected.data());
       EXPECT_LT((projected - rows.X * B).norm(), this->tolerance * B.norm());
 
-      Tall<TypeParam> sum = start;
+      RowMajorMatrix<TypeParam> sum = start;
       add_back_projection(view, C.data(), width, sum.data());
       EXPECT_LT((sum - start - rows.X.transpose() * C).norm(), this->tolerance * (C.norm() + start.norm()));
     }
   }
 }
 
-/// A BLAS that shares buffers between threads without locking them passes most of the time; hence the repetition.
-TYPED_TEST(Products, AreTheSameOnManyThreadsAtOnce) {
+/// A BLAS that shares buffers between threads without locking them fails only sometimes, hence the repetitions.
+TYPED_TEST(RowProducts, ConcurrentProductsAreCorrect) {
   constexpr int threads = 4;
   constexpr int repetitions = 5000;
   const auto rows = test::random_rows<TypeParam>(40, 60, 1);
   Random random(2, 0);
   const auto B = random_normal<TypeParam>(random, 60, 5);
-  Tall<TypeParam> expected(40, 5);
+  RowMajorMatrix<TypeParam> expected(40, 5);
   project(rows.dense(), B.data(), 5, expected.data());
 
   ThreadPool pool(threads);
-  std::atomic<int> wrong = 0;
+  std::atomic<int> mismatches = 0;
   pool.run([&](int) {
-    Tall<TypeParam> projected(40, 5);
+    RowMajorMatrix<TypeParam> projected(40, 5);
     for (int repetition = 0; repetition < repetitions; ++repetition) {
       project(rows.dense(), B.data(), 5, projected.data());
-      if (projected != expected) ++wrong;
+      if (projected != expected) ++mismatches;
     }
   });
-  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(mismatches, 0);
 }
 
-TYPED_TEST(Products, OfNoRowsChangeNothing) {
+TYPED_TEST(RowProducts, EmptyRowsChangeNothing) {
   const auto rows = test::random_rows<TypeParam>(3, 4, 1);
-  const Tall<TypeParam> B = Tall<TypeParam>::Ones(4, 2);
-  Tall<TypeParam> sum = Tall<TypeParam>::Ones(4, 2);
+  const RowMajorMatrix<TypeParam> B = RowMajorMatrix<TypeParam>::Ones(4, 2);
+  RowMajorMatrix<TypeParam> sum = RowMajorMatrix<TypeParam>::Ones(4, 2);
   for (const auto& view : {rows.dense().slice(1, 0), rows.sparse().slice(1, 0)}) {
     project<TypeParam, TypeParam>(view, B.data(), 2, nullptr);
     add_back_projection<TypeParam, TypeParam>(view, nullptr, 2, sum.data());
@@ -77,18 +77,18 @@ TYPED_TEST(Products, OfNoRowsChangeNothing) {
   EXPECT_EQ(sum, B);
 }
 
-TYPED_TEST(Products, OfAnySizeAreMatrixProducts) {
+TYPED_TEST(RowProducts, SplitProductsEqualMatrixProducts) {
   for (const auto& [count, dim, width] : {std::tuple<Index, Index, Index>{700, 90, 17}, {33, 2000, 9}, {70, 80, 130}}) {
     const auto rows = test::random_rows<TypeParam>(count, dim, 1);
     Random random(2, 0);
     const auto B = random_normal<TypeParam>(random, dim, width);
-    Tall<TypeParam> projected = Tall<TypeParam>::Constant(count, width, 99);
+    RowMajorMatrix<TypeParam> projected = RowMajorMatrix<TypeParam>::Constant(count, width, 99);
     project(rows.dense(), B.data(), width, projected.data());
-    const Tall<TypeParam> expected = rows.X * B;
+    const RowMajorMatrix<TypeParam> expected = rows.X * B;
     EXPECT_LT((projected - expected).norm(), this->tolerance * expected.norm());
-    Tall<TypeParam> sum = B;
+    RowMajorMatrix<TypeParam> sum = B;
     add_back_projection(rows.dense(), projected.data(), width, sum.data());
-    const Tall<TypeParam> expected_sum = B + rows.X.transpose() * projected;
+    const RowMajorMatrix<TypeParam> expected_sum = B + rows.X.transpose() * projected;
     EXPECT_LT((sum - expected_sum).norm(), this->tolerance * expected_sum.norm());
   }
 }
@@ -99,26 +99,26 @@ double seconds_of(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// The number of OpenBLAS's threads belongs to the host process; products use none of them. With 3 threads, all the
-/// time of a product that is run by OpenBLAS's threads is about 3 times that of the calling thread.
-TYPED_TEST(Products, LeaveTheThreadsOfOpenBlasAlone) {
+/// The host process controls the number of OpenBLAS's threads, and products run on the calling thread only. If OpenBLAS
+/// used 3 threads, the CPU time of the process would be about 3 times that of the calling thread.
+TYPED_TEST(RowProducts, DoNotUseThreadsOfOpenBlas) {
   const int before = openblas_get_num_threads();
   openblas_set_num_threads(3);
   const auto rows = test::random_rows<TypeParam>(400, 300, 1);
   Random random(2, 0);
   const auto B = random_normal<TypeParam>(random, 300, 17);
-  Tall<TypeParam> projected(400, 17);
-  Tall<TypeParam> sum = B;
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until threads that have just started are idle
-  const double process = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
-  const double thread = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+  RowMajorMatrix<TypeParam> projected(400, 17);
+  RowMajorMatrix<TypeParam> sum = B;
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until the started threads are idle
+  const double process_start = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+  const double thread_start = seconds_of(CLOCK_THREAD_CPUTIME_ID);
   for (int repetition = 0; repetition < 50; ++repetition) {
     project(rows.dense(), B.data(), 17, projected.data());
     add_back_projection(rows.dense(), projected.data(), 17, sum.data());
   }
-  const double of_process = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - process;
-  const double of_thread = seconds_of(CLOCK_THREAD_CPUTIME_ID) - thread;
-  EXPECT_LT(of_process, 1.2 * of_thread);
+  const double process_seconds = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - process_start;
+  const double thread_seconds = seconds_of(CLOCK_THREAD_CPUTIME_ID) - thread_start;
+  EXPECT_LT(process_seconds, 1.2 * thread_seconds);
   EXPECT_EQ(openblas_get_num_threads(), 3);
   openblas_set_num_threads(before);
 }

@@ -11,7 +11,7 @@
 namespace dyad {
 namespace {
 
-PlantedOptions small_problem() {
+PlantedOptions example_problem() {
   PlantedOptions options;
   options.dim = 12;
   options.rank = 3;
@@ -22,14 +22,14 @@ PlantedOptions small_problem() {
 DenseBlock<double> rows_of(const PlantedProblem& problem, Index first, Index count, int threads = 2) {
   ThreadPool pool(threads);
   DenseBlock<double> block;
-  problem.read(first, count, pool, block);
+  problem.generate(first, count, pool, block);
   return block;
 }
 
-TEST(Planted, TruthIsAsPromised) {
-  const PlantedProblem problem(small_problem());
+TEST(PlantedProblem, TruthHasRequestedSpectrumAndNorms) {
+  const PlantedProblem problem(example_problem());
   const Model<double>& truth = problem.truth();
-  const auto U = as_tall(truth.factors, 12, 3);
+  const auto U = as_row_major(truth.factors, 12, 3);
   EXPECT_TRUE((U.transpose() * U).isIdentity(1e-13));
   EXPECT_NEAR(as_vector(truth.weights).norm(), 1, 1e-14);
   EXPECT_NEAR(truth.spectrum[0], 1, 1e-15);
@@ -37,42 +37,42 @@ TEST(Planted, TruthIsAsPromised) {
   EXPECT_NEAR(truth.spectrum[2], 0.2, 1e-15);
   EXPECT_EQ(truth.intercept, 0);
 
-  PlantedOptions positive = small_problem();
+  PlantedOptions positive = example_problem();
   positive.signs = Signs::positive;
   EXPECT_GT(PlantedProblem(positive).truth().spectrum[1], 0);
-  PlantedOptions sensing = small_problem();
+  PlantedOptions sensing = example_problem();
   sensing.kind = Kind::sensing;
   EXPECT_EQ(as_vector(PlantedProblem(sensing).truth().weights).norm(), 0);
 }
 
-TEST(Planted, RowsDependOnTheSeedAndTheirNumberAlone) {
-  PlantedOptions options = small_problem();
+TEST(PlantedProblem, RowsDependOnSeedAndIndexOnly) {
+  PlantedOptions options = example_problem();
   options.noise = 0.3;
   options.residual = 0.05;
   const PlantedProblem problem(options);
-  const auto whole = rows_of(problem, 0, 100, 1);
+  const auto all_rows = rows_of(problem, 0, 100, 1);
   for (const int threads : {1, 2, 3}) {
-    const auto part = rows_of(PlantedProblem(options), 37, 40, threads);
+    const auto subset = rows_of(PlantedProblem(options), 37, 40, threads);
     for (Index i = 0; i < 40; ++i) {
-      EXPECT_EQ(part.targets[static_cast<std::size_t>(i)], whole.targets[static_cast<std::size_t>(37 + i)]);
-      EXPECT_EQ(part.view().row(i)[5], whole.view().row(37 + i)[5]);
+      EXPECT_EQ(subset.targets[static_cast<std::size_t>(i)], all_rows.targets[static_cast<std::size_t>(37 + i)]);
+      EXPECT_EQ(subset.view().row(i)[5], all_rows.view().row(37 + i)[5]);
     }
   }
   options.seed = 2;
-  EXPECT_NE(rows_of(PlantedProblem(options), 0, 1).values[0], whole.values[0]);
+  EXPECT_NE(rows_of(PlantedProblem(options), 0, 1).values[0], all_rows.values[0]);
 }
 
-TEST(Planted, TargetsAreTheModelOfTheTruth) {
-  PlantedOptions options = small_problem();
+TEST(PlantedProblem, TargetsEqualPredictionsOfTruth) {
+  PlantedOptions options = example_problem();
   options.intercept = 2.5;
   const PlantedProblem problem(options);
   const auto block = rows_of(problem, 1000, 50);
-  const Tall<double> X = as_tall(block.values, 50, 12);
+  const RowMajorMatrix<double> X = as_row_major(block.values, 50, 12);
   EXPECT_LT((as_vector(block.targets) - test::brute_force_predictions(problem.truth(), X)).norm(), 1e-13);
 }
 
-TEST(Planted, BilinearTargetsAreTheModelOfTheTruth) {
-  PlantedOptions options = small_problem();
+TEST(PlantedProblem, BilinearTargetsEqualPredictionsOfTruth) {
+  PlantedOptions options = example_problem();
   options.kind = Kind::bilinear;
   options.right_dim = 7;
   const PlantedProblem problem(options);
@@ -80,25 +80,25 @@ TEST(Planted, BilinearTargetsAreTheModelOfTheTruth) {
   EXPECT_NEAR(as_vector(problem.truth().weights).norm(), 1, 1e-14);
   EXPECT_GT(problem.truth().spectrum[1], 0);
   const auto block = rows_of(problem, 1000, 50);
-  const Tall<double> X = as_tall(block.values, 50, 19);
+  const RowMajorMatrix<double> X = as_row_major(block.values, 50, 19);
   EXPECT_LT((as_vector(block.targets) - test::brute_force_predictions(problem.truth(), X)).norm(), 1e-13);
 }
 
-TEST(Planted, DiagonalIsLeftOutOrFree) {
-  PlantedOptions options = small_problem();
+TEST(PlantedProblem, DiagonalIsZeroOrFree) {
+  PlantedOptions options = example_problem();
   for (const Diagonal diagonal : {Diagonal::zero, Diagonal::free}) {
     options.diagonal = diagonal;
     const PlantedProblem problem(options);
     const auto block = rows_of(problem, 0, 50);
-    const Tall<double> X = as_tall(block.values, 50, 12);
+    const RowMajorMatrix<double> X = as_row_major(block.values, 50, 12);
     EXPECT_LT((as_vector(block.targets) - test::brute_force_predictions(problem.truth(), X)).norm(), 1e-13);
-    const Eigen::VectorXd own =
+    const Eigen::VectorXd squares =
         test::dense_interactions(problem.truth()).diagonal() + as_vector(problem.truth().squares);
-    EXPECT_NEAR(own.norm(), diagonal == Diagonal::zero ? 0 : 1, 1e-13);
+    EXPECT_NEAR(squares.norm(), diagonal == Diagonal::zero ? 0 : 1, 1e-13);
   }
 }
 
-/// The p-th moment of min(N(0,1), 0.1), standardised, by the midpoint rule.
+/// p-th moment of the standardized min(N(0,1), 0.1), by the midpoint rule.
 double capped_normal_moment(int p) {
   const auto expectation = [](auto&& f) {
     double sum = 0;
@@ -112,14 +112,14 @@ double capped_normal_moment(int p) {
   return expectation([&](double x) { return std::pow((x - mean) / deviation, p); });
 }
 
-TEST(Planted, FeaturesAreStandardisedWithTheMomentsOfTheirDistribution) {
-  const std::tuple<Features, double, double> cases[] = {
-      {Features::gaussian, 0, 3},
-      {Features::uniform, 0, 1.8},
-      {Features::skewed, capped_normal_moment(3), capped_normal_moment(4)},
-      {Features::rademacher, 0, 1}};
+TEST(PlantedProblem, FeaturesAreStandardizedAndHaveMomentsOfDistribution) {
+  const std::tuple<FeatureDistribution, double, double> cases[] = {
+      {FeatureDistribution::gaussian, 0, 3},
+      {FeatureDistribution::uniform, 0, 1.8},
+      {FeatureDistribution::skewed, capped_normal_moment(3), capped_normal_moment(4)},
+      {FeatureDistribution::rademacher, 0, 1}};
   for (const auto& [features, third, fourth] : cases) {
-    PlantedOptions options = small_problem();
+    PlantedOptions options = example_problem();
     options.features = features;
     const auto block = rows_of(PlantedProblem(options), 0, 40000);
     const auto x = as_vector(block.values).array();
@@ -130,8 +130,8 @@ TEST(Planted, FeaturesAreStandardisedWithTheMomentsOfTheirDistribution) {
   }
 }
 
-TEST(Planted, NoiseHasItsStandardDeviation) {
-  PlantedOptions options = small_problem();
+TEST(PlantedProblem, NoiseHasRequestedStandardDeviation) {
+  PlantedOptions options = example_problem();
   const auto clean = rows_of(PlantedProblem(options), 0, 20000);
   options.noise = 0.5;
   const auto noisy = rows_of(PlantedProblem(options), 0, 20000);
@@ -141,16 +141,17 @@ TEST(Planted, NoiseHasItsStandardDeviation) {
   EXPECT_NEAR(std::sqrt(noise.squaredNorm() / 20000), 0.5, 5 * 0.5 / std::sqrt(40000));
 }
 
-/// What lies beyond rank k is a quadratic form R with |R|_2 <= residual, R U* = 0, and close to full size.
-TEST(Planted, ResidualSpectrumLeavesTheRankKPartAlone) {
-  PlantedOptions options = small_problem();
+/// The residual spectrum is a quadratic form R with |R|_2 <= residual, R U* = 0, and a Frobenius norm of at least half
+/// of its maximum.
+TEST(PlantedProblem, ResidualSpectrumIsOrthogonalToRankKPart) {
+  PlantedOptions options = example_problem();
   const PlantedProblem problem(options);
   constexpr Index dim = 12;
   constexpr Index unknowns = dim * (dim + 1) / 2;
   const auto clean = rows_of(problem, 0, 2 * unknowns);
   options.residual = 0.1;
-  const auto rough = rows_of(PlantedProblem(options), 0, 2 * unknowns);
-  const Eigen::VectorXd y = as_vector(rough.targets) - as_vector(clean.targets);
+  const auto with_residual = rows_of(PlantedProblem(options), 0, 2 * unknowns);
+  const Eigen::VectorXd y = as_vector(with_residual.targets) - as_vector(clean.targets);
 
   Eigen::MatrixXd products(2 * unknowns, unknowns);
   for (Index row = 0; row < 2 * unknowns; ++row) {
@@ -165,13 +166,13 @@ TEST(Planted, ResidualSpectrumLeavesTheRankKPartAlone) {
   Index entry = 0;
   for (Index i = 0; i < dim; ++i)
     for (Index j = i; j < dim; ++j) R(i, j) = R(j, i) = solved[entry++];
-  EXPECT_LT((R * as_tall(problem.truth().factors, dim, 3)).norm(), 1e-10);
+  EXPECT_LT((R * as_row_major(problem.truth().factors, dim, 3)).norm(), 1e-10);
   const Eigen::VectorXd sizes = R.selfadjointView<Eigen::Lower>().eigenvalues().cwiseAbs();
   EXPECT_LE(sizes.maxCoeff(), 0.1 + 1e-10);
   EXPECT_GT(sizes.norm(), 0.5 * 0.1 * std::sqrt(dim - 3));
 }
 
-TEST(Planted, BilinearResidualSpectrumLeavesTheRankKPartAlone) {
+TEST(PlantedProblem, BilinearResidualSpectrumIsOrthogonalToRankKPart) {
   PlantedOptions options;
   options.kind = Kind::bilinear;
   options.dim = 6;
@@ -180,53 +181,53 @@ TEST(Planted, BilinearResidualSpectrumLeavesTheRankKPartAlone) {
   const PlantedProblem problem(options);
   const auto clean = rows_of(problem, 0, 120);
   options.residual = 0.1;
-  const auto rough = rows_of(PlantedProblem(options), 0, 120);
-  const Eigen::VectorXd y = as_vector(rough.targets) - as_vector(clean.targets);
+  const auto with_residual = rows_of(PlantedProblem(options), 0, 120);
+  const Eigen::VectorXd y = as_vector(with_residual.targets) - as_vector(clean.targets);
   Eigen::MatrixXd products(120, 48);
   for (Index row = 0; row < 120; ++row)
     for (Index i = 0; i < 6; ++i)
       for (Index j = 0; j < 8; ++j) products(row, 8 * i + j) = clean.view().row(row)[i] * clean.view().row(row)[6 + j];
   const Eigen::VectorXd solved = products.colPivHouseholderQr().solve(y);
   EXPECT_LT((products * solved - y).norm(), 1e-10);
-  const Eigen::MatrixXd R = Eigen::Map<const Tall<double>>(solved.data(), 6, 8);
-  const auto factors = as_tall(problem.truth().factors, 14, 2);
+  const Eigen::MatrixXd R = Eigen::Map<const RowMajorMatrix<double>>(solved.data(), 6, 8);
+  const auto factors = as_row_major(problem.truth().factors, 14, 2);
   EXPECT_LT((factors.topRows(6).transpose() * R).norm() + (R * factors.bottomRows(8)).norm(), 1e-10);
   const double size = Eigen::JacobiSVD<Eigen::MatrixXd>(R).singularValues()[0];
   EXPECT_LE(size, 0.1 + 1e-10);
   EXPECT_GT(size, 0.05);
 }
 
-TEST(Planted, SingleAndDoublePrecisionAreTheSameRows) {
-  const PlantedProblem problem(small_problem());
+TEST(PlantedProblem, SinglePrecisionRowsAreRoundedDoublePrecisionRows) {
+  const PlantedProblem problem(example_problem());
   ThreadPool pool(1);
   DenseBlock<float> block;
-  problem.read(5, 10, pool, block);
+  problem.generate(5, 10, pool, block);
   const auto expected = rows_of(problem, 5, 10);
   for (std::size_t i = 0; i < block.values.size(); ++i)
     EXPECT_EQ(block.values[i], static_cast<float>(expected.values[i]));
 }
 
-TEST(Planted, RefusesImpossibleProblems) {
-  const auto refused = [](auto&& change) {
-    PlantedOptions options = small_problem();
+TEST(PlantedProblem, RejectsInvalidProblems) {
+  const auto expect_rejected = [](auto&& change) {
+    PlantedOptions options = example_problem();
     change(options);
     EXPECT_THROW(options.validate(), std::invalid_argument);
     EXPECT_THROW(PlantedProblem{options}, std::invalid_argument);
   };
-  refused([](PlantedOptions& options) { options.rank = 0; });
-  refused([](PlantedOptions& options) { options.rank = 13; });
-  refused([](PlantedOptions& options) { options.dim = 0; });
-  refused([](PlantedOptions& options) { options.noise = -1; });
-  refused([](PlantedOptions& options) { options.noise = NAN; });
-  refused([](PlantedOptions& options) { options.condition = 0.5; });
-  refused([](PlantedOptions& options) { options.residual = 0.2; });
-  refused([](PlantedOptions& options) { options.residual = NAN; });
-  refused([](PlantedOptions& options) { options.intercept = INFINITY; });
-  refused([](PlantedOptions& options) { options.kind = Kind::phase; });
-  refused([](PlantedOptions& options) { options.kind = Kind::bilinear; });
-  refused([](PlantedOptions& options) { options.right_dim = 5; });
-  refused([](PlantedOptions& options) { options.kind = Kind::bilinear, options.right_dim = 2; });
-  refused([](PlantedOptions& options) { options.diagonal = Diagonal::zero, options.residual = 0.01; });
+  expect_rejected([](PlantedOptions& options) { options.rank = 0; });
+  expect_rejected([](PlantedOptions& options) { options.rank = 13; });
+  expect_rejected([](PlantedOptions& options) { options.dim = 0; });
+  expect_rejected([](PlantedOptions& options) { options.noise = -1; });
+  expect_rejected([](PlantedOptions& options) { options.noise = NAN; });
+  expect_rejected([](PlantedOptions& options) { options.condition = 0.5; });
+  expect_rejected([](PlantedOptions& options) { options.residual = 0.2; });
+  expect_rejected([](PlantedOptions& options) { options.residual = NAN; });
+  expect_rejected([](PlantedOptions& options) { options.intercept = INFINITY; });
+  expect_rejected([](PlantedOptions& options) { options.kind = Kind::phase; });
+  expect_rejected([](PlantedOptions& options) { options.kind = Kind::bilinear; });
+  expect_rejected([](PlantedOptions& options) { options.right_dim = 5; });
+  expect_rejected([](PlantedOptions& options) { options.kind = Kind::bilinear, options.right_dim = 2; });
+  expect_rejected([](PlantedOptions& options) { options.diagonal = Diagonal::zero, options.residual = 0.01; });
 }
 
 }  // namespace

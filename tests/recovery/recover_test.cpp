@@ -25,14 +25,14 @@ std::string name(const RecoverOptions& options) {
          std::to_string(options.problem.condition) + ", seed " + std::to_string(options.problem.seed);
 }
 
-/// The mean error of the last `points` batches: where a run with noise has settled.
-double settled_error(const RecoverySummary& summary, std::size_t points) {
+/// Mean error of the last `points` batches, after a run with noise has reached its floor.
+double floor_error(const RecoverySummary& summary, std::size_t points) {
   double sum = 0;
   for (std::size_t i = 0; i < points; ++i) sum += summary.trace[summary.trace.size() - 1 - i].error();
   return sum / static_cast<double>(points);
 }
 
-TEST(Recover, ConvergesWhateverTheConditionNumber) {
+TEST(Recover, ConvergesForAllConditionNumbers) {
   for (const Update update : both_updates)
     for (const double condition : {1.0, 20.0, 1000.0})
       for (std::uint64_t seed = 1; seed <= 5; ++seed) {
@@ -76,7 +76,7 @@ void expect_floor_halves(const RecoverOptions& options) {
     RecoverOptions with = options;
     with.batch = batch;
     with.rows = 30 * batch;
-    return settled_error(recover(with), 12);
+    return floor_error(recover(with), 12);
   };
   const double ratio = floor_with(6000) / floor_with(24000);
   EXPECT_GT(ratio, 2 * 0.75) << name(options);
@@ -101,7 +101,7 @@ TEST(Recover, ResidualSpectrumFloorHalvesWithFourTimesTheBatch) {
   }
 }
 
-TEST(Recover, SensingAndPhase) {
+TEST(Recover, SensingAndPhaseConverge) {
   for (const Kind kind : {Kind::sensing, Kind::phase})
     for (const Update update : both_updates)
       for (std::uint64_t seed = 1; seed <= 3; ++seed) {
@@ -115,7 +115,7 @@ TEST(Recover, SensingAndPhase) {
       }
 }
 
-TEST(Recover, Bilinear) {
+TEST(Recover, BilinearConverges) {
   for (const Update update : both_updates)
     for (const double condition : {1.0, 100.0})
       for (std::uint64_t seed = 1; seed <= 5; ++seed) {
@@ -135,7 +135,7 @@ TEST(Recover, Bilinear) {
   EXPECT_LT(summary.trace.back().error_b, 1e-5);
 }
 
-Index rows_with(Features features, Moments moments, std::uint64_t seed) {
+Index rows_with(FeatureDistribution features, Moments moments, std::uint64_t seed) {
   RecoverOptions options = problem(100, 3, seed);
   options.problem.features = features;
   options.moments = moments;
@@ -145,8 +145,8 @@ Index rows_with(Features features, Moments moments, std::uint64_t seed) {
   return summary.rows;
 }
 
-/// Rows with estimated moments over rows with the Gaussian formulas, both summed over seeds 1 to 5.
-double estimated_over_gaussian(Features features) {
+/// Ratio of the rows needed with estimated moments to the rows needed with Gaussian moments, summed over seeds 1 to 5.
+double estimated_over_gaussian(FeatureDistribution features) {
   Index gaussian = 0;
   Index estimated = 0;
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
@@ -156,30 +156,30 @@ double estimated_over_gaussian(Features features) {
   return static_cast<double>(estimated) / static_cast<double>(gaussian);
 }
 
-TEST(Recover, EstimatedMomentsSaveRowsWhereFeaturesAreSkewed) {
-  EXPECT_LE(estimated_over_gaussian(Features::skewed), 0.7);
+TEST(Recover, EstimatedMomentsSaveRowsForSkewedFeatures) {
+  EXPECT_LE(estimated_over_gaussian(FeatureDistribution::skewed), 0.7);
 }
 
-TEST(Recover, EstimatedMomentsCostNothingWhereFeaturesAreUniform) {
-  EXPECT_LE(estimated_over_gaussian(Features::uniform), 1.05);
+TEST(Recover, EstimatedMomentsCostNoRowsForUniformFeatures) {
+  EXPECT_LE(estimated_over_gaussian(FeatureDistribution::uniform), 1.05);
 }
 
-TEST(Recover, AutomaticMomentsFollowTheData) {
+TEST(Recover, AutomaticMomentsDependOnData) {
   RecoverOptions options = problem(50, 2);
   options.rows = options.batch_rows();
   EXPECT_EQ(recover(options).moments, Moments::gaussian);
-  options.problem.features = Features::skewed;
+  options.problem.features = FeatureDistribution::skewed;
   for (const Update update : both_updates) {
     options.update = update;
     EXPECT_EQ(recover(options).moments, Moments::estimated);
   }
 }
 
-TEST(Recover, TwoValuedFeaturesWithoutADiagonal) {
+TEST(Recover, TwoValuedFeaturesConvergeWithZeroDiagonal) {
   for (const Update update : both_updates)
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
       RecoverOptions options = problem(100, 3, seed);
-      options.problem.features = Features::rademacher;
+      options.problem.features = FeatureDistribution::rademacher;
       options.problem.diagonal = Diagonal::zero;
       options.update = update;
       const RecoverySummary summary = recover(options);
@@ -188,9 +188,9 @@ TEST(Recover, TwoValuedFeaturesWithoutADiagonal) {
     }
 }
 
-TEST(Recover, FreeDiagonalFindsTheSquaresToo) {
+TEST(Recover, FreeDiagonalRecoversSquares) {
   for (const Update update : both_updates)
-    for (const Features features : {Features::gaussian, Features::uniform}) {
+    for (const FeatureDistribution features : {FeatureDistribution::gaussian, FeatureDistribution::uniform}) {
       RecoverOptions options = problem(60, 2);
       options.problem.features = features;
       options.problem.diagonal = Diagonal::free;
@@ -203,7 +203,7 @@ TEST(Recover, FreeDiagonalFindsTheSquaresToo) {
     }
 }
 
-TEST(Recover, TheoryBoundsWhatIsMeasured) {
+TEST(Recover, TheoryBoundsMeasuredErrors) {
   for (const Update update : both_updates)
     for (const Kind kind : {Kind::gfm, Kind::sensing})
       for (std::uint64_t seed = 1; seed <= 2; ++seed) {
@@ -216,7 +216,7 @@ TEST(Recover, TheoryBoundsWhatIsMeasured) {
         EXPECT_EQ(summary.outcome, Outcome::converged) << name(options);
         int bounds = 0;
         for (const RecoveryPoint& point : summary.trace) {
-          if (!point.theory || !point.theory->applies) continue;
+          if (!point.theory || !point.theory->is_applicable) continue;
           ++bounds;
           EXPECT_LE(point.tan_theta, point.theory->alpha_bound) << name(options);
           EXPECT_LE(point.error_w, point.theory->beta_bound) << name(options);
@@ -226,7 +226,7 @@ TEST(Recover, TheoryBoundsWhatIsMeasured) {
       }
 }
 
-TEST(Recover, PositiveAndIntercept) {
+TEST(Recover, PositiveSpectrumAndInterceptAreRecovered) {
   for (const Update update : both_updates) {
     RecoverOptions options = problem(60, 4);
     options.update = update;
@@ -240,12 +240,12 @@ TEST(Recover, PositiveAndIntercept) {
   }
 }
 
-TEST(Recover, FullRank) {
+TEST(Recover, FullRankConverges) {
   const RecoverySummary summary = recover(problem(12, 12));
   EXPECT_EQ(summary.outcome, Outcome::converged);
 }
 
-TEST(Recover, SameSeedAndThreadsGiveTheSameBytes) {
+TEST(Recover, SameSeedAndThreadsGiveIdenticalModels) {
   for (const Update update : both_updates)
     for (const int threads : {1, 2}) {
       RecoverOptions options = problem(50, 3);
@@ -259,7 +259,7 @@ TEST(Recover, SameSeedAndThreadsGiveTheSameBytes) {
     }
 }
 
-TEST(Recover, ThreadsChangeNothingButRounding) {
+TEST(Recover, ThreadCountChangesOnlyRounding) {
   RecoverOptions options = problem(50, 3);
   options.rows = 10 * 6 * 3 * 50;
   options.threads = 1;
@@ -270,7 +270,7 @@ TEST(Recover, ThreadsChangeNothingButRounding) {
   for (std::size_t t = 0; t < one.trace.size(); ++t) EXPECT_NEAR(one.trace[t].error(), five.trace[t].error(), 1e-10);
 }
 
-TEST(Recover, CountsRowsAndReads) {
+TEST(Recover, CountsRowsAndRowReads) {
   RecoverOptions options = problem(30, 2);
   options.batch = 500;
   options.rows = 1800;
@@ -286,7 +286,7 @@ TEST(Recover, CountsRowsAndReads) {
   EXPECT_GE(summary.row_reads, 3000);
 }
 
-TEST(Recover, EstimatesTheNoise) {
+TEST(Recover, EstimatesNoise) {
   RecoverOptions options = problem(50, 2);
   options.problem.noise = 0.2;
   options.batch = 40'000;
@@ -294,8 +294,8 @@ TEST(Recover, EstimatesTheNoise) {
   EXPECT_NEAR(recover(options).noise, 0.2, 0.02);
 }
 
-TEST(Recover, SaysWhyItDidNotConverge) {
-  const auto verdict_of = [](RecoverOptions options, Outcome expected) {
+TEST(Recover, OutcomeTextNamesReason) {
+  const auto outcome_text_of = [](RecoverOptions options, Outcome expected) {
     const RecoverySummary summary = recover(options);
     EXPECT_EQ(summary.outcome, expected) << summary.outcome_text;
     return summary.outcome_text;
@@ -304,34 +304,34 @@ TEST(Recover, SaysWhyItDidNotConverge) {
   small_batch.batch = 300;
   small_batch.rows = 60'000;
   EXPECT_FALSE(small_batch.warning().empty());
-  EXPECT_NE(verdict_of(small_batch, Outcome::diverged).find("too small"), std::string::npos);
+  EXPECT_NE(outcome_text_of(small_batch, Outcome::diverged).find("too small"), std::string::npos);
 
   RecoverOptions overflow = small_batch;
   overflow.batch = 10;
-  EXPECT_NE(verdict_of(overflow, Outcome::diverged).find("too small"), std::string::npos);
+  EXPECT_NE(outcome_text_of(overflow, Outcome::diverged).find("too small"), std::string::npos);
 
   RecoverOptions high_rank = problem(100, 20);
   high_rank.rows = 1000;
-  EXPECT_NE(verdict_of(high_rank, Outcome::budget).find("rank too high"), std::string::npos);
-  EXPECT_NE(verdict_of(high_rank, Outcome::budget).find("rank 9 at the most"), std::string::npos);
+  EXPECT_NE(outcome_text_of(high_rank, Outcome::budget).find("rank too high"), std::string::npos);
+  EXPECT_NE(outcome_text_of(high_rank, Outcome::budget).find("rank 9 at the most"), std::string::npos);
 
   RecoverOptions noisy = problem(50, 2);
   noisy.problem.noise = 0.1;
-  EXPECT_NE(verdict_of(noisy, Outcome::budget).find("noise floor"), std::string::npos);
+  EXPECT_NE(outcome_text_of(noisy, Outcome::budget).find("noise floor"), std::string::npos);
 
   for (const Kind kind : {Kind::gfm, Kind::bilinear}) {
-    RecoverOptions rough = problem(50, 2);
-    rough.problem.kind = kind;
-    rough.problem.right_dim = kind == Kind::bilinear ? 60 : 0;
-    rough.problem.residual = 0.02;
-    rough.rows = 40 * rough.batch_rows();
-    EXPECT_NE(verdict_of(rough, Outcome::budget).find("noise floor"), std::string::npos);
+    RecoverOptions with_residual = problem(50, 2);
+    with_residual.problem.kind = kind;
+    with_residual.problem.right_dim = kind == Kind::bilinear ? 60 : 0;
+    with_residual.problem.residual = 0.02;
+    with_residual.rows = 40 * with_residual.batch_rows();
+    EXPECT_NE(outcome_text_of(with_residual, Outcome::budget).find("noise floor"), std::string::npos);
   }
 
-  RecoverOptions short_of_rows = problem(50, 2);
-  short_of_rows.rows = 100 * 50 * 2;
-  EXPECT_TRUE(short_of_rows.warning().empty());
-  EXPECT_NE(verdict_of(short_of_rows, Outcome::budget).find("out of rows"), std::string::npos);
+  RecoverOptions row_limited = problem(50, 2);
+  row_limited.rows = 100 * 50 * 2;
+  EXPECT_TRUE(row_limited.warning().empty());
+  EXPECT_NE(outcome_text_of(row_limited, Outcome::budget).find("out of rows"), std::string::npos);
 }
 
 TEST(Recover, StopsWhenInterrupted) {
@@ -348,19 +348,19 @@ TEST(Recover, StopsWhenInterrupted) {
   EXPECT_EQ(recover(problem(50, 3), hooks).outcome, Outcome::interrupted);
 }
 
-TEST(Recover, RefusesWrongOptions) {
-  const auto refused = [](auto&& change) {
+TEST(Recover, RejectsInvalidOptions) {
+  const auto expect_rejected = [](auto&& change) {
     RecoverOptions options = problem(20, 5);
     change(options);
     EXPECT_THROW(recover(options), std::invalid_argument);
   };
-  refused([](RecoverOptions& options) { options.batch = 4; });
-  refused([](RecoverOptions& options) { options.batch = 0; });
-  refused([](RecoverOptions& options) { options.rows = 3; });
-  refused([](RecoverOptions& options) { options.batch = 100, options.rows = 99; });
-  refused([](RecoverOptions& options) { options.tolerance = 0; });
-  refused([](RecoverOptions& options) { options.tolerance = NAN; });
-  refused([](RecoverOptions& options) { options.threads = -2; });
+  expect_rejected([](RecoverOptions& options) { options.batch = 4; });
+  expect_rejected([](RecoverOptions& options) { options.batch = 0; });
+  expect_rejected([](RecoverOptions& options) { options.rows = 3; });
+  expect_rejected([](RecoverOptions& options) { options.batch = 100, options.rows = 99; });
+  expect_rejected([](RecoverOptions& options) { options.tolerance = 0; });
+  expect_rejected([](RecoverOptions& options) { options.tolerance = NAN; });
+  expect_rejected([](RecoverOptions& options) { options.threads = -2; });
 }
 
 }  // namespace

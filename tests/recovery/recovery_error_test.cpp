@@ -9,7 +9,7 @@
 namespace dyad {
 namespace {
 
-TEST(RecoveryError, InteractionErrorIsTheSpectralNormOfTheDifference) {
+TEST(RecoveryError, InteractionErrorIsSpectralNormOfDifference) {
   const auto model = test::random_model<double>(10, 3, 1);
   const auto truth = test::random_model<double>(10, 2, 2);
   const Eigen::MatrixXd difference = test::dense_interactions(model) - test::dense_interactions(truth);
@@ -17,15 +17,15 @@ TEST(RecoveryError, InteractionErrorIsTheSpectralNormOfTheDifference) {
               difference.selfadjointView<Eigen::Lower>().eigenvalues().cwiseAbs().maxCoeff(), 1e-12);
 }
 
-TEST(RecoveryError, TangentIsThatOfTheSmallestCosine) {
+TEST(RecoveryError, TangentMatchesSmallestCosine) {
   const auto model = test::random_model<double>(10, 3, 1);
   const auto truth = test::random_model<double>(10, 3, 2);
-  const Eigen::MatrixXd cosines = as_tall(truth.factors, 10, 3).transpose() * as_tall(model.factors, 10, 3);
+  const Eigen::MatrixXd cosines = as_row_major(truth.factors, 10, 3).transpose() * as_row_major(model.factors, 10, 3);
   const double smallest = Eigen::JacobiSVD<Eigen::MatrixXd>(cosines).singularValues()[2];
   EXPECT_NEAR(tan_largest_angle(model, truth), std::sqrt(1 - smallest * smallest) / smallest, 1e-9);
 }
 
-TEST(RecoveryError, SeesDifferencesFarBelowTheSquareRootOfRounding) {
+TEST(RecoveryError, ResolvesDifferencesBelowSquareRootOfEpsilon) {
   const auto truth = test::random_model<double>(50, 2, 1);
   Model<double> model = truth;
   model.spectrum[1] += 1e-12;
@@ -33,24 +33,25 @@ TEST(RecoveryError, SeesDifferencesFarBelowTheSquareRootOfRounding) {
   EXPECT_LT(tan_largest_angle(model, truth), 1e-14);
 
   Random random(2, 0);
-  Tall<double> nudged = as_tall(truth.factors, 50, 2) + 1e-11 * random_orthonormal<double>(random, 50, 2);
-  as_tall(model.factors, 50, 2) = orthonormal<double>(nudged);
+  RowMajorMatrix<double> perturbed =
+      as_row_major(truth.factors, 50, 2) + 1e-11 * random_orthonormal<double>(random, 50, 2);
+  as_row_major(model.factors, 50, 2) = orthonormal<double>(perturbed);
   EXPECT_NEAR(tan_largest_angle(model, truth), 1e-11, 3e-12);
 }
 
-TEST(RecoveryError, BilinearErrorsLookAtBothSides) {
+TEST(RecoveryError, BilinearErrorsIncludeBothSides) {
   const auto model = test::random_model<double>(12, 2, 1, 5);
   const auto truth = test::random_model<double>(12, 2, 2, 5);
   const Eigen::MatrixXd difference = test::dense_interactions(model) - test::dense_interactions(truth);
   EXPECT_NEAR(interaction_error(model, truth), Eigen::JacobiSVD<Eigen::MatrixXd>(difference).singularValues()[0],
               1e-12);
-  Model<double> half = truth;  // the left directions are right, the others are not
-  as_tall(half.factors, 12, 2).bottomRows(7) = as_tall(model.factors, 12, 2).bottomRows(7);
+  Model<double> half = truth;  // correct U, wrong V
+  as_row_major(half.factors, 12, 2).bottomRows(7) = as_row_major(model.factors, 12, 2).bottomRows(7);
   EXPECT_GT(tan_largest_angle(half, truth), 0.1);
   EXPECT_LT(tan_largest_angle(truth, truth), 1e-14);
 }
 
-TEST(RecoveryError, WithSquaresOfTheirOwnOnlyOffDiagonalsCompare) {
+TEST(RecoveryError, SquaresExcludeDiagonalFromInteractionError) {
   auto model = test::random_model<double>(40, 3, 1);
   auto truth = test::random_model<double>(40, 2, 2);
   model.squares.assign(40, 0.5);
@@ -62,19 +63,20 @@ TEST(RecoveryError, WithSquaresOfTheirOwnOnlyOffDiagonalsCompare) {
   EXPECT_NEAR(interaction_error(model, truth), expected, 0.01 * expected);
 }
 
-TEST(RecoveryError, OperatorNormIsRightToAPercent) {
+TEST(RecoveryError, OperatorNormIsAccurateToOnePercent) {
   for (const Index dim : {1, 5, 60, 600}) {
     Random random(3, 0);
     const Eigen::MatrixXd half = random_normal<double>(random, dim, dim);
     const Eigen::MatrixXd A = half + half.transpose();
     const double expected = A.selfadjointView<Eigen::Lower>().eigenvalues().cwiseAbs().maxCoeff();
-    const double found = operator_norm(dim, [&](const Tall<double>& Z) -> Tall<double> { return A * Z; });
+    const double found =
+        operator_norm(dim, [&](const RowMajorMatrix<double>& Z) -> RowMajorMatrix<double> { return A * Z; });
     EXPECT_LE(found, expected * (1 + 1e-12));
     EXPECT_GE(found, 0.99 * expected);
   }
 }
 
-TEST(RecoveryError, NoCommonDirectionIsInfinite) {
+TEST(RecoveryError, OrthogonalSpacesHaveInfiniteTangent) {
   Model<double> model(4, 1);
   Model<double> truth(4, 1);
   model.factors = {1, 0, 0, 0};
@@ -82,7 +84,7 @@ TEST(RecoveryError, NoCommonDirectionIsInfinite) {
   EXPECT_TRUE(std::isinf(tan_largest_angle(model, truth)));
 }
 
-TEST(RecoveryError, AmplitudeErrorIgnoresTheSign) {
+TEST(RecoveryError, AmplitudeErrorIgnoresSign) {
   auto truth = test::random_model<double>(8, 1, 1);
   truth.spectrum[0] = 4;
   Model<double> model = truth;

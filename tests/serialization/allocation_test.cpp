@@ -1,4 +1,4 @@
-// A program of its own, because it counts what is allocated.
+// Measures the memory that reading a model file allocates. A separate program, because it replaces operator new.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "base/random.h"
 #include "serialization/model_file.h"
@@ -21,17 +21,17 @@
 namespace {
 
 std::atomic<std::size_t> allocated = 0;
-std::atomic<std::size_t> most_allocated = 0;
+std::atomic<std::size_t> peak_allocated = 0;
 
 }  // namespace
 
-// Not inlined: what malloc gave would seem to go back by the wrong door.
+// Not inlined, so that the compiler does not report memory of malloc that is passed to operator delete.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   void* block = std::malloc(size);
   if (block == nullptr) throw std::bad_alloc();
   const std::size_t now = allocated += malloc_usable_size(block);
-  std::size_t most = most_allocated;
-  while (now > most && !most_allocated.compare_exchange_weak(most, now)) {
+  std::size_t peak = peak_allocated;
+  while (now > peak && !peak_allocated.compare_exchange_weak(peak, now)) {
   }
   return block;
 }
@@ -45,15 +45,15 @@ void operator delete(void* block, std::size_t) noexcept { operator delete(block)
 namespace dyad {
 namespace {
 
-/// The most that reading needs at a time, whether it ends well or not.
-std::size_t bytes_to_read(const std::string& bytes) {
+/// Peak of the allocated bytes while a model file is read, successfully or not.
+std::size_t peak_bytes_to_read(const std::string& bytes) {
   const std::size_t before = allocated;
-  most_allocated = before;
+  peak_allocated = before;
   try {
     (void)ModelFile::from_bytes(bytes, "model");
   } catch (const DataError&) {
   }
-  return most_allocated - before;
+  return peak_allocated - before;
 }
 
 class Allocation : public testing::TestWithParam<std::string> {
@@ -62,16 +62,16 @@ class Allocation : public testing::TestWithParam<std::string> {
     std::ifstream file(std::string(DYAD_MODEL_INPUTS) + "/" + GetParam(), std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(file), {});
   }();
-  const std::size_t allowed = 12 * bytes.size() + 100'000;
+  const std::size_t max_bytes = 12 * bytes.size() + 100'000;
 };
 
-TEST_P(Allocation, IsAMultipleOfTheFile) {
+TEST_P(Allocation, IsBoundedByFileSize) {
   ASSERT_GT(bytes.size(), 100U);
-  EXPECT_LT(bytes_to_read(bytes), allowed);
+  EXPECT_LT(peak_bytes_to_read(bytes), max_bytes);
 }
 
-/// Numbers in the header that promise more than there is.
-TEST_P(Allocation, DoesNotBelieveLargeNumbers) {
+/// The header states sizes that exceed the file.
+TEST_P(Allocation, IsBoundedForLargeSizesInHeader) {
   const std::size_t end = bytes.find("}}") == std::string::npos ? bytes.size() : bytes.rfind("}}");
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   for (std::size_t i = 8; i < std::min<std::size_t>(end, 4000); ++i) {
@@ -84,26 +84,26 @@ TEST_P(Allocation, DoesNotBelieveLargeNumbers) {
     std::memcpy(&length, changed.data(), sizeof length);
     length += changed.size() - bytes.size();
     std::memcpy(changed.data(), &length, sizeof length);
-    EXPECT_LT(bytes_to_read(changed), allowed) << "at " << i;
+    EXPECT_LT(peak_bytes_to_read(changed), max_bytes) << "at " << i;
   }
 }
 
-/// A header of many small things, each of which takes more as a value than as text.
-TEST(AllocationOfHeaders, IsAMultipleOfTheFile) {
+/// The header has many small values, each of which needs more memory than text.
+TEST(HeaderAllocation, IsBoundedByFileSize) {
   const auto with_length = [](const std::string& header) {
     std::string bytes(8, '\0');
     const std::uint64_t length = header.size();
     std::memcpy(bytes.data(), &length, sizeof length);
     return bytes + header;
   };
-  const auto repeated = [](const std::string& part) {
+  const auto repeated = [](const std::string& element) {
     std::string all;
-    for (int i = 0; i < 300'000; ++i) all += part;
+    for (int i = 0; i < 300'000; ++i) all += element;
     return all;
   };
-  const auto numbered = [](const std::string& before, const std::string& behind) {
+  const auto numbered = [](const std::string& prefix, const std::string& suffix) {
     std::string all;
-    for (int i = 0; i < 100'000; ++i) all += (i > 0 ? "," : "") + before + std::to_string(i) + behind;
+    for (int i = 0; i < 100'000; ++i) all += (i > 0 ? "," : "") + prefix + std::to_string(i) + suffix;
     return all;
   };
   for (const std::string& header :
@@ -113,11 +113,11 @@ TEST(AllocationOfHeaders, IsAMultipleOfTheFile) {
         "{\"__metadata__\":{\"format\":\"dyad\",\"format_version\":\"1\",\"features\":\"{\\\"columns\\\":[" +
             repeated("{},") + "{}]}\"}}"}) {
     const std::string bytes = with_length(header);
-    EXPECT_LT(bytes_to_read(bytes), 24 * bytes.size() + 200'000) << header.substr(0, 40);
+    EXPECT_LT(peak_bytes_to_read(bytes), 24 * bytes.size() + 200'000) << header.substr(0, 40);
   }
 }
 
-TEST_P(Allocation, DoesNotBelieveDamagedBytes) {
+TEST_P(Allocation, IsBoundedForDamagedBytes) {
   Random random(1, 0);
   for (int trial = 0; trial < 300; ++trial) {
     std::string changed = bytes;
@@ -125,7 +125,7 @@ TEST_P(Allocation, DoesNotBelieveDamagedBytes) {
       changed[static_cast<std::size_t>(random.uniform() *
                                        static_cast<double>(std::min<std::size_t>(changed.size(), 5000)))] =
           static_cast<char>(static_cast<int>(random.uniform() * 256));
-    EXPECT_LT(bytes_to_read(changed), allowed);
+    EXPECT_LT(peak_bytes_to_read(changed), max_bytes);
   }
 }
 

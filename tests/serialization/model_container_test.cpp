@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "serialization/checksum.h"
 #include "serialization/model_file.h"
@@ -20,39 +20,39 @@ ModelContainer example_container() {
 }
 
 TEST(ModelContainer, RoundTripPreservesPartsAndAnnotations) {
-  const ModelContainer back = ModelContainer::from_bytes(example_container().to_bytes(), "c");
-  EXPECT_EQ(back.annotations, example_container().annotations);
-  EXPECT_EQ(back.parts, example_container().parts);
+  const ModelContainer restored = ModelContainer::from_bytes(example_container().to_bytes(), "c");
+  EXPECT_EQ(restored.annotations, example_container().annotations);
+  EXPECT_EQ(restored.parts, example_container().parts);
 }
 
-TEST(ModelContainer, TruncatedBytesAreRefused) {
+TEST(ModelContainer, TruncatedBytesAreRejected) {
   const std::string bytes = example_container().to_bytes();
   for (std::size_t length = 0; length < bytes.size(); ++length)
     EXPECT_THROW((void)ModelContainer::from_bytes(bytes.substr(0, length), "c"), DataError) << length;
 }
 
-TEST(ModelContainer, OtherVersionsAndTypesAreRefused) {
+TEST(ModelContainer, OtherVersionsAndTypesAreRejected) {
   const Safetensors file = Safetensors::from_bytes(example_container().to_bytes(), "c");
-  const auto is_refused = [](const Safetensors& changed) {
+  const auto expect_rejected = [](const Safetensors& changed) {
     std::string bytes = changed.to_bytes();
     write_checksum(bytes);
     EXPECT_THROW((void)ModelContainer::from_bytes(bytes, "c"), DataError);
   };
   Safetensors other = file;
   other.metadata["format_version"] = "2";
-  is_refused(other);
+  expect_rejected(other);
   other = file;
   other.tensors["other"] = other.tensors["part.3"];
-  is_refused(other);
+  expect_rejected(other);
   other = file;
   other.tensors["part.12"] = make_tensor(std::vector<double>{1}, {1});
-  is_refused(other);
+  expect_rejected(other);
   other = file;
   other.metadata.erase(checksum_key);
-  is_refused(other);
+  expect_rejected(other);
 }
 
-TEST(ModelContainer, EverySingleBitFlipIsRefused) {
+TEST(ModelContainer, SingleBitFlipsAreRejected) {
   std::string bytes = example_container().to_bytes();
   for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
     bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ 1 << bit % 8);
@@ -65,7 +65,7 @@ TEST(ModelContainer, EverySingleBitFlipIsRefused) {
   }
 }
 
-TEST(ModelContainer, ModelFileIsReadAsItsOnlyPart) {
+TEST(ModelContainer, ModelFileIsReadAsSinglePart) {
   Safetensors model;
   model.metadata = {{"format", "dyad"}, {"annotation.estimator", "Example"}};
   const ModelContainer container = ModelContainer::from_bytes(model.to_bytes(), "c");
@@ -73,7 +73,7 @@ TEST(ModelContainer, ModelFileIsReadAsItsOnlyPart) {
   EXPECT_EQ(container.parts, std::vector<std::string>{model.to_bytes()});
 }
 
-TEST(ModelContainer, IsNotAModelFile) {
+TEST(ModelContainer, IsRejectedByModelFile) {
   try {
     (void)ModelFile::from_bytes(example_container().to_bytes(), "c");
     FAIL();

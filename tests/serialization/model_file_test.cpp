@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "base/random.h"
 #include "serialization/checksum.h"
@@ -26,12 +26,12 @@ ModelFile example(Precision precision = Precision::double_precision) {
   Column age;
   age.name = "age, \"in\" years\n";
   age.scaling = {40, 11.0 / 3, -3, 1e6};
-  age.marks_missing = true;
+  age.has_missing_indicator = true;
   Column city;
   city.name = "Größe";
-  city.role = Column::Role::category;
-  map.fix({age, city});
-  for (const char* name : {"Bonn", "", "two\nlines", "\xff not UTF-8"}) (void)map.category(1, name, true);
+  city.role = Column::Role::categorical;
+  map.set_columns({age, city});
+  for (const char* name : {"Bonn", "", "two\nlines", "\xff not UTF-8"}) (void)map.encode_category(1, name, true);
   file.model = test::random_model<double>(map.dim(), 2, 1);
   file.model.squares.assign(static_cast<std::size_t>(map.dim()), 0.5);
   if (precision == Precision::single_precision)
@@ -55,8 +55,8 @@ std::string error_of(const std::string& bytes) {
   return "";
 }
 
-/// The example with a word of its header replaced by one of the same length.
-std::string with(const std::string& from, const std::string& to) {
+/// The example with a text of its header replaced, and a valid length and checksum.
+std::string example_with(const std::string& from, const std::string& to) {
   std::string bytes = example().to_bytes();
   EXPECT_NE(bytes.find(from), std::string::npos) << from;
   bytes.replace(bytes.find(from), from.size(), to);
@@ -68,58 +68,58 @@ std::string with(const std::string& from, const std::string& to) {
   return bytes;
 }
 
-TEST(ModelFile, ComesBackAsItWas) {
+TEST(ModelFile, RoundTripPreservesContent) {
   for (const Precision precision : {Precision::double_precision, Precision::single_precision}) {
     const ModelFile file = example(precision);
-    const ModelFile back = ModelFile::from_bytes(file.to_bytes(), "m.dyad");
-    EXPECT_EQ(back.to_bytes(), file.to_bytes());
-    EXPECT_EQ(back.model.weights, file.model.weights);
-    EXPECT_EQ(back.model.factors, file.model.factors);
-    EXPECT_EQ(back.model.spectrum, file.model.spectrum);
-    EXPECT_EQ(back.model.squares, file.model.squares);
-    EXPECT_EQ(back.model.intercept, file.model.intercept);
-    EXPECT_EQ(back.precision, precision);
-    EXPECT_EQ(back.training, file.training);
-    EXPECT_EQ(back.state, file.state);
-    EXPECT_EQ(back.annotations, file.annotations);
-    EXPECT_EQ(back.features.target.name, "price");
-    EXPECT_EQ(back.features.target.scaling.scale, 3.25);
-    EXPECT_EQ(back.features.weight, "count");
-    EXPECT_EQ(back.features.columns()[0].name, "age, \"in\" years\n");
-    EXPECT_EQ(back.features.columns()[0].scaling.scale, 11.0 / 3);
-    for (Index j = 0; j < file.features.dim(); ++j) EXPECT_EQ(back.features.name(j), file.features.name(j));
+    const ModelFile restored = ModelFile::from_bytes(file.to_bytes(), "m.dyad");
+    EXPECT_EQ(restored.to_bytes(), file.to_bytes());
+    EXPECT_EQ(restored.model.weights, file.model.weights);
+    EXPECT_EQ(restored.model.factors, file.model.factors);
+    EXPECT_EQ(restored.model.spectrum, file.model.spectrum);
+    EXPECT_EQ(restored.model.squares, file.model.squares);
+    EXPECT_EQ(restored.model.intercept, file.model.intercept);
+    EXPECT_EQ(restored.precision, precision);
+    EXPECT_EQ(restored.training, file.training);
+    EXPECT_EQ(restored.state, file.state);
+    EXPECT_EQ(restored.annotations, file.annotations);
+    EXPECT_EQ(restored.features.target.name, "price");
+    EXPECT_EQ(restored.features.target.scaling.scale, 3.25);
+    EXPECT_EQ(restored.features.weight, "count");
+    EXPECT_EQ(restored.features.columns()[0].name, "age, \"in\" years\n");
+    EXPECT_EQ(restored.features.columns()[0].scaling.scale, 11.0 / 3);
+    for (Index j = 0; j < file.features.dim(); ++j) EXPECT_EQ(restored.features.name(j), file.features.name(j));
   }
 }
 
-TEST(ModelFile, OfABilinearModelAndHashedFeaturesComesBack) {
+TEST(ModelFile, RoundTripPreservesBilinearHashedModel) {
   ModelFile file;
   file.features.kind = Kind::bilinear;
   file.features.layout = Layout::sparse;
   file.features.hash_bits = 3;
   file.features.right_first = 5;
-  file.features.fix({});
+  file.features.set_columns({});
   file.model = test::random_model<double>(file.features.dim(), 2, 1, file.features.left_dim());
-  const ModelFile back = ModelFile::from_bytes(file.to_bytes(), "m.dyad");
-  EXPECT_EQ(back.to_bytes(), file.to_bytes());
-  EXPECT_EQ(back.model.left_dim, 8);
-  EXPECT_EQ(back.model.dim(), 16);
+  const ModelFile restored = ModelFile::from_bytes(file.to_bytes(), "m.dyad");
+  EXPECT_EQ(restored.to_bytes(), file.to_bytes());
+  EXPECT_EQ(restored.model.left_dim, 8);
+  EXPECT_EQ(restored.model.dim(), 16);
 }
 
-TEST(ModelFile, CutOffAnywhereIsRefused) {
+TEST(ModelFile, TruncatedBytesAreRejected) {
   const std::string bytes = example().to_bytes();
   for (std::size_t length = 0; length < bytes.size(); length += 7)
     EXPECT_NE(error_of(bytes.substr(0, length)), "") << length;
   EXPECT_NE(error_of(bytes + "x"), "");
 }
 
-TEST(ModelFile, FromANewerVersionSaysSo) {
-  const std::string message = error_of(with("\"format_version\":\"2\"", "\"format_version\":\"3\""));
+TEST(ModelFile, NewerVersionIsNamedInError) {
+  const std::string message = error_of(example_with("\"format_version\":\"2\"", "\"format_version\":\"3\""));
   EXPECT_NE(message.find("format version 3"), std::string::npos) << message;
   EXPECT_NE(message.find("newer"), std::string::npos);
 }
 
-TEST(ModelFile, OfSomebodyElseIsRefused) {
-  EXPECT_NE(error_of(with("\"format\":\"dyad\"", "\"format\":\"else\"")).find("another safetensors"),
+TEST(ModelFile, OtherFormatsAreRejected) {
+  EXPECT_NE(error_of(example_with("\"format\":\"dyad\"", "\"format\":\"else\"")).find("another safetensors"),
             std::string::npos);
   Safetensors other;
   other.tensors["weight"] = make_tensor(std::vector<float>{1, 2}, {2});
@@ -127,14 +127,14 @@ TEST(ModelFile, OfSomebodyElseIsRefused) {
   EXPECT_NE(error_of("user,movie,rating\n1,2,3\n"), "");
 }
 
-/// Deeper than the stack would bear, were it copied.
-TEST(ModelFile, NestedWithoutEndIsRefused) {
+/// The nesting exceeds what recursive copying could handle on the stack.
+TEST(ModelFile, DeepNestingIsRejected) {
   const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
-  EXPECT_NE(error_of(with("\\\"target\\\":{", "\\\"target\\\":" + deep + ",\\\"was\\\":{")), "");
-  EXPECT_NE(error_of(with("\"__metadata__\":{", "\"x\":" + deep + ",\"__metadata__\":{")), "");
+  EXPECT_NE(error_of(example_with("\\\"target\\\":{", "\\\"target\\\":" + deep + ",\\\"was\\\":{")), "");
+  EXPECT_NE(error_of(example_with("\"__metadata__\":{", "\"x\":" + deep + ",\"__metadata__\":{")), "");
 }
 
-TEST(ModelFile, DamagedPartsAreRefused) {
+TEST(ModelFile, InvalidFieldsAreRejected) {
   for (const auto& [from, to] :
        {std::pair{"\"weights\"", "\"w_ights\""},
         {"\\\"kind\\\":\\\"gfm\\\"", "\\\"kind\\\":\\\"gfx\\\""},
@@ -147,21 +147,21 @@ TEST(ModelFile, DamagedPartsAreRefused) {
         {"\\\"name\\\":\\\"Größe\\\"", "\\\"name\\\":\\\"age, \\\\\\\"in\\\\\\\" years\\\\n\\\""},
         {"\\\"right_count\\\":0", "\\\"right_count\\\":1e300"},
         {"\\\"range_is_given\\\":false", "\\\"range_is_given\\\":0"}})
-    EXPECT_NE(error_of(with(from, to)), "") << from;
+    EXPECT_NE(error_of(example_with(from, to)), "") << from;
   ModelFile file = example();
   file.model.weights[2] = NAN;
   EXPECT_NE(error_of(file.to_bytes()).find("not finite"), std::string::npos);
 }
 
-TEST(ModelFile, ImpossibleValuesOfFeaturesAreRefused) {
+TEST(ModelFile, InvalidFeatureValuesAreRejected) {
   const auto column = [](const ModelFile& file) { return file.features.columns().front(); };
   ModelFile file;
   file.model = Model<double>(1, 1);
   Column number;
   number.name = "a";
-  file.features.fix({number});
+  file.features.set_columns({number});
   RowBlock<double> block;
-  block.dense = true;
+  block.is_dense = true;
   block.dim = 1;
   block.values = {3, -1};
   block.lines = {1, 2};
@@ -170,31 +170,31 @@ TEST(ModelFile, ImpossibleValuesOfFeaturesAreRefused) {
   const std::string list = "[3.0,-1.0]";
   ASSERT_NE(bytes.find(list), std::string::npos);
   EXPECT_TRUE(column(ModelFile::from_bytes(bytes, "m.dyad")).values->is_full());
-  for (const char* wrong : {"[3.0,-1,8]", "[3.0,null]", "{\"3.0\":[]}", "          "}) {
+  for (const char* invalid : {"[3.0,-1,8]", "[3.0,null]", "{\"3.0\":[]}", "          "}) {
     std::string changed = bytes;
-    changed.replace(changed.find(list), list.size(), wrong);
+    changed.replace(changed.find(list), list.size(), invalid);
     write_checksum(changed);
-    EXPECT_NE(error_of(changed), "") << wrong;
+    EXPECT_NE(error_of(changed), "") << invalid;
   }
 
   ModelFile hashed;
   hashed.model = Model<double>(8, 1);
   hashed.features.hash_bits = 3;
   Column category = number;
-  category.role = Column::Role::category;
-  hashed.features.fix({category});
+  category.role = Column::Role::categorical;
+  hashed.features.set_columns({category});
   std::string flags = hashed.to_bytes();
   const std::string shape = "\"flags\":{\"dtype\":\"U8\",\"shape\":[1]";
   ASSERT_NE(flags.find(shape), std::string::npos);
   EXPECT_EQ(ModelFile::from_bytes(flags, "m.dyad").features.linear_squares().size(), 8U);
-  hashed.features.forget_values();
+  hashed.features.clear_values();
   EXPECT_EQ(ModelFile::from_bytes(hashed.to_bytes(), "m.dyad").features.linear_squares().size(), 0U);
   flags.replace(flags.find("\"flags\""), 7, "\"flagx\"");
   write_checksum(flags);
   EXPECT_EQ(ModelFile::from_bytes(flags, "m.dyad").features.linear_squares().size(), 0U);
 }
 
-TEST(ModelFile, MoreFeaturesThanNamesAreRefused) {
+TEST(ModelFile, InconsistentFeatureCountIsRejected) {
   ModelFile file = example();
   for (auto* numbers : {&file.model.weights, &file.model.squares}) numbers->resize(9);
   file.model.factors.resize(18);
@@ -206,7 +206,7 @@ TEST(ModelFile, MoreFeaturesThanNamesAreRefused) {
   EXPECT_NE(error_of(bytes), "");
 }
 
-TEST(ModelFile, NoChangedByteCrashesTheReader) {
+TEST(ModelFile, DamagedBytesDoNotCrash) {
   const std::string bytes = example().to_bytes();
   Random random(1, 0);
   for (int trial = 0; trial < 5000; ++trial) {
@@ -223,8 +223,8 @@ TEST(ModelFile, NoChangedByteCrashesTheReader) {
   }
 }
 
-/// Written by the first version that had model files: it must load for ever.
-TEST(ModelFile, OfFormatVersion1Loads) {
+/// Files of the first format version must load in all later versions.
+TEST(ModelFile, FormatVersion1Loads) {
   const ModelFile file = ModelFile::load(std::string(DYAD_STORED_MODELS) + "/model-format-1.dyad");
   EXPECT_EQ(file.features.target.name, "price");
   EXPECT_EQ(file.features.dim(), 6);
@@ -238,7 +238,7 @@ TEST(ModelFile, OfFormatVersion1Loads) {
   for (std::size_t j = 0; j < 6; ++j) EXPECT_NEAR(file.model.weights[j], expected.weights[j], 1e-15);
 }
 
-TEST(ModelFile, ThatIsNotThereOrAFolderIsRefused) {
+TEST(ModelFile, MissingFileAndFolderAreRejected) {
   EXPECT_THROW((void)ModelFile::load("no/such/model.dyad"), DataError);
   EXPECT_THROW((void)ModelFile::load("/"), DataError);
 }

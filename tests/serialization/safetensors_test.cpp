@@ -2,14 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "base/random.h"
 
 namespace dyad {
 namespace {
 
-Safetensors two_tensors() {
+Safetensors example_tensors() {
   Safetensors file;
   file.metadata = {{"format", "dyad"}, {"quote", "\"x\"\n\xc3\xa9"}};
   file.tensors["numbers"] = make_tensor<double>({1, 2.5, -3, 4, 5, 6}, {2, 3});
@@ -25,61 +25,63 @@ std::string with_header(const std::string& header, const std::string& data = "")
   return std::string(reinterpret_cast<const char*>(&length), sizeof length) + header + data;
 }
 
-TEST(SafetensorsFile, ReadsBackWhatWasWritten) {
-  const Safetensors file = two_tensors();
+TEST(Safetensors, RoundTripPreservesContent) {
+  const Safetensors file = example_tensors();
   const std::string bytes = file.to_bytes();
-  const Safetensors again = Safetensors::from_bytes(bytes, "model");
-  EXPECT_EQ(again.metadata, file.metadata);
-  ASSERT_EQ(again.tensors.size(), file.tensors.size());
+  const Safetensors restored = Safetensors::from_bytes(bytes, "model");
+  EXPECT_EQ(restored.metadata, file.metadata);
+  ASSERT_EQ(restored.tensors.size(), file.tensors.size());
   for (const auto& [name, tensor] : file.tensors) {
-    EXPECT_EQ(again.tensors.at(name).dtype, tensor.dtype);
-    EXPECT_EQ(again.tensors.at(name).shape, tensor.shape);
-    EXPECT_EQ(again.tensors.at(name).bytes, tensor.bytes);
+    EXPECT_EQ(restored.tensors.at(name).dtype, tensor.dtype);
+    EXPECT_EQ(restored.tensors.at(name).shape, tensor.shape);
+    EXPECT_EQ(restored.tensors.at(name).bytes, tensor.bytes);
   }
-  EXPECT_EQ(numbers_of<double>(again.tensors.at("numbers")), (std::vector<double>{1, 2.5, -3, 4, 5, 6}));
-  EXPECT_EQ(again.to_bytes(), bytes);
+  EXPECT_EQ(tensor_values<double>(restored.tensors.at("numbers")), (std::vector<double>{1, 2.5, -3, 4, 5, 6}));
+  EXPECT_EQ(restored.to_bytes(), bytes);
   EXPECT_TRUE(Safetensors::from_bytes(Safetensors{}.to_bytes(), "empty").tensors.empty());
 }
 
-TEST(SafetensorsFile, NumbersAreAligned) {
-  const std::string bytes = two_tensors().to_bytes();
+TEST(Safetensors, TensorDataIsAligned) {
+  const std::string bytes = example_tensors().to_bytes();
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), sizeof length);
   EXPECT_EQ(length % 8, 0);
 }
 
-TEST(SafetensorsFile, EveryCutIsRefused) {
-  const std::string bytes = two_tensors().to_bytes();
-  for (std::size_t kept = 0; kept < bytes.size(); ++kept)
-    EXPECT_THROW(Safetensors::from_bytes(bytes.substr(0, kept), "model"), DataError) << kept;
+TEST(Safetensors, TruncatedBytesAreRejected) {
+  const std::string bytes = example_tensors().to_bytes();
+  for (std::size_t length = 0; length < bytes.size(); ++length)
+    EXPECT_THROW(Safetensors::from_bytes(bytes.substr(0, length), "model"), DataError) << length;
   EXPECT_THROW(Safetensors::from_bytes(bytes + "x", "model"), DataError);
 }
 
-TEST(SafetensorsFile, ForeignAndHostileFilesAreRefused) {
-  const auto refused = [](const std::string& bytes) {
+TEST(Safetensors, InvalidFilesAreRejected) {
+  const auto expect_rejected = [](const std::string& bytes) {
     EXPECT_THROW(Safetensors::from_bytes(bytes, "model"), DataError) << bytes;
   };
-  refused("y,x\n1,2\n3,4\n");
-  refused(std::string("\xff\xff\xff\xff\xff\xff\xff\xff{}", 10));
-  refused(with_header("[]"));
-  refused(with_header("{\"a\":1}"));
-  refused(with_header("{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0]}}", std::string(8, 'x')));
-  refused(with_header("{\"a\":{\"dtype\":\"F65\",\"shape\":[1],\"data_offsets\":[0,8]}}", std::string(8, 'x')));
-  refused(with_header("{\"a\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,8]}}", std::string(8, 'x')));
-  refused(with_header("{\"a\":{\"dtype\":\"F64\",\"shape\":[-1],\"data_offsets\":[0,8]}}", std::string(8, 'x')));
-  refused(with_header("{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[8,16]}}", std::string(16, 'x')));
-  refused(
+  expect_rejected("y,x\n1,2\n3,4\n");
+  expect_rejected(std::string("\xff\xff\xff\xff\xff\xff\xff\xff{}", 10));
+  expect_rejected(with_header("[]"));
+  expect_rejected(with_header("{\"a\":1}"));
+  expect_rejected(with_header("{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0]}}", std::string(8, 'x')));
+  expect_rejected(with_header("{\"a\":{\"dtype\":\"F65\",\"shape\":[1],\"data_offsets\":[0,8]}}", std::string(8, 'x')));
+  expect_rejected(with_header("{\"a\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,8]}}", std::string(8, 'x')));
+  expect_rejected(
+      with_header("{\"a\":{\"dtype\":\"F64\",\"shape\":[-1],\"data_offsets\":[0,8]}}", std::string(8, 'x')));
+  expect_rejected(
+      with_header("{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[8,16]}}", std::string(16, 'x')));
+  expect_rejected(
       with_header("{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]},"
                   "\"b\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]}}",
                   std::string(8, 'x')));
-  refused(with_header("{\"a\":{\"dtype\":\"U8\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}"));
-  refused(with_header("{\"a\":{\"dtype\":\"F64\",\"shape\":[2305843009213693953,8],\"data_offsets\":[0,64]}}",
-                      std::string(64, 'x')));
-  refused(with_header("{\"__metadata__\":{\"a\":1}}"));
+  expect_rejected(with_header("{\"a\":{\"dtype\":\"U8\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}"));
+  expect_rejected(with_header("{\"a\":{\"dtype\":\"F64\",\"shape\":[2305843009213693953,8],\"data_offsets\":[0,64]}}",
+                              std::string(64, 'x')));
+  expect_rejected(with_header("{\"__metadata__\":{\"a\":1}}"));
 }
 
-TEST(SafetensorsFile, NoChangedByteCrashesTheReader) {
-  const std::string bytes = two_tensors().to_bytes();
+TEST(Safetensors, DamagedBytesDoNotCrash) {
+  const std::string bytes = example_tensors().to_bytes();
   Random random(1, 0);
   for (int trial = 0; trial < 20000; ++trial) {
     std::string changed = bytes;

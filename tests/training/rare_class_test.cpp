@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <dyad/predict.h>
+#include <dyad/evaluate.h>
 #include <dyad/train.h>
 
 #include "base/random.h"
-#include "in_folder.h"
 #include "likelihood/logistic.h"
+#include "temporary_folder.h"
 #include "training/one_pass/class_evidence.h"
 
 namespace dyad {
@@ -15,16 +15,17 @@ namespace {
 
 enum class Columns { numbers, categories, both };
 
-class RareClass : public test::InFolder {
+class RareClass : public test::TemporaryFolderTest {
  protected:
-  /// `positive` of the rows are positive: rows drawn at random, or rows whose first number is large.
+  /// `positive`: number of positive rows. They are drawn at random, or with `related` more often where the first number
+  /// is positive.
   [[nodiscard]] std::string rows(const std::string& name, Columns columns, int count, int positive, bool related,
                                  std::uint64_t seed) const {
     Random random(seed, 0);
     std::string text = columns == Columns::numbers      ? "a,b,c,y\n"
                        : columns == Columns::categories ? "u,v,y\n"
                                                         : "a,b,c,u,v,y\n";
-    int left = positive;
+    int remaining = positive;
     for (int i = 0; i < count; ++i) {
       const double a = random.normal();
       if (columns != Columns::categories)
@@ -32,10 +33,10 @@ class RareClass : public test::InFolder {
       if (columns != Columns::numbers)
         text += "u" + std::to_string(static_cast<int>(20 * random.uniform())) + ",v" +
                 std::to_string(static_cast<int>(5 * random.uniform())) + ",";
-      // Weakly related: where a is above 0, the class is three times as likely.
-      const double share = static_cast<double>(left) / (count - i) * (related ? (a > 0 ? 1.5 : 0.5) : 1);
-      const bool is_positive = left > 0 && (random.uniform() < share || left >= count - i);
-      left -= is_positive ? 1 : 0;
+      // Related: the positive class is three times as likely for a > 0.
+      const double share = static_cast<double>(remaining) / (count - i) * (related ? (a > 0 ? 1.5 : 0.5) : 1);
+      const bool is_positive = remaining > 0 && (random.uniform() < share || remaining >= count - i);
+      remaining -= is_positive ? 1 : 0;
       text += is_positive ? "1\n" : "0\n";
     }
     return write(name, text);
@@ -50,9 +51,9 @@ class RareClass : public test::InFolder {
   }
 };
 
-TEST_F(RareClass, IsNotPredictedWorseThanByTheConstant) {
+TEST_F(RareClass, LossIsAtMostThatOfTheConstant) {
   constexpr double share = 0.001;
-  const double constant = entropy(share);  // of the training rows, and of fresh rows with the same share
+  const double constant = binary_entropy(share);  // log-loss of the best constant; new rows have the same share
   for (const Columns columns : {Columns::numbers, Columns::categories, Columns::both})
     for (const bool related : {false, true})
       for (std::uint64_t seed = 1; seed <= 10; ++seed) {
@@ -65,7 +66,7 @@ TEST_F(RareClass, IsNotPredictedWorseThanByTheConstant) {
         for (const Solver solver : {Solver::automatic, Solver::moment}) {
           options.solver = solver;
           options.batch.reset();
-          if (solver == Solver::moment) options.batch = 100;  // so that steps are tried
+          if (solver == Solver::moment) options.batch = 100;  // small enough for several steps
           const TrainSummary summary = train(options);
           EXPECT_LE(log_loss_on(path("rows.csv")), constant * (1 + 1e-9)) << seed;
           EXPECT_LE(log_loss_on(fresh), constant * (1 + 1e-9)) << seed;
@@ -74,7 +75,7 @@ TEST_F(RareClass, IsNotPredictedWorseThanByTheConstant) {
       }
 }
 
-TEST_F(RareClass, InformativeFeaturesAreUsedByTheMomentSolver) {
+TEST_F(RareClass, MomentSolverUsesInformativeFeatures) {
   const auto write_rows = [&](const std::string& name, int count, std::uint64_t seed) {
     Random random(seed, 0);
     std::string text = "a,b,y\n";
@@ -97,18 +98,18 @@ TEST_F(RareClass, InformativeFeaturesAreUsedByTheMomentSolver) {
   check.data.paths = {write_rows("fresh.csv", 10000, 2)};
   check.model_path = options.model_path;
   const Metrics metrics = evaluate(check).metrics.value();
-  EXPECT_LT(metrics.logloss, 0.85 * metrics.of_best_constant);
+  EXPECT_LT(metrics.logloss, 0.85 * metrics.constant_loss);
 }
 
-TEST_F(RareClass, IsPredictedFromWhatGivesItAway) {
-  // Half of the positive rows, and no others, have one of 20 categories.
+TEST_F(RareClass, InformativeCategoryIsUsed) {
+  // Category u20 occurs in half of the positive rows and in no others.
   const auto write_rows = [&](const std::string& name, int count, std::uint64_t seed) {
     Random random(seed, 0);
     std::string text = "u,a,y\n";
     for (int i = 0; i < count; ++i) {
       const bool is_positive = random.uniform() < 0.01;
-      const bool shows = is_positive && random.uniform() < 0.5;
-      text += "u" + std::to_string(shows ? 20 : static_cast<int>(20 * random.uniform())) + "," +
+      const bool is_revealed = is_positive && random.uniform() < 0.5;
+      text += "u" + std::to_string(is_revealed ? 20 : static_cast<int>(20 * random.uniform())) + "," +
               std::to_string(random.normal()) + (is_positive ? ",1\n" : ",0\n");
     }
     return write(name, text);
@@ -125,18 +126,18 @@ TEST_F(RareClass, IsPredictedFromWhatGivesItAway) {
     check.data.paths = {write_rows("fresh.csv", 10000, 2)};
     check.model_path = options.model_path;
     const Metrics metrics = evaluate(check).metrics.value();
-    EXPECT_LT(metrics.logloss, 0.8 * metrics.of_best_constant);
+    EXPECT_LT(metrics.logloss, 0.8 * metrics.constant_loss);
   }
 }
 
-TEST(ClassEvidence, CountsNatsBeyondTheBestConstant) {
+TEST(ClassEvidence, EqualsGainOverTheBestConstant) {
   ClassEvidence evidence;
   for (int i = 0; i < 10; ++i) evidence.add(i == 0, std::log(2.0), 1);
-  EXPECT_NEAR(evidence.nats(), std::max(0.0, 10 * entropy(0.1) - 10 * std::log(2.0)), 1e-12);
+  EXPECT_NEAR(evidence.nats(), std::max(0.0, 10 * binary_entropy(0.1) - 10 * std::log(2.0)), 1e-12);
   EXPECT_NEAR(evidence.log_odds(), std::log(0.1 / 0.9), 1e-12);
-  ClassEvidence sure;
-  for (int i = 0; i < 10; ++i) sure.add(i % 2 == 0, 0.1, 2);
-  EXPECT_NEAR(sure.nats(), 20 * (std::log(2.0) - 0.1), 1e-12);
+  ClassEvidence confident;
+  for (int i = 0; i < 10; ++i) confident.add(i % 2 == 0, 0.1, 2);
+  EXPECT_NEAR(confident.nats(), 20 * (std::log(2.0) - 0.1), 1e-12);
 }
 
 }  // namespace

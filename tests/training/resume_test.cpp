@@ -2,20 +2,20 @@
 
 #include <gtest/gtest.h>
 
-#include <dyad/predict.h>
+#include <dyad/evaluate.h>
 #include <dyad/train.h>
 
 #include "base/random.h"
-#include "in_folder.h"
 #include "likelihood/logistic.h"
+#include "temporary_folder.h"
 
 namespace dyad {
 namespace {
 
-class Resume : public test::InFolder {
+class Resume : public test::TemporaryFolderTest {
  protected:
-  /// Four features of this size; the target does not depend on it.
-  [[nodiscard]] std::string rows(const std::string& name, double size, Kind kind, bool classes,
+  /// 200 rows with four features of standard deviation `scale`. The target does not depend on the scale.
+  [[nodiscard]] std::string rows(const std::string& name, double scale, Kind kind, bool classes,
                                  std::uint64_t seed) const {
     Random random(seed, 0);
     std::string text;
@@ -29,7 +29,7 @@ class Resume : public test::InFolder {
       text += std::to_string(y);
       for (int j = 0; j < 4; ++j) {
         char cell[40];
-        std::snprintf(cell, sizeof(cell), " %d:%.17g", j + 1, size * x[j]);
+        std::snprintf(cell, sizeof(cell), " %d:%.17g", j + 1, scale * x[j]);
         text += cell;
       }
       text += "\n";
@@ -38,15 +38,15 @@ class Resume : public test::InFolder {
   }
 };
 
-TEST_F(Resume, WorksForEverySolverPrecisionAndSizeOfFeatures) {
+TEST_F(Resume, SupportsAllSolversPrecisionsAndFeatureScales) {
   const std::pair<Kind, bool> problems[] = {
       {Kind::gfm, false}, {Kind::gfm, true}, {Kind::sensing, false}, {Kind::phase, false}, {Kind::bilinear, false}};
   for (const auto& [kind, classes] : problems)
-    for (const double size : {1.0, 1e20, 1e-20})
+    for (const double scale : {1.0, 1e20, 1e-20})
       for (const Precision precision : {Precision::double_precision, Precision::single_precision})
         for (const Solver solver : {Solver::automatic, Solver::kalman, Solver::moment, Solver::newton}) {
           TrainOptions options;
-          options.data.paths = {rows("first.svm", size, kind, classes, 1)};
+          options.data.paths = {rows("first.svm", scale, kind, classes, 1)};
           options.columns.index_base = 1;
           if (kind == Kind::bilinear) options.columns.right = {"3-4"};
           options.kind = kind;
@@ -55,11 +55,11 @@ TEST_F(Resume, WorksForEverySolverPrecisionAndSizeOfFeatures) {
           if (kind != Kind::phase) options.rank = 2;
           options.threads = 1;
           options.model_path = path("m.dyad");
-          SCOPED_TRACE(testing::Message() << static_cast<int>(kind) << " " << classes << " " << size << " "
+          SCOPED_TRACE(testing::Message() << static_cast<int>(kind) << " " << classes << " " << scale << " "
                                           << static_cast<int>(precision) << " " << static_cast<int>(solver));
           ASSERT_NO_THROW((void)train(options));
           TrainOptions more;
-          more.data.paths = {rows("second.svm", size, kind, classes, 2)};
+          more.data.paths = {rows("second.svm", scale, kind, classes, 2)};
           more.model_path = options.model_path;
           more.resume = true;
           more.threads = 1;
@@ -69,7 +69,7 @@ TEST_F(Resume, WorksForEverySolverPrecisionAndSizeOfFeatures) {
         }
 }
 
-TEST_F(Resume, FeaturesThatAPrecisionCannotHoldAreReported) {
+TEST_F(Resume, FeaturesOutsideOfThePrecisionAreReported) {
   TrainOptions options;
   options.data.paths = {rows("rows.svm", 1e20, Kind::gfm, false, 1)};
   options.model_path = path("m.dyad");
@@ -79,8 +79,8 @@ TEST_F(Resume, FeaturesThatAPrecisionCannotHoldAreReported) {
   EXPECT_FALSE(train(options).warnings.empty());
 }
 
-/// Rows whose weights are 0, 1 and up to 1e6, the largest of which would move log-odds by 1e6 in one Newton step.
-class HeavyRows : public test::InFolder {
+/// Rows with weights of 0, 1 and up to 1e6. A weight of 1e6 would change log-odds by 1e6 in one Newton step.
+class LargeWeights : public test::TemporaryFolderTest {
  protected:
   [[nodiscard]] std::string rows(const std::string& name, bool categories, bool classes, int count,
                                  std::uint64_t seed) const {
@@ -133,7 +133,7 @@ class HeavyRows : public test::InFolder {
   }
 };
 
-TEST_F(HeavyRows, SinglePrecisionAgreesWithDoublePrecision) {
+TEST_F(LargeWeights, SinglePrecisionAgreesWithDoublePrecision) {
   for (const bool categories : {false, true})
     for (const bool classes : {false, true})
       for (const Solver solver : {Solver::automatic, Solver::kalman, Solver::moment}) {

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <dyad/predict.h>
+#include <dyad/evaluate.h>
 
 #include "base/random.h"
 
@@ -22,8 +22,8 @@ class Train : public testing::Test {
 
   [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
-  /// y = a + a b + noise of 0.1.
-  [[nodiscard]] TrainOptions on_rows(int count, std::uint64_t seed) const {
+  /// y = a + a b + noise of standard deviation 0.1.
+  [[nodiscard]] TrainOptions options_for_rows(int count, std::uint64_t seed) const {
     std::ofstream file(path("rows.csv"));
     file << "a,b,y\n";
     Random random(seed, 0);
@@ -51,33 +51,33 @@ class Train : public testing::Test {
       std::filesystem::path(testing::TempDir()) / ("dyad-train-" + std::to_string(getpid()));
 };
 
-TEST_F(Train, AnInterruptionBehindTheFirstPassLosesNothingOfIt) {
+TEST_F(Train, InterruptedMultiPassKeepsTheFirstPass) {
   for (const int after : {1, 3, 12}) {
-    TrainOptions options = on_rows(500, 1);
+    TrainOptions options = options_for_rows(500, 1);
     options.passes = 1;
     (void)train(options);
     const double one_pass = rmse();
     options.passes.reset();
     int steps = 0;
     TrainHooks hooks;
-    hooks.refine = [&](const RefineProgress&) { ++steps; };
+    hooks.multi_pass = [&](const MultiPassProgress&) { ++steps; };
     hooks.interrupted = [&] { return steps >= after; };
     const TrainSummary summary = train(options, hooks);
     EXPECT_EQ(summary.outcome, Outcome::interrupted);
-    EXPECT_TRUE(summary.has_learned_all);
+    EXPECT_TRUE(summary.has_read_all_rows);
     EXPECT_EQ(summary.passes, 1);
-    EXPECT_FALSE(summary.improvement);
+    EXPECT_FALSE(summary.held_out);
     EXPECT_EQ(rmse(), one_pass);
   }
 }
 
-TEST_F(Train, EveryStepIsReportedWithItsTime) {
-  const TrainOptions options = on_rows(500, 2);
+TEST_F(Train, MultiPassStepsAreReportedInOrder) {
+  const TrainOptions options = options_for_rows(500, 2);
   double last = 0;
   int held_out = 0;
   int refits = 0;
   TrainHooks hooks;
-  hooks.refine = [&](const RefineProgress& step) {
+  hooks.multi_pass = [&](const MultiPassProgress& step) {
     EXPECT_FALSE(step.level.empty());
     EXPECT_GE(step.seconds, last);
     last = step.seconds;
@@ -85,18 +85,18 @@ TEST_F(Train, EveryStepIsReportedWithItsTime) {
     refits += step.is_refit ? 1 : 0;
   };
   const TrainSummary summary = train(options, hooks);
-  EXPECT_GT(held_out, summary.passes - 1);  // one pass, and every level
+  EXPECT_GT(held_out, summary.passes - 1);  // once for one pass and once per level
   EXPECT_GE(refits, summary.passes - 1);
-  ASSERT_TRUE(summary.improvement);
-  EXPECT_LE(summary.improvement->refined, summary.improvement->one_pass);
+  ASSERT_TRUE(summary.held_out);
+  EXPECT_LE(summary.held_out->multi_pass, summary.held_out->one_pass);
   EXPECT_NEAR(rmse(), 0.1, 0.02);
 }
 
-TEST_F(Train, TheStatusIsShownNowAndThen) {
+TEST_F(Train, StatusIsReportedAtMostTenTimesASecond) {
   std::vector<Index> rows;
   TrainHooks hooks;
   hooks.status = [&](const TrainProgress& point) { rows.push_back(point.rows); };
-  const TrainSummary summary = train(on_rows(20000, 1), hooks);
+  const TrainSummary summary = train(options_for_rows(20000, 1), hooks);
   ASSERT_FALSE(rows.empty());
   EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end()));
   EXPECT_LE(rows.back(), summary.rows);

@@ -4,15 +4,15 @@
 
 #include <gtest/gtest.h>
 
-#include <dyad/data_error.h>
-#include <dyad/predict.h>
+#include <dyad/error.h>
+#include <dyad/evaluate.h>
 
-#include "in_folder.h"
+#include "temporary_folder.h"
 
 namespace dyad {
 namespace {
 
-class ValidationRowsTest : public test::InFolder {
+class ValidationRowsTest : public test::TemporaryFolderTest {
  protected:
   ValidationRowsTest() {
     map_.target.name = "y";
@@ -20,12 +20,12 @@ class ValidationRowsTest : public test::InFolder {
     number.name = "x";
     Column category;
     category.name = "c";
-    category.role = Column::Role::category;
-    map_.fix({number, category});
-    (void)map_.category(1, "a", true);
+    category.role = Column::Role::categorical;
+    map_.set_columns({number, category});
+    (void)map_.encode_category(1, "a", true);
   }
 
-  /// The size of the cached copy, without the file if `removes_file`.
+  /// Number of rows of a copy. `removes_file`: the file is removed before copying.
   [[nodiscard]] Index copied(ValidationRows<double>& rows, bool removes_file) {
     if (removes_file) std::filesystem::remove(options_.validation_path);
     const auto copy = rows.copy(map_);
@@ -40,13 +40,13 @@ TEST_F(ValidationRowsTest, ErrorRestoresGivenRange) {
   options_.validation_path = write("validation.csv", "x,c,y\n1,a,2\n1,a,none\n");
   map_.target.low = 0;
   map_.target.high = 1;
-  map_.target.range_is_given = true;
+  map_.target.is_range_given = true;
   ValidationRows<double> rows(options_, {});
   EXPECT_THROW(rows.read(map_), DataError);
-  EXPECT_TRUE(map_.target.range_is_given);
+  EXPECT_TRUE(map_.target.is_range_given);
 }
 
-TEST_F(ValidationRowsTest, NumberTooLargeForThePrecisionIsRefused) {
+TEST_F(ValidationRowsTest, ValueTooLargeForThePrecisionIsRejected) {
   options_.validation_path = write("validation.csv", "x,c,y\n1e39,a,2\n");
   ValidationRows<float> in_single(options_, {});
   EXPECT_THROW(in_single.read(map_), DataError);
@@ -68,15 +68,15 @@ TEST_F(ValidationRowsTest, FileIsReadOnceIfAllCategoriesWereKnown) {
   options_.validation_path = write("validation.csv", "x,c,y\n1,a,2\n");
   ValidationRows<double> rows(options_, {});
   rows.read(map_);
-  (void)map_.category(1, "b", true);
+  (void)map_.encode_category(1, "b", true);
   EXPECT_EQ(copied(rows, true), 1);
 }
 
-TEST_F(ValidationRowsTest, FileIsReadAgainIfUnknownCategoriesMayBeKnown) {
+TEST_F(ValidationRowsTest, FileIsReadAgainIfUnknownCategoriesWereAdded) {
   options_.validation_path = write("validation.csv", "x,c,y\n1,b,2\n");
   ValidationRows<double> rows(options_, {});
   rows.read(map_);
-  (void)map_.category(1, "b", true);
+  (void)map_.encode_category(1, "b", true);
   (void)write("validation.csv", "x,c,y\n1,b,2\n1,b,3\n");
   EXPECT_EQ(copied(rows, false), 2);
   EXPECT_EQ(copied(rows, true), 2);
@@ -98,11 +98,11 @@ TEST_F(ValidationRowsTest, MetricsOfCachedRowsEqualThoseOfTheFile) {
   PredictOptions evaluation;
   evaluation.model_path = options_.model_path;
   evaluation.data.paths = options_.data.paths;
-  const Metrics of_file = evaluate(evaluation).metrics.value();
+  const Metrics file_metrics = evaluate(evaluation).metrics.value();
   ASSERT_TRUE(summary.validation);
-  EXPECT_EQ(summary.validation->weight, of_file.weight);
-  EXPECT_EQ(summary.validation->rmse, of_file.rmse);
-  EXPECT_EQ(summary.validation->r2, of_file.r2);
+  EXPECT_EQ(summary.validation->weight, file_metrics.weight);
+  EXPECT_EQ(summary.validation->rmse, file_metrics.rmse);
+  EXPECT_EQ(summary.validation->r2, file_metrics.r2);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
-// Lets every solver learn every hostile stream: dyad_hostile DYAD FOLDER [SHARE [NAME]]
-// Each gets a finite model and finite predictions, or is refused with a reason, in bounded memory and time. SHARE of
-// the rows, for slow builds; NAME: only the streams whose name contains it.
+// Trains every solver on every adversarial stream: dyad_hostile DYAD FOLDER [FRACTION [NAME]]
+// Each run gives a finite model and finite predictions, or rejects the stream with a message, in bounded memory and
+// time. FRACTION of the rows is used (default 1), for slow builds. NAME restricts the streams to those whose name
+// contains it.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -20,7 +21,8 @@
 namespace dyad::trials {
 namespace {
 
-const std::map<std::string, std::vector<std::string>> ways{
+/// Options of `train`, by the name used in HostileStream::solvers.
+const std::map<std::string, std::vector<std::string>> solvers{
     {"auto", {}},
     {"auto, no memory, single", {"--memory", "0", "--precision", "single"}},
     {"kalman", {"--solver", "kalman"}},
@@ -30,65 +32,69 @@ const std::map<std::string, std::vector<std::string>> ways{
     {"variational", {"--solver", "variational"}}};
 
 #ifdef DYAD_SANITIZED
-constexpr double slowness = 10;
+constexpr double time_factor = 10;  // of builds with sanitizers
 #else
-constexpr double slowness = 1;
+constexpr double time_factor = 1;
 #endif
-constexpr double most_seconds_of_a_run = 60 * slowness;
-constexpr double most_bytes = 3.5e9;  // a million features and their variances in nine filters, and a copy to save them
+/// Time limit of a run, about three times the longest one in docs/reliability.md.
+constexpr double max_seconds = 60 * time_factor;
+/// Memory limit of a run: a million features with their variances in nine filters, and a copy of them for saving.
+constexpr double max_bytes = 3.5e9;
 
-class Battery {
+class HostileTrials {
  public:
-  Battery(std::string dyad, std::string folder, double share)
-      : dyad_(std::move(dyad)), folder_(std::move(folder)), share_(share) {}
+  HostileTrials(std::string dyad, std::string folder, double row_fraction)
+      : dyad_(std::move(dyad)), folder_(std::move(folder)), row_fraction_(row_fraction) {}
 
   void run(const HostileStream& stream) {
-    rows_ = std::max(4, static_cast<int>(share_ * stream.rows));
+    rows_ = std::max(4, static_cast<int>(row_fraction_ * stream.rows));
     {
       std::ofstream file(folder_ + "/rows", std::ios::binary);
       stream.write(file, rows_);
     }
     const int models_before = models_;
-    for (const auto& [way, options] : ways) {
-      if (!stream.ways.empty() && std::find(stream.ways.begin(), stream.ways.end(), way) == stream.ways.end()) continue;
-      trial_ = stream.name + ", " + way;
-      std::vector<std::string> more = stream.options;
-      more.insert(more.end(), options.begin(), options.end());
-      learn(stream, more);
+    for (const auto& [solver, options] : solvers) {
+      if (!stream.solvers.empty() &&
+          std::find(stream.solvers.begin(), stream.solvers.end(), solver) == stream.solvers.end())
+        continue;
+      trial_ = stream.name + ", " + solver;
+      std::vector<std::string> all_options = stream.options;
+      all_options.insert(all_options.end(), options.begin(), options.end());
+      train(stream, all_options);
     }
     trial_ = stream.name;
-    require(models_ > models_before || stream.fate != Fate::learned, "at least one solver learns it");
+    require(models_ > models_before || stream.expected != Expected::learned, "at least one solver learns the stream");
   }
 
-  /// True if no promise was broken.
+  /// Prints the totals. Returns true if no property was violated.
   [[nodiscard]] bool report() const {
-    std::printf("%d models, %d refusals, %d broken promises; at most %.1f s and %.0f MB\n", models_, refusals_, broken_,
-                seconds_, bytes_ / 1e6);
-    return broken_ == 0;
+    std::printf("%d models, %d rejected streams, %d violated properties; at most %.1f s and %.0f MB\n", models_,
+                rejections_, violations_, max_seconds_, max_bytes_ / 1e6);
+    return violations_ == 0;
   }
 
  private:
-  void learn(const HostileStream& stream, const std::vector<std::string>& options) {
+  void train(const HostileStream& stream, const std::vector<std::string>& options) {
     const std::string rows = folder_ + "/rows";
     const std::string model = folder_ + "/model";
     std::filesystem::remove(model);
     std::vector<std::string> command{"train", rows, "--format", stream.format, "-m", model, "--json", "--quiet"};
     command.insert(command.end(), options.begin(), options.end());
     const int code = dyad(command);
-    if (stream.fate == Fate::too_large ? code == 1 : code == 2 || code == 3) {
-      ++refusals_;
-      require(!content(folder_ + "/errors").empty(), "a refusal has a reason");
+    if (stream.expected == Expected::out_of_memory ? code == 1 : code == 2 || code == 3) {
+      ++rejections_;
+      require(!content(folder_ + "/errors").empty(), "a rejected stream has a message");
       return;
     }
-    if (!require(code == 0, "a stream is learned or refused")) return;
+    if (!require(code == 0, "a stream is learned or rejected")) return;
     ++models_;
-    require(stream.fate == Fate::learned, "such rows are refused");
+    require(stream.expected == Expected::learned, "the stream is rejected");
     const auto summary = nlohmann::json::parse(content(folder_ + "/out"), nullptr, false);
     if (!require(summary.is_object() && summary.value("rows", 0) == rows_, "all rows are learned")) return;
     for (const char* which : {"metrics", "progressive"})
       for (const auto& [name, value] : summary.at(which).items())
         require(value.is_number() || (value.is_null() && !summary.at("warnings").empty()),
-                "the metric " + name + " is a number, or left out with a warning");
+                "the metric " + name + " is a number, or null with a warning");
     predict(stream.format, model, {});
     if (std::find(options.begin(), options.end(), "moment") == options.end()) predict(stream.format, model, {"--std"});
   }
@@ -97,51 +103,54 @@ class Battery {
     std::vector<std::string> command{"predict", "-m", model, folder_ + "/rows", "--format", format, "--quiet"};
     command.insert(command.end(), options.begin(), options.end());
     const int code = dyad(command);
-    // A row so far from all others that its deviation is not finite is named.
+    // The standard deviation of a row far outside of the training data may overflow, which is an error.
     if (code == 3 && !options.empty()) return;
-    if (!require(code == 0, "what was learned can be predicted")) return;
+    if (!require(code == 0, "the training rows are predicted")) return;
     std::istringstream lines(content(folder_ + "/out"));
     int count = 0;
-    bool finite = true;
+    bool are_finite = true;
     for (std::string line; std::getline(lines, line); ++count) {
       std::replace(line.begin(), line.end(), ',', ' ');
       std::istringstream words(line);
-      for (std::string word; words >> word;) finite = finite && std::isfinite(std::strtod(word.c_str(), nullptr));
+      for (std::string word; words >> word;)
+        are_finite = are_finite && std::isfinite(std::strtod(word.c_str(), nullptr));
     }
-    require(finite, "predictions are finite");
-    require(count == rows_, "there is a prediction for every row");
+    require(are_finite, "predictions are finite");
+    require(count == rows_, "every row has a prediction");
   }
 
+  /// Runs the command within the limits and returns its exit code.
   int dyad(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), dyad_);
     Process process(arguments, {.errors = folder_ + "/errors", .output = folder_ + "/out"});
-    const Ending ending = process.wait(most_seconds_of_a_run);
-    require(!ending.was_cut_off, "time is bounded");
-    require(ending.signal == 0 || ending.was_cut_off, "no signal ends it");
-    require(share_ < 1 || ending.peak_bytes <= most_bytes, "memory is bounded");
-    seconds_ = std::max(seconds_, ending.seconds);
-    bytes_ = std::max(bytes_, ending.peak_bytes);
-    return ending.exit_code;
+    const ExitStatus status = process.wait(max_seconds);
+    require(!status.has_timed_out, "time is bounded");
+    require(status.signal == 0 || status.has_timed_out, "no signal terminates the process");
+    require(row_fraction_ < 1 || status.peak_bytes <= max_bytes, "memory is bounded");
+    max_seconds_ = std::max(max_seconds_, status.seconds);
+    max_bytes_ = std::max(max_bytes_, status.peak_bytes);
+    return status.exit_code;
   }
 
-  bool require(bool holds, const std::string& promise) {
+  /// Counts and prints a violated property. Returns `holds`.
+  bool require(bool holds, const std::string& property) {
     if (holds) return true;
-    ++broken_;
-    std::printf("broken promise: %s\n  %s\n  %.600s\n", promise.c_str(), trial_.c_str(),
+    ++violations_;
+    std::printf("property violated: %s\n  %s\n  %.600s\n", property.c_str(), trial_.c_str(),
                 content(folder_ + "/errors").c_str());
     return false;
   }
 
   std::string dyad_;
   std::string folder_;
-  double share_;
+  double row_fraction_;
   int rows_ = 0;
   std::string trial_;
   int models_ = 0;
-  int refusals_ = 0;
-  int broken_ = 0;
-  double seconds_ = 0;
-  double bytes_ = 0;
+  int rejections_ = 0;
+  int violations_ = 0;
+  double max_seconds_ = 0;  ///< of all runs
+  double max_bytes_ = 0;    ///< of all runs
 };
 
 }  // namespace
@@ -149,19 +158,19 @@ class Battery {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: dyad_hostile DYAD FOLDER [SHARE [NAME]]\n");
+    std::fprintf(stderr, "usage: dyad_hostile DYAD FOLDER [FRACTION [NAME]]\n");
     return 2;
   }
   const std::string name = argc > 4 ? argv[4] : "";
   std::vector<dyad::trials::HostileStream> streams = dyad::trials::hostile_streams();
   std::erase_if(streams, [&](const auto& stream) { return stream.name.find(name) == std::string::npos; });
   if (streams.empty()) {
-    std::fprintf(stderr, "dyad_hostile: no stream is called '%s'\n", name.c_str());
+    std::fprintf(stderr, "dyad_hostile: no stream has '%s' in its name\n", name.c_str());
     return 2;
   }
-  const std::string folder = dyad::trials::fresh_folder(argv[2]);
-  dyad::trials::Battery battery(argv[1], folder, argc > 3 ? std::stod(argv[3]) : 1);
-  for (const auto& stream : streams) battery.run(stream);
+  const std::string folder = dyad::trials::new_folder(argv[2]);
+  dyad::trials::HostileTrials trials(argv[1], folder, argc > 3 ? std::stod(argv[3]) : 1);
+  for (const auto& stream : streams) trials.run(stream);
   std::filesystem::remove_all(folder);
-  return battery.report() ? 0 : 1;
+  return trials.report() ? 0 : 1;
 }

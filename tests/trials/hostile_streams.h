@@ -7,21 +7,22 @@
 
 namespace dyad::trials {
 
-enum class Fate {
-  learned,    ///< by one solver at least
-  refused,    ///< by all of them, as bad data
-  too_large,  ///< for the memory of any machine, and all of them say so
+/// Expected outcome of training on a stream.
+enum class Expected {
+  learned,        ///< by at least one solver; the others may reject the stream
+  rejected,       ///< by all solvers, as invalid data
+  out_of_memory,  ///< all solvers report that the model does not fit into memory
 };
 
-/// Malformed and extreme input, accidental or malicious.
+/// Adversarial training data: malformed or extreme input, accidental or malicious.
 struct HostileStream {
   std::string name;
-  std::string format;                  ///< libsvm or csv, with the target in y
-  std::vector<std::string> options{};  ///< of train
-  std::function<void(std::ostream&, int rows)> write{};
+  std::string format;                                    ///< libsvm, or csv with the target in column y
+  std::vector<std::string> options{};                    ///< of `train`
+  std::function<void(std::ostream&, int rows)> write{};  ///< writes the rows
   int rows = 3000;
-  std::vector<std::string> ways{};  ///< to learn it; empty: all that there are
-  Fate fate = Fate::learned;
+  std::vector<std::string> solvers{};  ///< names of solver options (hostile.cpp) to run; empty: all
+  Expected expected = Expected::learned;
 };
 
 std::vector<HostileStream> hostile_streams();

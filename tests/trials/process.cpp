@@ -29,7 +29,7 @@ void redirect(const std::string& path, int flags, int descriptor) {
 
 Process::Process(const std::vector<std::string>& command, const Setup& setup) : start_(now()) {
   id_ = fork();
-  if (id_ < 0) throw std::runtime_error("no more processes");
+  if (id_ < 0) throw std::runtime_error("fork failed");
   if (id_ > 0) return;
   redirect(setup.input, O_RDONLY, STDIN_FILENO);
   redirect(setup.output, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
@@ -46,33 +46,33 @@ Process::Process(const std::vector<std::string>& command, const Setup& setup) : 
 
 void Process::signal(int number) const { kill(id_, number); }
 
-Ending Process::wait(double most_seconds) {
-  const double deadline = now() + most_seconds;
-  int status = 0;
+ExitStatus Process::wait(double max_seconds) {
+  const double deadline = now() + max_seconds;
+  int wait_status = 0;
   rusage usage{};
-  Ending ending;
-  while (wait4(id_, &status, WNOHANG, &usage) == 0) {
+  ExitStatus status;
+  while (wait4(id_, &wait_status, WNOHANG, &usage) == 0) {
     if (now() > deadline) {
       signal(SIGKILL);
-      ending.was_cut_off = true;
+      status.has_timed_out = true;
     }
     sleep_for(0.001);
   }
-  if (WIFEXITED(status))
-    ending.exit_code = WEXITSTATUS(status);
+  if (WIFEXITED(wait_status))
+    status.exit_code = WEXITSTATUS(wait_status);
   else
-    ending.signal = WTERMSIG(status);
-  ending.seconds = now() - start_;
-  ending.peak_bytes = 1024.0 * static_cast<double>(usage.ru_maxrss);
-  return ending;
+    status.signal = WTERMSIG(wait_status);
+  status.seconds = now() - start_;
+  status.peak_bytes = 1024.0 * static_cast<double>(usage.ru_maxrss);
+  return status;
 }
 
 void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
-std::string fresh_folder(const std::string& parent) {
+std::string new_folder(const std::string& parent) {
   std::filesystem::create_directories(parent);
   std::string name = parent + "/trial_XXXXXX";
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("there is no room for a folder in " + parent);
+  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot create a folder in " + parent);
   return name;
 }
 

@@ -6,34 +6,36 @@
 
 #include <sys/types.h>
 
+/// Trial programs: each runs the command as a child process under faults, failing system calls, adversarial data or
+/// long streams, and checks the guarantees of docs/reliability.md.
 namespace dyad::trials {
 
-/// How a process ended.
-struct Ending {
-  int exit_code = -1;  ///< -1: a signal ended it
-  int signal = 0;
-  bool was_cut_off = false;  ///< it did not end in time and was killed
-  double seconds = 0;
-  double peak_bytes = 0;
+/// Exit status and resource usage of a process.
+struct ExitStatus {
+  int exit_code = -1;          ///< -1: terminated by a signal
+  int signal = 0;              ///< 0: not terminated by a signal
+  bool has_timed_out = false;  ///< killed after the time limit of wait()
+  double seconds = 0;          ///< wall time
+  double peak_bytes = 0;       ///< largest resident set
 };
 
-/// A child process. What it writes to standard error lands in a file.
+/// Child process with its standard streams redirected to files.
 class Process {
  public:
   struct Setup {
-    std::string input{};  ///< a file for standard input; empty: nothing
+    std::string input{};  ///< path of standard input; empty: /dev/null
     std::string errors = "/dev/null";
     std::string output = "/dev/null";
-    std::vector<std::string> environment{};  ///< NAME=VALUE, besides that of the parent
-    std::function<void()> before{};          ///< in the child, before the program starts
+    std::vector<std::string> environment{};  ///< NAME=VALUE, in addition to the environment of the parent
+    std::function<void()> before{};          ///< runs in the child between fork and exec
   };
 
   Process(const std::vector<std::string>& command, const Setup& setup);
 
   [[nodiscard]] pid_t id() const { return id_; }
   void signal(int number) const;
-  /// For so long, and then it is killed: what hangs must not go unnoticed.
-  Ending wait(double most_seconds = 600);
+  /// Waits for the process to end. Kills it after max_seconds and sets has_timed_out.
+  ExitStatus wait(double max_seconds = 600);
 
  private:
   pid_t id_ = -1;
@@ -42,10 +44,10 @@ class Process {
 
 void sleep_for(double seconds);
 
-/// A new folder in this one, which is made if need be: whoever removes it removes nothing else.
-std::string fresh_folder(const std::string& parent);
+/// Creates `parent` if necessary, and a new empty folder with a unique name in it. Returns the path of the new folder.
+std::string new_folder(const std::string& parent);
 
-/// All bytes of a file; none where there is no file.
+/// Content of a file; empty if the file does not exist.
 std::string content(const std::string& path);
 
 }  // namespace dyad::trials

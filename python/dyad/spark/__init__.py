@@ -1,4 +1,7 @@
-"""dyad on Spark: ordinary Spark ML estimators, a learner for Structured Streaming; needs ``pip install dyad[spark]``."""
+"""Spark ML estimators of second-order models, and a learner for Structured Streaming.
+
+Install with ``pip install dyad[spark]``, on the driver and on the executors.
+"""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -6,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 try:
     import pyspark  # noqa: F401
 except ImportError as error:
-    raise ImportError("dyad.spark needs Spark: pip install dyad[spark]") from error
+    raise ImportError("dyad.spark requires pyspark; install it with: pip install dyad[spark]") from error
 
 if TYPE_CHECKING:
     from ._classification import FactorizationClassificationModel, FactorizationClassifier
@@ -21,8 +24,8 @@ __all__ = [
     "StreamLearner",
 ]
 
-# Loaded when they are first asked for: executors need none of them.
-_PLACES = {
+# Submodule of each public name. Submodules are imported on first access, because executors do not need them.
+_SUBMODULES = {
     "FactorizationClassificationModel": "_classification",
     "FactorizationClassifier": "_classification",
     "FactorizationRegressionModel": "_regression",
@@ -32,10 +35,12 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    """Import the submodule of a public name and return the object."""
+    if name not in _SUBMODULES:
         raise AttributeError(f"module 'dyad.spark' has no attribute '{name}'")
-    return getattr(importlib.import_module(f".{_PLACES[name]}", __name__), name)
+    return getattr(importlib.import_module(f".{_SUBMODULES[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:
+    """Return the public names."""
     return __all__

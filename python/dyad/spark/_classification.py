@@ -10,9 +10,13 @@ from pyspark.ml.param.shared import HasProbabilityCol, HasRawPredictionCol
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ._shared import PREDICTED, FactorizationEstimator, FactorizationModel, FactorizationParams
+from ._shared import PREDICTION_STRUCT, FactorizationEstimator, FactorizationModel, FactorizationParams
 
-LABELS = ["0", "1"]
+# Names of the classes in model files.
+_LABELS = ["0", "1"]
+
+# Smallest probability in logarithms, near the smallest normal double, 2.2e-308. Avoids log(0).
+_MIN_PROBABILITY = 1e-300
 
 
 class _ClassifierParams(FactorizationParams, HasRawPredictionCol, HasProbabilityCol):
@@ -20,37 +24,66 @@ class _ClassifierParams(FactorizationParams, HasRawPredictionCol, HasProbability
 
 
 class FactorizationClassificationModel(FactorizationModel, _ClassifierParams):
-    """What `FactorizationClassifier` learns; ``summary`` says how."""
+    """Model fitted by `FactorizationClassifier`.
+
+    Attributes
+    ----------
+    summary : dict
+        Summary of the training run, as for `FactorizationRegressionModel`.
+    """
 
     @property
     def numClasses(self) -> int:
-        """Return 2."""
+        """Number of classes, 2."""
         return 2
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
-        p = F.col(PREDICTED + ".value")
-        least = 1e-300
-        odds = F.log(F.greatest(p, F.lit(least))) - F.log(F.greatest(1 - p, F.lit(least)))
+        p = F.col(PREDICTION_STRUCT + ".value")
+        smallest = F.lit(_MIN_PROBABILITY)
+        log_odds = F.log(F.greatest(p, smallest)) - F.log(F.greatest(1 - p, smallest))
         columns = {
-            self.getRawPredictionCol(): array_to_vector(F.array(-odds, odds)),
+            self.getRawPredictionCol(): array_to_vector(F.array(-log_odds, log_odds)),
             self.getProbabilityCol(): array_to_vector(F.array(1 - p, p)),
             self.getPredictionCol(): F.when(p > 0.5, 1.0).otherwise(0.0),
         }
-        return self._with_columns(dataset, columns)
+        return self._with_predictions(dataset, columns)
 
 
 class FactorizationClassifier(FactorizationEstimator[FactorizationClassificationModel], _ClassifierParams):
-    """Second-order classification: the log-odds of label 1 are b + w'x + x'Mx. Labels are 0 and 1.
+    """Second-order classification on a DataFrame of vectors, for the labels 0 and 1.
+
+    The log-odds of the label 1 are b + w'x + x'Mx with a symmetric matrix M of low rank and any sign.
 
     Parameters
     ----------
-    featuresCol, labelCol, weightCol, predictionCol, rawPredictionCol, probabilityCol : str
-        As everywhere in Spark ML.
-    rank, solver, diagonal, stdCol, sampleRows, maxLooks, seed
-        As for `FactorizationRegressor`; ``stdCol`` is that of the probability, and 'moment' is for numbers only.
+    probabilityCol : str, default='probability'
+        Column for the probabilities of the labels 0 and 1, a vector.
+    rawPredictionCol : str, default='rawPrediction'
+        Column for the log-odds of the labels 0 and 1, a vector.
+    **params
+        Parameters of `FactorizationRegressor`. ``stdCol`` is a column for the standard deviation of the probability,
+        and ``solver`` must not be 'moment'.
+
+    See Also
+    --------
+    FactorizationRegressor : Regression.
+    dyad.FactorizationClassifier : The estimator for one machine.
+
+    Notes
+    -----
+    ``StringIndexer`` converts other labels to 0 and 1. ``OneVsRest`` trains models of more than two classes.
+
+    Examples
+    --------
+    ::
+
+        from dyad.spark import FactorizationClassifier
+
+        model = FactorizationClassifier(rank=4, labelCol="clicked").fit(train)
+        model.transform(test).select("probability", "prediction")
     """
 
-    _labels = LABELS
+    _labels = _LABELS
     _model_type = FactorizationClassificationModel
 
     @keyword_only

@@ -1,4 +1,4 @@
-"""The rows of a DataFrame as parts: kept by Spark, asked by jobs."""
+"""Rows of a Spark DataFrame as partitions for distributed training."""
 
 from __future__ import annotations
 
@@ -11,104 +11,113 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from .._parts import Block, Task, added, sample_of
-from ._columns import require_number, require_vector, vectors
-from ._workers import INFO, part_of, to_blocks, unpacked
+from .._distributed import Block, Request, add_responses, sample_blocks
+from ._columns import check_numeric_column, check_vector_column, vector_structs
+from ._workers import BLOCK_COLUMNS, cached_worker, deserialize_block, make_block_converter
 
-MOST_ANSWERS = 8  # that anybody adds up at once, the driver included
-INDEX_HINT = " StringIndexer makes numbers of them."
+# Largest number of responses that one task or the driver adds. The depth of the reduction tree follows from it.
+_MAX_TREE_FAN_IN = 8
 
 
-def share(context: Any, model: bytes) -> Any:
-    """A model for all workers, with a key of its own."""
+def broadcast_model(context: Any, model: bytes) -> Any:
+    """Broadcast a model with a unique key, by which executors cache objects created from it."""
     return context.broadcast((uuid.uuid4().hex, model))
 
 
 class NoRowsError(ValueError):
-    """There is nothing to learn from."""
+    """The DataFrame contains no rows of positive weight."""
 
 
-class SparkParts:
-    """Rows of a DataFrame that Spark keeps as Arrow batches, in its own storage, until `close`."""
+class SparkPartitions:
+    """Rows of a DataFrame as blocks that Spark caches in memory or on disk until `close`.
+
+    Implements `dyad._distributed.Partitions`. Each call of `sample` and `send` is one Spark job.
+    """
 
     def __init__(
-        self, frame: DataFrame, features: str, label: str, weight: Optional[str], are_classes: bool = False
+        self, frame: DataFrame, features: str, label: str, weight: Optional[str], is_classification: bool = False
     ) -> None:
-        require_vector(frame, features)
-        require_number(frame, label, "labelCol", INDEX_HINT)
+        check_vector_column(frame, features)
+        check_numeric_column(frame, label, "labelCol", "; index labels with StringIndexer")
         if weight is not None:
-            require_number(frame, weight, "weightCol")
-        columns = [vectors(features).alias("features"), F.col(label).cast("double").alias("label")]
+            check_numeric_column(frame, weight, "weightCol")
+        columns = [vector_structs(features).alias("features"), F.col(label).cast("double").alias("label")]
         if weight is not None:
             columns.append(F.col(weight).cast("double").alias("weight"))
         names = (features, label, weight or "")
+        converter = make_block_converter(names, weight is not None, is_classification)
         self._spark = frame.sparkSession
-        self._frame = frame.select(*columns).mapInArrow(to_blocks(names, weight is not None, are_classes), INFO)
+        self._frame = frame.select(*columns).mapInArrow(converter, BLOCK_COLUMNS)
         self._frame = self._frame.persist(StorageLevel.MEMORY_AND_DISK)
-        self._base: Optional[tuple[bytes, Any]] = None
+        self._model_broadcast: Optional[tuple[bytes, Any]] = None  # model of the last request
         try:
-            self._look(features)
+            self._create_blocks(features)
         except BaseException:
             self.close()
             raise
 
-    def _look(self, features: str) -> None:
-        found = self._frame.agg(
-            F.first("problem", ignorenulls=True),
+    def _create_blocks(self, features: str) -> None:
+        """Convert all rows, raise the first error of an executor, and set the properties of the rows."""
+        totals = self._frame.agg(
+            F.first("error", ignorenulls=True),
             F.sum("rows"),
             F.min("width"),
             F.max("width"),
             F.max("is_sparse"),
         ).first()
-        assert found is not None
-        problem, rows, narrowest, widest, is_sparse = found
-        if problem is not None:
-            raise ValueError(problem)
+        assert totals is not None
+        error, rows, min_width, max_width, is_sparse = totals
+        if error is not None:
+            raise ValueError(error)
         if not rows:
-            raise NoRowsError("There is no row to learn from; those without weight do not count.")
-        if narrowest != widest:
-            raise ValueError(f"The column '{features}' has vectors of different sizes: {narrowest} and {widest}.")
-        self.rows, self.width, self.is_sparse = int(rows), int(widest), bool(is_sparse)
-        parts = self._frame.rdd.getNumPartitions()
-        self._depth = max(2, math.ceil(math.log(max(parts, 1), MOST_ANSWERS)))
+            raise NoRowsError("The DataFrame contains no row with a positive weight; expected at least one.")
+        if min_width != max_width:
+            raise ValueError(f"Column '{features}' contains vectors of different sizes: {min_width} and {max_width}.")
+        self.rows, self.width, self.is_sparse = int(rows), int(max_width), bool(is_sparse)
+        partition_count = self._frame.rdd.getNumPartitions()
+        self._tree_depth = max(2, math.ceil(math.log(max(partition_count, 1), _MAX_TREE_FAN_IN)))
         self._blocks = self._frame.select("data").rdd.map(lambda row: bytes(row[0]))
 
     def sample(self, share: float) -> list[Block]:
+        """Return `sample_blocks` of all partitions."""
         is_sparse = self.is_sparse
-        return self._blocks.flatMap(lambda data: sample_of([unpacked(data)], share, is_sparse)).collect()
+        return self._blocks.flatMap(lambda data: sample_blocks([deserialize_block(data)], share, is_sparse)).collect()
 
-    def ask(self, task: Task) -> bytes:
+    def send(self, request: Request) -> bytes:
+        """Return the sum of the responses of all partitions."""
         context = self._spark.sparkContext
-        if self._base is None or self._base[0] is not task.model:
-            self._let_go_of_base()
-            self._base = (task.model, share(context, task.model))
-        model = self._base[1]
-        question = context.broadcast((task.question, task.labels, task.is_sparse))
+        if self._model_broadcast is None or self._model_broadcast[0] is not request.model:
+            self._destroy_model_broadcast()
+            self._model_broadcast = (request.model, broadcast_model(context, request.model))
+        model = self._model_broadcast[1]
+        message = context.broadcast((request.content, request.labels, request.is_sparse))
 
-        def answer(blocks: Iterable[bytes]) -> Iterable[bytes]:
-            asked, labels, is_sparse = question.value
-            own = Task(model.value[1], asked, labels, is_sparse)
-            part = None if asked is None else part_of(model)
-            said = own.answer(map(unpacked, blocks), part)
-            return () if said is None else (said,)
+        def compute_response(blocks: Iterable[bytes]) -> Iterable[bytes]:
+            content, labels, is_sparse = message.value
+            received = Request(model.value[1], content, labels, is_sparse)
+            worker = None if content is None else cached_worker(model)
+            response = received.compute_response(map(deserialize_block, blocks), worker)
+            return () if response is None else (response,)
 
         try:
-            return self._blocks.mapPartitions(answer).treeReduce(added, self._depth)
+            return self._blocks.mapPartitions(compute_response).treeReduce(add_responses, self._tree_depth)
         finally:
-            question.destroy()
+            message.destroy()
 
-    def _let_go_of_base(self) -> None:
-        if self._base is not None:
-            self._base[1].destroy()
-            self._base = None
+    def _destroy_model_broadcast(self) -> None:
+        if self._model_broadcast is not None:
+            self._model_broadcast[1].destroy()
+            self._model_broadcast = None
 
     def close(self) -> None:
-        """Let Spark forget the rows."""
-        self._let_go_of_base()
+        """Remove the blocks from the cache of Spark."""
+        self._destroy_model_broadcast()
         self._frame.unpersist()
 
-    def __enter__(self) -> SparkParts:
+    def __enter__(self) -> SparkPartitions:
+        """Return the partitions."""
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Close the partitions."""
         self.close()

@@ -1,4 +1,4 @@
-"""The columns of a DataFrame: what can be known to be wrong with them before any job starts."""
+"""Checks of DataFrame columns that do not start a Spark job."""
 
 from __future__ import annotations
 
@@ -10,28 +10,30 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType, NumericType
 
 
-def require_vector(frame: DataFrame, column: str) -> None:
-    _require_column(frame, column, "featuresCol")
-    kind = frame.schema[column].dataType
-    if not isinstance(kind, VectorUDT):
+def check_vector_column(frame: DataFrame, column: str) -> None:
+    """Raise ValueError unless the column exists and contains vectors."""
+    _check_column_exists(frame, column, "featuresCol")
+    data_type = frame.schema[column].dataType
+    if not isinstance(data_type, VectorUDT):
         raise ValueError(
-            f"The column '{column}' (featuresCol) must hold vectors, got {kind.simpleString()}; "
-            "VectorAssembler makes vectors of columns of numbers."
+            f"Column '{column}' (featuresCol) must contain vectors, got {data_type.simpleString()}; create vectors "
+            "with VectorAssembler."
         )
 
 
-def require_number(frame: DataFrame, column: str, param: str, hint: str = "") -> None:
-    _require_column(frame, column, param)
-    kind: DataType = frame.schema[column].dataType
-    if not isinstance(kind, (NumericType, BooleanType)):
-        raise ValueError(f"The column '{column}' ({param}) must hold numbers, got {kind.simpleString()}.{hint}")
+def check_numeric_column(frame: DataFrame, column: str, param: str, hint: str = "") -> None:
+    """Raise ValueError unless the column exists and contains numbers. ``hint`` is appended to the message."""
+    _check_column_exists(frame, column, param)
+    data_type: DataType = frame.schema[column].dataType
+    if not isinstance(data_type, (NumericType, BooleanType)):
+        raise ValueError(f"Column '{column}' ({param}) must contain numbers, got {data_type.simpleString()}{hint}.")
 
 
-def _require_column(frame: DataFrame, column: str, param: str) -> None:
+def _check_column_exists(frame: DataFrame, column: str, param: str) -> None:
     if column not in frame.columns:
-        raise ValueError(f"There is no column '{column}' ({param}); there are {', '.join(frame.columns)}.")
+        raise ValueError(f"{param}: there is no column '{column}'; the columns are {', '.join(frame.columns)}.")
 
 
-def vectors(column: str) -> Any:
-    """A column of vectors as Arrow can carry it."""
+def vector_structs(column: str) -> Any:
+    """Return a column of vectors as structs, which Arrow supports."""
     return F.unwrap_udt(F.col(column))

@@ -5,39 +5,80 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ._shared import PREDICTED, FactorizationEstimator, FactorizationModel
+from ._shared import PREDICTION_STRUCT, FactorizationEstimator, FactorizationModel
 
 
 class FactorizationRegressionModel(FactorizationModel):
-    """What `FactorizationRegressor` learns; ``summary`` says how."""
+    """Model fitted by `FactorizationRegressor`.
+
+    Attributes
+    ----------
+    summary : dict
+        Summary of the training run: ``rows``, ``seconds``, ``solver``, ``origin`` (how the model was estimated),
+        ``requests`` (number of Spark jobs), ``one_pass`` and ``multi_pass`` (losses of held-out rows; -1: not
+        measured) and ``trace`` (the progress, a list of dict). Empty for a loaded model.
+    """
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
-        return self._with_columns(dataset, {self.getPredictionCol(): F.col(PREDICTED + ".value")})
+        return self._with_predictions(dataset, {self.getPredictionCol(): F.col(PREDICTION_STRUCT + ".value")})
 
 
 class FactorizationRegressor(FactorizationEstimator[FactorizationRegressionModel]):
-    """Second-order regression, y = b + w'x + x'Mx, from a DataFrame of vectors: the model of one machine, on many.
+    """Second-order regression on a DataFrame of vectors.
+
+    The model is y = b + w'x + x'Mx with a symmetric matrix M of low rank and any sign.
 
     Parameters
     ----------
-    featuresCol, labelCol, weightCol, predictionCol : str
-        As everywhere in Spark ML. Vectors that are all dense are centred and scaled; sparse ones are taken as they are.
+    featuresCol : str, default='features'
+        Column of vectors. If all vectors are dense, the features are standardized; sparse vectors are not.
+    labelCol : str, default='label'
+        Column of targets.
+    predictionCol : str, default='prediction'
+        Column for the predictions.
+    weightCol : str, optional
+        Column of row weights. Rows of weight 0 are skipped.
     rank : int, default=8
-        The rank of M.
+        Rank of M.
     solver : {'auto', 'kalman', 'newton', 'moment'}, default='auto'
-        'kalman' is one pass, in rounds that double; 'newton' are Gauss-Newton steps, each product one pass; 'auto' is
-        one, then the other, where the held-out loss decreases; 'moment' is the paper's algorithm.
+        Algorithm. 'kalman': one pass, in rounds over twice as many rows each. 'newton': Gauss-Newton, one Spark job per
+        product with the Hessian. 'auto': 'kalman', then 'newton' if that decreases the loss of held-out rows.
+        'moment': the method of moments of Lin and Ye [1]_.
     diagonal : {'auto', 'tied', 'zero', 'free'}, default='auto'
-        What squares of features are: part of M, nothing, or weights of their own.
+        Coefficient of the square x_j^2. 'tied': M_jj. 'zero': 0. 'free': one parameter per feature, independent of M.
+        'auto': 'free' for numeric features, 'zero' for indicators.
     stdCol : str, optional
-        A column for the standard deviation of each prediction, noise included.
+        Column for the standard deviation of the target, including the noise. By default, it is not computed.
     sampleRows : int, default=16384
-        About so many rows are learned on the driver to begin with; a frame of at most twice as many is learned there.
+        Approximate number of rows on which the driver trains the start model. A DataFrame of at most twice as many
+        rows is trained on the driver alone.
     maxLooks : int, default=100
-        Passes that Gauss-Newton may make.
+        Largest number of data passes of Gauss-Newton.
     seed : int, default=1
-        Of the first factors. Which rows are in the sample or held out is decided by their content alone, however they are
-        partitioned.
+        Seed of the random start.
+
+    See Also
+    --------
+    dyad.FactorizationRegressor : The estimator for one machine.
+
+    Notes
+    -----
+    Workers compute sums over the rows of their partitions, and the driver computes the next model from the total. The
+    sample and the held-out rows are selected by a hash of each row, so that they do not depend on the partitioning.
+
+    References
+    ----------
+    .. [1] M. Lin and J. Ye, "A Non-convex One-Pass Framework for Generalized Factorization Machine and Rank-One Matrix
+       Sensing", Advances in Neural Information Processing Systems 29, 2016.
+
+    Examples
+    --------
+    ::
+
+        from dyad.spark import FactorizationRegressor
+
+        model = FactorizationRegressor(rank=8, labelCol="rating", stdCol="std").fit(train)
+        model.transform(test).select("prediction", "std")
     """
 
     _model_type = FactorizationRegressionModel

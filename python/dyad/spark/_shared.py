@@ -1,4 +1,4 @@
-"""What both estimators and both models share: params, learning, the model's file, prediction by Arrow batches."""
+"""Base classes of the Spark estimators and models: params, training, model files and prediction."""
 
 from __future__ import annotations
 
@@ -24,109 +24,145 @@ from pyspark.ml.util import (
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from .. import _core, _parts
+from .. import _core, _distributed
+from .._distributed import Block
 from .._factorization import logger
 from .._files import from_bytes
-from .._parts import Block
-from ._cluster import SparkParts, share
-from ._columns import require_vector, vectors
-from ._workers import RowError, block_of, predictor_of
+from ._cluster import SparkPartitions, broadcast_model
+from ._columns import check_vector_column, vector_structs
+from ._workers import RowError, block_from_arrow, cached_predictor
 
+# Name of the model file in the folder of a saved model.
 MODEL_FILE = "model.dyad"
-PREDICTED = "_dyad_predicted"
+
+# Temporary column of predictions: a struct of value and std.
+PREDICTION_STRUCT = "_dyad_predicted"
+
 SOLVERS = ("auto", "kalman", "newton", "moment")
 DIAGONALS = ("auto", "tied", "zero", "free")
 
 
 class FactorizationParams(HasFeaturesCol, HasLabelCol, HasWeightCol, HasPredictionCol, HasSeed):
-    """Params of estimators and models."""
+    """Params of the estimators and models."""
 
     _input_kwargs: dict[str, Any]
 
     rank: Param[int] = Param(
-        Params._dummy(), "rank", "the rank of M; more is hardly ever worse", typeConverter=TypeConverters.toInt
+        Params._dummy(), "rank", "rank of M", typeConverter=TypeConverters.toInt
     )
     solver: Param[str] = Param(
-        Params._dummy(), "solver", "who learns: " + ", ".join(SOLVERS), typeConverter=TypeConverters.toString
+        Params._dummy(), "solver", "algorithm: " + ", ".join(SOLVERS), typeConverter=TypeConverters.toString
     )
     diagonal: Param[str] = Param(
-        Params._dummy(), "diagonal", "what squares are: " + ", ".join(DIAGONALS), typeConverter=TypeConverters.toString
+        Params._dummy(),
+        "diagonal",
+        "coefficients of the squares: " + ", ".join(DIAGONALS),
+        typeConverter=TypeConverters.toString,
     )
     stdCol: Param[str] = Param(
         Params._dummy(),
         "stdCol",
-        "column for the standard deviation of predictions, noise included; none unless set",
+        "column for the standard deviation of the target, including the noise; not computed unless set",
         typeConverter=TypeConverters.toString,
     )
     sampleRows: Param[int] = Param(
         Params._dummy(),
         "sampleRows",
-        "about so many rows are learned on the driver, to begin with",
+        "approximate number of rows on which the driver trains the start model",
         typeConverter=TypeConverters.toInt,
     )
     maxLooks: Param[int] = Param(
-        Params._dummy(), "maxLooks", "passes over all rows that Gauss-Newton may make", typeConverter=TypeConverters.toInt
+        Params._dummy(),
+        "maxLooks",
+        "largest number of data passes of Gauss-Newton",
+        typeConverter=TypeConverters.toInt,
     )
 
     def _set_defaults(self) -> None:
         self._setDefault(rank=8, solver="auto", diagonal="auto", sampleRows=16384, maxLooks=100, seed=1)
 
     def getRank(self) -> int:
-        """Return the rank."""
+        """Return the rank of M."""
         return self.getOrDefault(self.rank)
 
     def getSolver(self) -> str:
-        """Return who learns."""
+        """Return the name of the solver."""
         return self.getOrDefault(self.solver)
 
     def _settings(self) -> _core.Settings:
-        chosen = {name: self.getOrDefault(name) for name in ("rank", "solver", "diagonal", "sampleRows", "maxLooks", "seed")}
-        for name, known in (("solver", SOLVERS), ("diagonal", DIAGONALS)):
-            if chosen[name] not in known:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {chosen[name]!r}.")
-        for name, least in (("rank", 1), ("sampleRows", 1), ("maxLooks", 1), ("seed", 0)):
-            if chosen[name] < least:
-                raise ValueError(f"{name} must be at least {least}, got {chosen[name]}.")
+        names = ("rank", "solver", "diagonal", "sampleRows", "maxLooks", "seed")
+        values = {name: self.getOrDefault(name) for name in names}
+        for name, choices in (("solver", SOLVERS), ("diagonal", DIAGONALS)):
+            if values[name] not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {values[name]!r}.")
+        for name, minimum in (("rank", 1), ("sampleRows", 1), ("maxLooks", 1), ("seed", 0)):
+            if values[name] < minimum:
+                raise ValueError(f"{name} must be at least {minimum}, got {values[name]}.")
         settings = _core.Settings()
-        settings.rank = chosen["rank"]
-        settings.seed = chosen["seed"]
+        settings.rank = values["rank"]
+        settings.seed = values["seed"]
         settings.target = "target"
         settings.precision = "double"
-        settings.solver = None if chosen["solver"] == "auto" else chosen["solver"]
-        settings.diagonal = None if chosen["diagonal"] == "auto" else chosen["diagonal"]
+        settings.solver = None if values["solver"] == "auto" else values["solver"]
+        settings.diagonal = None if values["diagonal"] == "auto" else values["diagonal"]
         return settings
 
 
-def learn(
-    estimator: FactorizationParams, frame: DataFrame, labels: list[str], known: Optional[bytes] = None
+def train(
+    estimator: FactorizationParams, frame: DataFrame, labels: list[str], start_model: Optional[bytes] = None
 ) -> tuple[bytes, dict[str, Any]]:
-    """A model of all rows of the frame; or of what is known, and all these rows."""
+    """Train a model on the rows of a DataFrame, or continue from ``start_model``.
+
+    Parameters
+    ----------
+    estimator : FactorizationParams
+        Params.
+    frame : DataFrame
+        Rows.
+    labels : list of str
+        Names of the classes 0 and 1; empty: regression.
+    start_model : bytes, optional
+        Model from which training continues.
+
+    Returns
+    -------
+    model : bytes
+        Model file.
+    summary : dict
+        Summary of the training run.
+    """
     settings = estimator._settings()
     if labels and estimator.getSolver() == "moment":
-        raise ValueError("solver 'moment' is for numbers as labels; 'auto' learns classes.")
+        raise ValueError("solver must not be 'moment' for classification; use 'auto', 'kalman' or 'newton'.")
     weight = estimator.getOrDefault("weightCol") if estimator.isDefined("weightCol") else None
     trace: list[dict[str, Any]] = []
 
-    def report(level: str, share: float, loss: float, held_out: float) -> None:
+    def report_progress(level: str, share: float, loss: float, held_out: float) -> None:
         trace.append({"level": level, "share": share, "loss": loss, "held_out": held_out})
-        logger.info("%s: %.0f%% of the rows, loss %.6g, held out %.6g", level, 100 * share, loss, held_out)
+        logger.info("%s: %.0f%% of the rows, loss %.6g, held-out loss %.6g", level, 100 * share, loss, held_out)
 
     columns = (estimator.getFeaturesCol(), estimator.getLabelCol(), weight)
-    with SparkParts(frame, *columns, are_classes=bool(labels)) as parts:
-        model, summary = _parts.learn(
-            parts,
+    with SparkPartitions(frame, *columns, is_classification=bool(labels)) as partitions:
+        model, summary = _distributed.train(
+            partitions,
             settings,
             labels,
             sample_rows=estimator.getOrDefault("sampleRows"),
-            most_looks=estimator.getOrDefault("maxLooks"),
-            report=report,
-            known=known,
+            max_data_passes=estimator.getOrDefault("maxLooks"),
+            progress=report_progress,
+            start_model=start_model,
         )
     return model, {**summary, "trace": trace}
 
 
 class FactorizationModel(Model, FactorizationParams, MLReadable[Any], MLWritable):
-    """A model's file, what is in it, and predictions by Arrow batches; ``summary`` says how it was learned."""
+    """Base class of fitted models.
+
+    Attributes
+    ----------
+    summary : dict
+        Summary of the training run; empty for a loaded model.
+    """
 
     def __init__(self, model: bytes = b"", summary: Optional[dict[str, Any]] = None) -> None:
         super().__init__()
@@ -136,80 +172,95 @@ class FactorizationModel(Model, FactorizationParams, MLReadable[Any], MLWritable
         self.summary = summary or {}
 
     def write(self) -> ModelWriter:
-        """Return a writer; what it saves has the model's file in it."""
+        """Return a writer. The saved folder contains the params and the model file ``model.dyad``."""
         return ModelWriter(self)
 
     @classmethod
     def read(cls) -> ModelReader:
-        """Return a reader of what `write` has saved."""
+        """Return a reader of folders that `write` saved."""
         return ModelReader(cls)
 
     @property
     def numFeatures(self) -> int:
-        """Return how many features the vectors have."""
+        """Number of features of a vector."""
         return len(_core.Predictor.from_bytes(self._model).column_names())
 
     def toBytes(self) -> bytes:
-        """Return the model's file, as ``dyad predict`` and ``dyad.load`` read it."""
+        """Return the content of the model file, which ``dyad predict`` and `dyad.load` read."""
         return self._model
 
     def toLocal(self) -> Any:
-        """Return the same model as an estimator of scikit-learn's kind, with `interactions`, `parameters` and plots."""
+        """Return the model as a fitted estimator for one machine.
+
+        Returns
+        -------
+        dyad.FactorizationRegressor or dyad.FactorizationClassifier
+            Estimator with the same predictions, and with ``interactions``, ``parameters`` and plots.
+        """
         return from_bytes(self._model)
 
-    def _shared(self, context: Any) -> Any:
-        """The model's broadcast, one for all predictions in a session."""
+    def _broadcast_once(self, context: Any) -> Any:
+        """Return the broadcast of the model, which all predictions of a session share."""
         if self._broadcast is None or self._broadcast[0] is not context:
-            self._broadcast = (context, share(context, self._model))
+            self._broadcast = (context, broadcast_model(context, self._model))
         return self._broadcast[1]
 
-    def _require_deviations(self) -> None:
+    def _check_has_deviations(self) -> None:
         predictor = _core.Predictor.from_bytes(self._model)
         try:
             predictor.predict(_core.Rows.dense(np.zeros((1, len(predictor.column_names())))), True, 1)
         except ValueError as error:
-            raise ValueError("stdCol: models of solver 'moment' have no error bars; those of 'auto' do.") from error
+            raise ValueError(
+                "stdCol must not be set for a model of the solver 'moment', which has no variances; use 'auto'."
+            ) from error
 
-    def _with_columns(self, frame: DataFrame, columns: dict[str, Any]) -> DataFrame:
-        """The frame with columns made of the struct `PREDICTED`: value and std."""
+    def _with_predictions(self, frame: DataFrame, columns: dict[str, Any]) -> DataFrame:
+        """Return the frame with columns that are computed from `PREDICTION_STRUCT`."""
         column = self.getFeaturesCol()
-        require_vector(frame, column)
+        check_vector_column(frame, column)
         with_std = self.isDefined("stdCol")
         if with_std:
-            self._require_deviations()
-        model = self._shared(frame.sparkSession.sparkContext)
+            self._check_has_deviations()
+        model = self._broadcast_once(frame.sparkSession.sparkContext)
         names = (column, "", "")
 
         def predict(features: pa.Array) -> pa.Array:
-            predictor = predictor_of(model)
-            block = block_of(features, None, None, names).laid_out(predictor.layout() == "sparse")
+            predictor = cached_predictor(model)
+            block = block_from_arrow(features, None, None, names).to_layout(predictor.layout() == "sparse")
             width = len(predictor.column_names())
             if len(block) == 0:
-                block = Block(width, np.zeros((0, width)), np.zeros(0)).laid_out(block.is_sparse)
+                block = Block(width, np.zeros((0, width)), np.zeros(0)).to_layout(block.is_sparse)
             if block.width != width:
-                raise RowError(f"The column '{column}' has vectors of size {block.width}; the model is for {width}.")
-            predicted = predictor.predict(block.rows([]), with_std, 1)
-            values, deviations = predicted if with_std else (predicted, None)
-            std = pa.nulls(len(values), pa.float64()) if deviations is None else pa.array(deviations)
+                raise RowError(
+                    f"Column '{column}' contains vectors of size {block.width}; the model has {width} features."
+                )
+            rows = block.to_rows([])
+            if with_std:
+                values, deviations = predictor.predict(rows, True, 1)
+                std = pa.array(deviations)
+            else:
+                values = predictor.predict(rows, False, 1)
+                std = pa.nulls(len(values), pa.float64())
             return pa.StructArray.from_arrays([pa.array(values), std], names=["value", "std"])
 
         predict.__annotations__ = {"features": pa.Array, "return": pa.Array}
-        predicted = F.arrow_udf(predict, "value double, std double")  # type: ignore[attr-defined]
+        predict_udf = F.arrow_udf(predict, "value double, std double")  # type: ignore[attr-defined]
         if with_std:
-            columns = {**columns, self.getOrDefault("stdCol"): F.col(PREDICTED + ".std")}
-        return frame.withColumn(PREDICTED, predicted(vectors(column))).withColumns(columns).drop(PREDICTED)
+            columns = {**columns, self.getOrDefault("stdCol"): F.col(PREDICTION_STRUCT + ".std")}
+        predicted = frame.withColumn(PREDICTION_STRUCT, predict_udf(vector_structs(column)))
+        return predicted.withColumns(columns).drop(PREDICTION_STRUCT)
 
 
-LearnedModel = TypeVar("LearnedModel", bound=FactorizationModel)
+ModelType = TypeVar("ModelType", bound=FactorizationModel)
 
 
 class FactorizationEstimator(
-    Estimator[LearnedModel], FactorizationParams, DefaultParamsReadable[Any], DefaultParamsWritable
+    Estimator[ModelType], FactorizationParams, DefaultParamsReadable[Any], DefaultParamsWritable
 ):
-    """Base of both estimators."""
+    """Base class of the estimators."""
 
     _labels: list[str] = []
-    _model_type: type[LearnedModel]
+    _model_type: type[ModelType]
 
     @keyword_only
     def __init__(
@@ -233,49 +284,52 @@ class FactorizationEstimator(
 
     @keyword_only
     def setParams(self, **kwargs: Any) -> Any:
-        """Set params by name."""
+        """Set params by name; None leaves a param unchanged."""
         return self._set(**{name: value for name, value in self._input_kwargs.items() if value is not None})
 
-    def _fit(self, dataset: DataFrame) -> LearnedModel:
-        return self._model_of(*learn(self, dataset, self._labels))
+    def _fit(self, dataset: DataFrame) -> ModelType:
+        return self._create_model(*train(self, dataset, self._labels))
 
-    def _model_of(self, model: bytes, summary: dict[str, Any]) -> LearnedModel:
+    def _create_model(self, model: bytes, summary: dict[str, Any]) -> ModelType:
         return self._copyValues(self._model_type(model, summary))
 
 
 class ModelWriter(MLWriter):
-    """Params as Spark writes them, and beside them the model's file."""
+    """Writer of the params in the format of Spark, and of the model file."""
 
     def __init__(self, instance: Any) -> None:
         super().__init__()
         self._instance = instance
 
     def saveImpl(self, path: str) -> None:
+        """Write the params and the model file to a folder."""
         spark = SparkSession.active()
         DefaultParamsWriter.saveMetadata(self._instance, path, spark)
         jvm = spark.sparkContext._jvm
         assert jvm is not None
-        place = jvm.org.apache.hadoop.fs.Path(path, MODEL_FILE)
-        system = place.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
-        out = system.create(place, True)
+        file = jvm.org.apache.hadoop.fs.Path(path, MODEL_FILE)
+        file_system = file.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+        output = file_system.create(file, True)
         try:
-            out.write(bytearray(self._instance._model))
+            output.write(bytearray(self._instance._model))
         finally:
-            out.close()
+            output.close()
 
 
 class ModelReader(MLReader[Any]):
-    """The other way round."""
+    """Reader of the folders that `ModelWriter` writes."""
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, model_class: Any) -> None:
         super().__init__()
-        self._kind = kind
+        self._model_class = model_class
 
     def load(self, path: str) -> Any:
+        """Read the params and the model file of a folder."""
         spark = SparkSession.active()
-        metadata = DefaultParamsReader.loadMetadata(path, spark, self._kind.__module__ + "." + self._kind.__name__)
+        class_name = self._model_class.__module__ + "." + self._model_class.__name__
+        metadata = DefaultParamsReader.loadMetadata(path, spark, class_name)
         ((_, model),) = spark.sparkContext.binaryFiles(os.path.join(path, MODEL_FILE)).collect()
-        instance = self._kind(bytes(model))
+        instance = self._model_class(bytes(model))
         instance._resetUid(metadata["uid"])
         DefaultParamsReader.getAndSetParams(instance, metadata)
         return instance

@@ -1,4 +1,4 @@
-"""Structured Streaming: batch after batch, each learned once."""
+"""Training on micro-batches of Structured Streaming."""
 
 from __future__ import annotations
 
@@ -12,24 +12,37 @@ from pyspark.sql import DataFrame
 from ._classification import FactorizationClassifier
 from ._cluster import NoRowsError
 from ._regression import FactorizationRegressor
-from ._shared import learn
+from ._shared import train
 
 
 class StreamLearner:
-    """For ``writeStream.foreachBatch``: every batch is one more part of one pass.
-
-    After each batch the model is in the folder as ``batch-<number>.dyad``, under its name only when it is complete. A
-    query that starts again delivers its last batch again; a batch that is in the folder is not learned twice, and what
-    was lost on the way to it is learned from the batch before.
+    """Function for ``writeStream.foreachBatch`` that trains one model on all batches, each read once.
 
     Parameters
     ----------
     estimator : FactorizationRegressor or FactorizationClassifier
-        Of ``dyad.spark``, with solver 'auto' or 'kalman', which are one pass here. The first batch decides about scales
-        and the range of the labels, so let it have some thousand rows.
+        Estimator of ``dyad.spark`` with the solver 'auto' or 'kalman'; both are one pass here. The first batch
+        determines the scales of the features and the range of the labels. It should have at least a thousand rows.
     folder : str or path-like
-        For the models, on a disk of the driver's, or one that outlives it. One folder for one query, beside its
-        checkpoint.
+        Folder of the model files, on a file system of the driver that survives a restart of the query. Each query
+        requires its own folder, as it requires its own checkpoint.
+
+    Attributes
+    ----------
+    last_batch : int or None
+        Number of the last learned batch.
+
+    Raises
+    ------
+    ValueError
+        If the solver of the estimator is neither 'auto' nor 'kalman'.
+
+    Notes
+    -----
+    After each batch, the model is stored as ``batch-<number>.dyad``. The file is renamed to this name when it is
+    complete and synced. A restarted query delivers its last batch again. If the folder contains the model of that
+    batch, the batch is skipped; otherwise training continues from the model of the previous batch. Each batch is
+    therefore learned exactly once.
 
     Examples
     --------
@@ -40,7 +53,8 @@ class StreamLearner:
         learner.model().transform(frame)
     """
 
-    kept = 2  # models, the last one and one before
+    #: Number of model files that are kept: the last one, and the one before for a batch that is delivered again.
+    max_models = 2
 
     def __init__(
         self, estimator: FactorizationRegressor | FactorizationClassifier, folder: str | os.PathLike[str]
@@ -53,39 +67,63 @@ class StreamLearner:
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Learn a batch, unless it has been learned."""
+        """Train on a batch, unless its model is in the folder.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Rows of the batch.
+        batch : int
+            Number of the batch.
+
+        Raises
+        ------
+        ValueError
+            If the folder contains the model of a later batch, or if the rows are invalid.
+        """
         last = self.last_batch
         if last is not None and batch < last:
             raise ValueError(
-                f"Batch {batch} comes behind batch {last}, whose model is in {self._folder}: the query's checkpoint is "
-                "another one. Give a new query a new folder."
+                f"batch {batch} precedes batch {last}, whose model is in {self._folder}; the query uses another "
+                "checkpoint. Pass a new folder for a new query."
             )
         if batch == last:
             return
-        known = None if last is None else self._file(last).read_bytes()
+        start_model = None if last is None else self._file(last).read_bytes()
         try:
-            model, _ = learn(self._estimator, frame, self._labels, known)
+            model, _ = train(self._estimator, frame, self._labels, start_model)
         except NoRowsError:
-            if known is None:
+            if start_model is None:
                 return
-            model = known
+            model = start_model
         self._save(model, batch)
 
     @property
     def last_batch(self) -> Optional[int]:
-        """The number of the last batch that was learned; None before the first."""
+        """Number of the last learned batch; None before the first."""
         return max(self._batches(), default=None)
 
     def model(self) -> Any:
-        """Return the model of all batches so far."""
+        """Return the model of all batches so far.
+
+        Returns
+        -------
+        FactorizationRegressionModel or FactorizationClassificationModel
+            Model with the params of the estimator. Its ``summary`` contains the number of the last ``batch``.
+
+        Raises
+        ------
+        ValueError
+            If no batch has been learned.
+        """
         last = self.last_batch
         if last is None:
-            raise ValueError("No batch has been learned yet.")
-        return self._estimator._model_of(self._file(last).read_bytes(), {"batch": last})
+            raise ValueError(f"The folder {self._folder} contains no model, because no batch has been learned yet.")
+        return self._estimator._create_model(self._file(last).read_bytes(), {"batch": last})
 
     def _batches(self) -> list[int]:
-        found = (re.fullmatch(r"batch-(\d+)\.dyad", path.name) for path in self._folder.iterdir())
-        return [int(match[1]) for match in found if match]
+        matches = (re.fullmatch(r"batch-(\d+)\.dyad", path.name) for path in self._folder.iterdir())
+        return [int(match[1]) for match in matches if match]
 
     def _file(self, batch: int) -> pathlib.Path:
         return self._folder / f"batch-{batch}.dyad"
@@ -97,5 +135,5 @@ class StreamLearner:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, self._file(batch))
-        for old in sorted(self._batches())[: -self.kept]:
+        for old in sorted(self._batches())[: -self.max_models]:
             self._file(old).unlink(missing_ok=True)

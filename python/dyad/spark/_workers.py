@@ -1,4 +1,7 @@
-"""What executors do: Arrow batches to blocks of rows, answers and predictions. It loads little: every worker has to."""
+"""Functions that run on executors: blocks from Arrow batches, responses and predictions.
+
+The module imports little, because every Python worker of Spark loads it.
+"""
 
 from __future__ import annotations
 
@@ -9,62 +12,88 @@ import numpy as np
 import pyarrow as pa
 
 from .. import _core
-from .._parts import Block
+from .._distributed import Block
 
-# A Python worker keeps what it has last made of a model that was broadcast: its key, and that.
-_made: dict[str, tuple[str, Any]] = {}
-
-
-def part_of(shared: Any) -> _core.Part:
-    """On an executor: who answers for its rows."""
-    part: _core.Part = _made_of("part", shared, lambda model: _core.Part(model, 1))
-    return part
+# Objects that this Python worker created from broadcast models: the key of the model and the object, by kind. One
+# object of each kind is cached.
+_cache: dict[str, tuple[str, Any]] = {}
 
 
-def predictor_of(shared: Any) -> _core.Predictor:
-    """On an executor: who predicts."""
-    predictor: _core.Predictor = _made_of("predictor", shared, _core.Predictor.from_bytes)
+def cached_worker(broadcast: Any) -> _core.Worker:
+    """Return the worker for a broadcast model."""
+    worker: _core.Worker = _cached("worker", broadcast, lambda model: _core.Worker(model, 1))
+    return worker
+
+
+def cached_predictor(broadcast: Any) -> _core.Predictor:
+    """Return the predictor for a broadcast model."""
+    predictor: _core.Predictor = _cached("predictor", broadcast, _core.Predictor.from_bytes)
     return predictor
 
 
-def _made_of(what: str, shared: Any, make: Callable[[bytes], Any]) -> Any:
-    key, model = shared.value
-    if what not in _made or _made[what][0] != key:
-        _made[what] = (key, make(model))
-    return _made[what][1]
+def _cached(kind: str, broadcast: Any, create: Callable[[bytes], Any]) -> Any:
+    key, model = broadcast.value
+    if kind not in _cache or _cache[kind][0] != key:
+        _cache[kind] = (key, create(model))
+    return _cache[kind][1]
 
 
 class RowError(ValueError):
-    """A row that cannot be learned from."""
+    """Invalid row. The message names the column."""
 
 
-def block_of(features: Any, targets: Optional[Any], weights: Optional[Any], names: tuple[str, str, str]) -> Block:
-    """Rows of one Arrow batch; those without weight are left out. Raises `RowError`, which names the column."""
-    width, values, indices, offsets = _entries(features, names[0])
-    count = len(features)
-    y = np.zeros(count) if targets is None else _numbers(targets, names[1])
-    block = Block(width, values, y, None if weights is None else _numbers(weights, names[2]), indices, offsets)
-    if block.weights is not None:
-        if (block.weights < 0).any():
-            raise RowError(f"The column '{names[2]}' has a weight below 0.")
-        if not block.weights.all():
-            block = block.only(np.flatnonzero(block.weights))
+def block_from_arrow(
+    features: Any, targets: Optional[Any], weights: Optional[Any], names: tuple[str, str, str]
+) -> Block:
+    """Convert the columns of an Arrow batch to a block. Rows of weight 0 are omitted.
+
+    Parameters
+    ----------
+    features : pyarrow.Array
+        Structs of Spark's vectors.
+    targets : pyarrow.Array, optional
+        Labels; None: zeros.
+    weights : pyarrow.Array, optional
+        Weights; None: all weights are 1.
+    names : tuple of str
+        Names of the three columns, for error messages.
+
+    Raises
+    ------
+    RowError
+        If a value is null or not finite, vectors have different sizes, or a weight is negative.
+    """
+    width, values, indices, offsets = _vector_entries(features, names[0])
+    y = np.zeros(len(features)) if targets is None else _finite_numbers(targets, names[1])
+    row_weights = None if weights is None else _finite_numbers(weights, names[2])
+    block = Block(width, values, y, row_weights, indices, offsets)
+    if row_weights is not None:
+        if (row_weights < 0).any():
+            raise RowError(f"Column '{names[2]}' contains a negative weight; expected weights of at least 0.")
+        if not row_weights.all():
+            block = block.take_rows(np.flatnonzero(row_weights))
     return block
 
 
-def _numbers(array: Any, column: str) -> Any:
+def _finite_numbers(array: Any, column: str) -> Any:
     if array.null_count:
-        raise RowError(f"The column '{column}' has nulls; expected a number in every row.")
+        raise RowError(f"Column '{column}' contains null; expected a number in every row. Drop or fill these rows.")
     numbers = np.array(array.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
     if not np.isfinite(numbers).all():
-        raise RowError(f"The column '{column}' has NaN or infinity; expected a number in every row.")
+        raise RowError(
+            f"Column '{column}' contains NaN or infinity; expected a finite number in every row. Drop or fill these "
+            "rows."
+        )
     return numbers
 
 
-def _entries(features: Any, column: str) -> tuple[int, Any, Any, Any]:
-    """Width, values, indices and offsets; a matrix, which has neither indices nor offsets, where all are dense."""
+def _vector_entries(features: Any, column: str) -> tuple[int, Any, Any, Any]:
+    """Return width, values, indices and offsets of vectors.
+
+    If all vectors are dense, values are a matrix, and indices and offsets are None.
+    """
     if features.null_count:
-        raise RowError(f"The column '{column}' has nulls; expected a vector in every row.")
+        raise RowError(f"Column '{column}' contains null; expected a vector in every row. Drop these rows.")
     kinds, sizes, indices, values = features.flatten()
     is_dense = kinds.to_numpy(zero_copy_only=False) == 1
     lengths = np.diff(values.offsets.to_numpy())
@@ -72,22 +101,22 @@ def _entries(features: Any, column: str) -> tuple[int, Any, Any, Any]:
     widths = np.where(is_dense, lengths, np.nan_to_num(sizes.to_numpy(zero_copy_only=False))).astype(np.int64)
     if len(widths) and (widths != widths[0]).any():
         other = widths[widths != widths[0]][0]
-        raise RowError(f"The column '{column}' has vectors of different sizes: {widths[0]} and {other}.")
+        raise RowError(f"Column '{column}' contains vectors of different sizes: {widths[0]} and {other}.")
     width = int(widths[0]) if len(widths) else 0
     if not np.isfinite(flat).all():
-        raise RowError(f"The column '{column}' has NaN or infinity in a vector; Imputer fills gaps.")
+        raise RowError(f"Column '{column}' contains NaN or infinity in a vector; replace missing values with Imputer.")
     if is_dense.all():
         return width, flat.reshape(len(lengths), width), None, None
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    of_dense = np.repeat(is_dense, lengths)
-    places = (np.arange(len(flat)) - np.repeat(offsets[:-1], lengths)).astype(np.int32)
-    places[~of_dense] = indices.flatten().to_numpy(zero_copy_only=False)
-    there = flat != 0
-    return width, flat[there], places[there], np.concatenate([[0], np.cumsum(there)])[offsets]
+    is_dense_entry = np.repeat(is_dense, lengths)
+    columns = (np.arange(len(flat)) - np.repeat(offsets[:-1], lengths)).astype(np.int32)
+    columns[~is_dense_entry] = indices.flatten().to_numpy(zero_copy_only=False)
+    is_nonzero = flat != 0
+    return width, flat[is_nonzero], columns[is_nonzero], np.concatenate([[0], np.cumsum(is_nonzero)])[offsets]
 
 
-def packed(block: Block) -> bytes:
-    """A block as Arrow's own bytes, to be kept by Spark and read again without copying."""
+def serialize_block(block: Block) -> bytes:
+    """Return the block as an Arrow stream, which is read without copying the arrays."""
     assert block.hashes is not None
     columns = {"targets": block.targets, "hashes": block.hashes, "values": block.values.reshape(-1)}
     for name in ("weights", "indices", "offsets"):
@@ -104,7 +133,8 @@ def packed(block: Block) -> bytes:
     return bytes(sink.getvalue())
 
 
-def unpacked(data: bytes) -> Block:
+def deserialize_block(data: bytes) -> Block:
+    """Return the block of `serialize_block`."""
     with pa.ipc.open_stream(data) as reader:
         batch = reader.read_next_batch()
         width = int(reader.schema.metadata[b"width"])
@@ -114,33 +144,35 @@ def unpacked(data: bytes) -> Block:
     return Block(width, **columns)
 
 
-INFO = "data binary, rows long, width int, is_sparse boolean, problem string"
-INFO_SCHEMA = pa.schema(
-    {"data": pa.binary(), "rows": pa.int64(), "width": pa.int32(), "is_sparse": pa.bool_(), "problem": pa.string()}
+# Columns of the DataFrame of blocks: a serialized block and its properties, or the error of an invalid row.
+BLOCK_COLUMNS = "data binary, rows long, width int, is_sparse boolean, error string"
+_BLOCK_SCHEMA = pa.schema(
+    {"data": pa.binary(), "rows": pa.int64(), "width": pa.int32(), "is_sparse": pa.bool_(), "error": pa.string()}
 )
 
 
-def to_blocks(names: tuple[str, str, str], has_weights: bool, are_classes: bool) -> Any:
-    """For ``mapInArrow``: a block for each batch, with what the driver has to know of it."""
+def make_block_converter(names: tuple[str, str, str], has_weights: bool, is_classification: bool) -> Any:
+    """Return a function for ``mapInArrow`` that converts each batch to one row of `BLOCK_COLUMNS`."""
 
-    def blocks(batches: Iterable[Any]) -> Iterator[Any]:
+    def convert(batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
-            info: dict[str, Any] = {}
+            fields: dict[str, Any] = {}
             try:
-                block = block_of(batch.column(0), batch.column(1), batch.column(2) if has_weights else None, names)
-                if are_classes and not np.isin(block.targets, (0, 1)).all():
+                weights = batch.column(2) if has_weights else None
+                block = block_from_arrow(batch.column(0), batch.column(1), weights, names)
+                if is_classification and not np.isin(block.targets, (0, 1)).all():
                     raise RowError(
-                        f"The column '{names[1]}' has other labels than 0 and 1; "
-                        "StringIndexer makes such labels, OneVsRest learns more than two classes."
+                        f"Column '{names[1]}' contains labels other than 0 and 1; index labels with StringIndexer, and "
+                        "train more than two classes with OneVsRest."
                     )
                 if len(block) == 0:
                     continue
-                data = packed(block.with_hashes())
-                info.update(rows=len(block), width=block.width, is_sparse=block.is_sparse, data=data)
+                data = serialize_block(block.with_hashes())
+                fields.update(rows=len(block), width=block.width, is_sparse=block.is_sparse, data=data)
             except RowError as error:
-                info["problem"] = str(error)
+                fields["error"] = str(error)
             except ValueError as error:
-                info["problem"] = f"The column '{names[0]}' cannot be learned from: {error}"
-            yield pa.RecordBatch.from_pylist([info], INFO_SCHEMA)
+                fields["error"] = f"Column '{names[0]}' is invalid: {error}"
+            yield pa.RecordBatch.from_pylist([fields], _BLOCK_SCHEMA)
 
-    return blocks
+    return convert

@@ -1,5 +1,5 @@
-"""NumPy implementation of dyad's formulas, for tests: dense arrays, loops over rows, no shortcuts.
+"""NumPy reference implementation of the formulas of dyad, for tests. It uses dense arrays and loops over rows.
 
-Each function states the equation that it computes. Nothing here imports dyad: tests compare these results with what the
-command line writes to model files and prints.
+Each function states the equation that it computes. The package does not import dyad: tests compare its results with the
+model files and the output of the command line.
 """

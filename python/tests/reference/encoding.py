@@ -1,4 +1,4 @@
-"""From the cells of a row to features, and from a prediction to the units of the target (docs/model-file.md)."""
+"""Encoding of cells as features, and of predictions in the units of the target (docs/model-file.md)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from .model_file import ModelFile
 
 _MISSING = ("", "NA", "NaN", "nan", "NAN")
-_UNLIMITED = np.finfo(float).max  # stands for an end of the range that does not exist
+_UNBOUNDED = np.finfo(float).max  # stored bound of a target without a range
 _UINT64 = (1 << 64) - 1
 
 
@@ -24,9 +24,9 @@ def stable_hash(content: bytes, seed: int) -> int:
 
 
 class Encoder:
-    """Encodes rows, which are mappings from a column to a cell.
+    """Encoder of rows, which are mappings from a column to a cell.
 
-    Columns are names for csv, positions for npy and indices for libsvm. Cells are texts for csv, else numbers.
+    A column is a name (csv), a position (npy) or an index (libsvm). A cell is a string (csv) or a number.
     """
 
     def __init__(self, file: ModelFile) -> None:
@@ -36,10 +36,10 @@ class Encoder:
         self.is_bilinear = self.map["kind"] == "bilinear"
         self.is_libsvm = self.map["format"] == "libsvm"
         self._read_categories(file)
-        self._place_features()
+        self._assign_indices()
 
     def _read_categories(self, file: ModelFile) -> None:
-        """Texts lie one behind the other; ``ends`` and ``columns`` have one entry for each category."""
+        """Read the concatenated names of all categories. ``ends`` and ``columns`` have one entry per category."""
         text = file.tensors["categories.text"].tobytes()
         begin = 0
         self.categories: list[tuple[int, str]] = []
@@ -49,8 +49,8 @@ class Encoder:
         used = file.tensors.get("hash.used", np.zeros(0, np.uint8))
         self._used_bits = np.unpackbits(used, bitorder="little")
 
-    def _place_features(self) -> None:
-        """Features of a side: numbers in the order of their columns, marks of missing cells, categories."""
+    def _assign_indices(self) -> None:
+        """Assign feature indices. The order on each side: numbers by column, indicators of missing cells, categories."""
         bits = self.map["hash_bits"]
         self._number: dict[int, int] = {}
         self._mark: dict[int, int] = {}
@@ -60,25 +60,25 @@ class Encoder:
         self._used_slots = [np.zeros(0, np.uint8), np.zeros(0, np.uint8)]
         first_bit = 0
         for side in (0, 1):
-            own = [i for i, column in enumerate(self.columns) if column.get("right", False) == bool(side)]
-            for i in own:
+            side_columns = [i for i, column in enumerate(self.columns) if column.get("right", False) == bool(side)]
+            for i in side_columns:
                 if self.columns[i]["role"] == "number":
                     self._number[i] = counts[side]
                     counts[side] += 1
-            for i in own:
+            for i in side_columns:
                 if self.columns[i].get("marks_missing", False):
                     self._mark[i] = counts[side]
                     counts[side] += 1
             self._first_slot[side] = counts[side]
-            has_categories = any(self.columns[i]["role"] == "category" for i in own)
+            has_categories = any(self.columns[i]["role"] == "category" for i in side_columns)
             has_categories = has_categories or (self.is_libsvm and (side == 0 or self.is_bilinear))
             if bits and has_categories:
                 counts[side] += 1 << bits
-                # Slots of a side fill whole bytes.
+                # The bits of a side are padded to whole bytes.
                 self._used_slots[side] = self._used_bits[first_bit : first_bit + (1 << bits)]
                 first_bit += -(-(1 << bits) // 8) * 8
             for column, text in self.categories:
-                if column in own:
+                if column in side_columns:
                     self._category[column, text] = counts[side]
                     counts[side] += 1
             if self.is_libsvm and not bits:
@@ -90,29 +90,29 @@ class Encoder:
 
     @property
     def left_dim(self) -> int:
-        """Features of x; 0 for a symmetric model."""
+        """Number of features of x; 0 for a symmetric model."""
         return self.left_count if self.is_bilinear else 0
 
     def encode(self, row: Mapping[Any, Any]) -> np.ndarray:
         """Return z_j = (min(max(x_j, low_j), high_j) - centre_j) / scale_j, and 1 for each category of the row.
 
-        Cells of unknown categories are left out.
+        Unknown categories are omitted.
         """
         features = np.zeros(self.dim)
         if self.is_libsvm:
             for index, value in row.items():
-                side, place = self._place_of_index(index)
-                if place is not None:
-                    features[place + side * self.left_count] += value
+                side, position = self._position_of_index(index)
+                if position is not None:
+                    features[position + side * self.left_count] += value
             return features
         for i, column in enumerate(self.columns):
             cell = row[column["name"]] if self.map["format"] == "csv" else row[i]
             side = int(column.get("right", False))
             offset = side * self.left_count
             if column["role"] == "category":
-                place = self._place_of_category(i, side, "" if cell in _MISSING else cell)
-                if place is not None:
-                    features[offset + place] += 1
+                position = self._position_of_category(i, side, "" if cell in _MISSING else cell)
+                if position is not None:
+                    features[offset + position] += 1
             elif isinstance(cell, str) and cell in _MISSING:
                 if i in self._mark:
                     features[offset + self._mark[i]] = 1
@@ -120,19 +120,19 @@ class Encoder:
                 features[offset + self._number[i]] = _scaled(column["scaling"], float(cell))
         return features
 
-    def _place_of_category(self, column: int, side: int, text: str) -> int | None:
+    def _position_of_category(self, column: int, side: int, text: str) -> int | None:
         if self.map["hash_bits"]:
             return self._slot(side, stable_hash(text.encode(), column))
         return self._category.get((column, text))
 
-    def _place_of_index(self, index: int) -> tuple[int, int | None]:
+    def _position_of_index(self, index: int) -> tuple[int, int | None]:
         is_right = self.is_bilinear and index >= self.map["right_first"]
         side = int(is_right)
         if self.map["hash_bits"]:
             return side, self._slot(side, stable_hash(int(index).to_bytes(8, "little"), 0))
-        place = index - (self.map["right_first"] if is_right else self.map["index_base"])
+        position = index - (self.map["right_first"] if is_right else self.map["index_base"])
         count = self.map["right_count" if is_right else "left_count"]
-        return side, place if place < count else None
+        return side, position if position < count else None
 
     def _slot(self, side: int, hashed: int) -> int | None:
         slot = hashed & (1 << self.map["hash_bits"]) - 1
@@ -145,17 +145,17 @@ class Encoder:
         return _scaled(self.target["scaling"], float(cell))
 
     def scaled_range(self) -> tuple[float, float]:
-        """The ends of the range of scaled targets; infinite if there are none."""
+        """Return the bounds of the scaled targets; infinite if there are none."""
         low, high = self.target["low"], self.target["high"]
         return (
-            _scaled(self.target["scaling"], low) if low > -_UNLIMITED else -np.inf,
-            _scaled(self.target["scaling"], high) if high < _UNLIMITED else np.inf,
+            _scaled(self.target["scaling"], low) if low > -_UNBOUNDED else -np.inf,
+            _scaled(self.target["scaling"], high) if high < _UNBOUNDED else np.inf,
         )
 
     def in_units(self, predictions: np.ndarray) -> np.ndarray:
         """Return p = 1 / (1 + exp(-f)) for classes, and target.centre + target.scale * f for numbers.
 
-        Numbers stay within target.low and target.high, and no further from least_seen ... most_seen than these are apart.
+        Numbers are clipped to [low, high] and to [least_seen - width, most_seen + width], width = most_seen - least_seen.
         """
         if self.target["task"] == "classification":
             return np.exp(-np.logaddexp(0, -predictions))

@@ -9,15 +9,15 @@ import numpy as np
 from .kalman import is_censored
 from .prediction import SignedFactors, logistic
 
-_LEAST_SHARE = 1e-6  # scales of the damping are at least this share of the largest
-_LEAST_CURVATURE = 1e-6  # of a class
+_MIN_SCALE_RATIO = 1e-6  # smallest damping scale, relative to the largest
+_MIN_CURVATURE = 1e-6  # smallest curvature of the log-loss
 
 
 @dataclasses.dataclass
 class Problem:
-    """Rows and an objective: sum of losses + ridge_weights (|w|^2 + |squares|^2) / 2 + ridge_factors |A|^2 / 2.
+    """Rows and the objective: sum of losses + ridge_weights (|w|^2 + |squares|^2) / 2 + ridge_factors |A|^2 / 2.
 
-    The loss of a row is half its squared residual, 0 if its target is censored; or the log-loss of a class (-1, +1).
+    The loss of a row is half its squared residual (0 if its target is censored), or the log-loss of a class (-1, +1).
     """
 
     X: np.ndarray
@@ -39,19 +39,19 @@ class Problem:
             if self.is_class:
                 p = logistic(f)
                 total += weight * np.logaddexp(0, -f if y > 0 else f)
-                r[i], h[i] = weight * ((y > 0) - p), weight * max(p * (1 - p), _LEAST_CURVATURE)
+                r[i], h[i] = weight * ((y > 0) - p), weight * max(p * (1 - p), _MIN_CURVATURE)
             elif not is_censored(y, f, self.low, self.high):
                 total += weight * (y - f) ** 2 / 2
                 r[i], h[i] = weight * (y - f), weight
         return float(total), r, h
 
     def jacobian(self, theta: SignedFactors) -> np.ndarray:
-        """df/dtheta: one row for each row, one column for each parameter in the order of SignedFactors.vector()."""
+        """Return df/dtheta: one row per data row, one column per parameter in the order of SignedFactors.vector()."""
         J = np.array([theta.gradient(x).vector() for x in self.X])
         return J * self.learned(theta)
 
     def learned(self, theta: SignedFactors) -> np.ndarray:
-        """1 for parameters that are learned, else 0."""
+        """Return 1 for each estimated parameter, else 0."""
         return dataclasses.replace(
             theta,
             intercept=float(self.intercept),
@@ -61,7 +61,7 @@ class Problem:
         ).vector()
 
     def ridge(self, theta: SignedFactors) -> np.ndarray:
-        """The precision of the prior of each parameter."""
+        """Return the ridge of each parameter."""
         return dataclasses.replace(
             theta,
             intercept=0.0,
@@ -71,32 +71,32 @@ class Problem:
         ).vector()
 
     def objective(self, theta: SignedFactors) -> float:
-        """The sum of losses and ridge, divided by the weight of all rows."""
+        """Return the sum of the losses and the ridge penalty, divided by the total weight."""
         return float((self.losses(theta)[0] + self.ridge(theta) @ theta.vector() ** 2 / 2) / self.weights.sum())
 
     def gradient(self, theta: SignedFactors) -> np.ndarray:
-        """The gradient of the objective: (ridge theta - J'r) / weight of all rows."""
+        """Return the gradient of the objective, (ridge theta - J'r) / total weight."""
         _, r, _ = self.losses(theta)
         return (self.ridge(theta) * theta.vector() - self.jacobian(theta).T @ r) / self.weights.sum()
 
     def damping_scales(self, theta: SignedFactors, h: np.ndarray) -> np.ndarray:
-        """The diagonal matrix D of the damping, for each parameter the expected curvature of independent features.
+        """Return the diagonal of D, the expected curvature of each parameter for independent features.
 
-        D = H [1, E x_j^2, E x_j^4, E x_j^2 K_c], where H = sum h and K_c = sum h (df/dA_jc / x_j)^2 / H with the slope
-        2 signs_c p_c, or that of the other side.
+        D = H [1, E x_j^2, E x_j^4, E x_j^2 K_c], where H = sum h and K_c = sum h (df/dA_jc / x_j)^2 / H with df/dA_jc / x_j =
+        2 signs_c p_c, or the projection of the other side.
         """
         total = max(h.sum(), 1e-6 * self.weights.sum())
         moments = np.concatenate([[1], *((self.weights @ self.X**p / self.weights.sum()) for p in (2, 4))])
         dim, left = self.X.shape[1], theta.left_dim
         if theta.diagonal != "free":
             moments = moments[: 1 + dim]
-        moments = np.maximum(moments, _LEAST_SHARE * moments.max())
+        moments = np.maximum(moments, _MIN_SCALE_RATIO * moments.max())
         if left:
-            slopes = [self.X[:, left:] @ theta.A[left:], self.X[:, :left] @ theta.A[:left]]
+            projections = [self.X[:, left:] @ theta.A[left:], self.X[:, :left] @ theta.A[:left]]
             side = [0] * left + [1] * (dim - left)
         else:
-            slopes, side = [2 * self.X @ theta.A], [0] * dim
-        K = [np.maximum(h @ slope**2 / total, _LEAST_SHARE) for slope in slopes]
+            projections, side = [2 * self.X @ theta.A], [0] * dim
+        K = [np.maximum(h @ values**2 / total, _MIN_SCALE_RATIO) for values in projections]
         return dataclasses.replace(
             theta,
             intercept=total,
@@ -106,7 +106,7 @@ class Problem:
         ).vector()
 
     def step(self, theta: SignedFactors, damping: float) -> SignedFactors:
-        """Solve (J'HJ + ridge + damping D) t = J'r - ridge theta; return theta + t if that lowers the objective."""
+        """Solve (J'HJ + ridge + damping D) t = J'r - ridge theta; return theta + t if it decreases the objective."""
         _, r, h = self.losses(theta)
         J, ridge = self.jacobian(theta), self.ridge(theta)
         left_side = J.T * h @ J + np.diag(ridge + damping * self.damping_scales(theta, h))

@@ -1,4 +1,4 @@
-"""One step of the Kalman filter with a variance for each parameter (docs/method.md, the Kalman filter)."""
+"""Step of the Kalman filter with a variance per parameter (docs/method.md)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import scipy.optimize
 
 from .prediction import SignedFactors, logistic
 
-_OUTLIER_RATIO = 25  # squares beyond five standard deviations count as five
-_LEAST_NOISE = 1e-30
+_MAX_SQUARED_RATIO = 25  # squared residuals are clipped at five standard deviations
+_MIN_NOISE = 1e-30
 
 
 @dataclasses.dataclass
 class NoiseTracker:
-    """The variance s2 of what no parameter explains: a long average, and a short one that replaces it when it falls."""
+    """Estimate of the noise variance s2: a long average, and a short average that replaces it after a decrease."""
 
     value: float
     recent: float
@@ -24,11 +24,11 @@ class NoiseTracker:
     since_fall: float
 
     def observe(self, squared: float, explained: float) -> None:
-        """Follow r^2 - v, where v is the variance of the prediction due to the parameters.
+        """Update the averages with r^2 - v, where v is the variance of the prediction due to the parameters.
 
-        s2 += (r^2 - v - s2) / (min(rows, 5 q) + q), where q is the number of unknowns that a row touches.
+        s2 += (r^2 - v - s2) / (min(rows, 5 q) + q), where q is the number of parameters that affect a row.
         """
-        excess = min(squared, _OUTLIER_RATIO * (self.value + explained)) - explained
+        excess = min(squared, _MAX_SQUARED_RATIO * (self.value + explained)) - explained
         self.rows += 1
         rate = 1 / (min(self.rows, 5 * self.unknowns) + self.unknowns)
         self.value = max(self.value + (excess - self.value) * rate, self.value * (1 - 2 * rate))
@@ -37,12 +37,12 @@ class NoiseTracker:
         if self.recent < self.value / 2 and 4 * self.since_fall > self.unknowns:
             self.value = self.recent = max(self.recent, self.value / 4)
             self.rows = self.since_fall = 0
-        self.value = max(self.value, _LEAST_NOISE)
+        self.value = max(self.value, _MIN_NOISE)
 
 
 @dataclasses.dataclass
 class Prior:
-    """Variances before any data, for features of scale 1."""
+    """Prior variances for features of scale 1."""
 
     intercept: float
     weights: float
@@ -50,9 +50,10 @@ class Prior:
     factors: float
 
     def variances(self, scales: np.ndarray, rank: int) -> np.ndarray:
-        """Return them in the order of SignedFactors.vector(): that of a weight is divided by scale^2.
+        """Return the variances in the order of SignedFactors.vector().
 
-        That of a square is divided by scale^4. A feature of scale 0, which no row has shown, has none.
+        Those of weights and factors are divided by scale^2, those of squares by scale^4. A feature of scale 0 has not
+        occurred; its variances are 0.
         """
         per_square = np.divide(1, scales**2, out=np.zeros_like(scales), where=scales > 0)
         factors = np.repeat(self.factors * per_square, rank)
@@ -61,7 +62,7 @@ class Prior:
 
 @dataclasses.dataclass
 class Filter:
-    """Means, variances (0: the parameter is not learned) and the noise of one Kalman filter."""
+    """Means, variances (0: the parameter is not estimated) and noise of one Kalman filter."""
 
     means: SignedFactors
     variances: np.ndarray
@@ -80,7 +81,7 @@ class Filter:
     epsilon: float = float(np.finfo(float).eps)
 
     def _gradient(self, x: np.ndarray, target: float | None) -> np.ndarray:
-        """df/dtheta. Phase retrieval: the secant slope (sqrt(y) + |p|) sign(p) instead of the tangent 2p."""
+        """Return df/dtheta. Phase retrieval uses the secant (sqrt(y) + |p|) sign(p) instead of the derivative 2p."""
         gradient = self.means.gradient(x)
         if self.amplitude and target is not None:
             p = (x @ self.means.A).item()
@@ -88,14 +89,14 @@ class Filter:
         return gradient.vector()
 
     def predict(self, x: np.ndarray) -> tuple[float, float]:
-        """Return the prediction f and its variance v = sum P g^2, without the noise."""
+        """Return the prediction f and its variance v = sum P g^2 without the noise."""
         return self.means.predict(x), float(self.variances @ self._gradient(x, None) ** 2)
 
     def step(self, x: np.ndarray, y: float, weight: float, present: np.ndarray) -> float:
-        """Learn one row; return its prediction before that. ``present``: features that the row has entries for.
+        """Update the posterior with one row; return the prediction before. ``present``: features with an entry in the row.
 
-        numbers: v = sum P g^2, S = s2 / weight + v, theta += P g (y - f) / S, P -= (P g)^2 / S
-        classes: p = logistic(f), a = p (1 - p), theta += P g (y - p) / (1 + a v), P -= (P g)^2 a / (1 + a v);
+        regression: v = sum P g^2, S = s2 / weight + v, theta += P g (y - f) / S, P -= (P g)^2 / S
+        classification: p = logistic(f), a = p (1 - p), theta += P g (y - p) / (1 + a v), P -= (P g)^2 a / (1 + a v);
         weights above 1 with weight * v above 4: see `heavy_update`
         """
         self.rows += 1
@@ -125,20 +126,20 @@ class Filter:
         return prediction
 
     def _forget(self, present: np.ndarray) -> None:
-        """P *= 2^(rows since the feature was last seen / half_life), up to the prior."""
+        """P *= 2^(rows since the last occurrence of the feature / half_life), at most the prior variance."""
         dim, rank = self.means.A.shape
         age = np.where(present, self.rows - self.last_seen, 0)
         age = np.concatenate([[1], age, age, np.repeat(age, rank)])
         largest = self.prior.variances(self.scales, rank)
         grown = np.minimum(self.variances * np.exp2(np.minimum(age / self.half_life, 1000)), largest)
-        # A parameter that is not learned stays so; one that the row does not touch keeps its variance.
+        # The variances of parameters that are not estimated, or that do not affect the row, do not change.
         self.variances = np.where((self.variances > 0) & (age > 0), grown, self.variances)
         self.last_seen = np.where(present, self.rows, self.last_seen)
 
     def _check_divergence(self, squared: float, expected: float) -> None:
-        """If r^2 / S averages above 10 over some fifty rows, means stay and variances become those of the prior."""
+        """Reset the variances to the prior if r^2 / S, averaged over about fifty rows, exceeds 10."""
         rate, threshold = 0.02, 10
-        self.innovation_ratio += rate * (min(squared / expected, _OUTLIER_RATIO) - self.innovation_ratio)
+        self.innovation_ratio += rate * (min(squared / expected, _MAX_SQUARED_RATIO) - self.innovation_ratio)
         self.recent_squares += rate * (squared - self.recent_squares)
         if self.innovation_ratio <= threshold:
             return
@@ -156,15 +157,15 @@ def heavy_update(mean: float, variance: float, is_positive: bool, weight: float)
     """
     sign = 1 if is_positive else -1
 
-    def slope(f: float) -> float:
+    def derivative(f: float) -> float:
         return (f - mean) / variance - weight * sign * logistic(-sign * f)
 
     end = mean + sign * (abs(mean) + np.log1p(weight * variance))
-    mode = scipy.optimize.brentq(slope, mean, end, xtol=1e-13, rtol=1e-14)
+    mode = scipy.optimize.brentq(derivative, mean, end, xtol=1e-13, rtol=1e-14)
     precision = weight * logistic(mode) * logistic(-mode)
     return (mode - mean) / variance, precision / (1 + precision * variance)
 
 
 def is_censored(target: float, prediction: float, low: float, high: float) -> bool:
-    """Whether a target at an end of its range stands for the prediction, which lies beyond."""
+    """Return whether the target is at a bound and the prediction is at or beyond it."""
     return (target >= high and prediction >= target) or (target <= low and prediction <= target)

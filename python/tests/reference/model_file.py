@@ -18,7 +18,7 @@ _CHECKSUM_DIGITS = 8
 
 @dataclasses.dataclass
 class ModelFile:
-    """Named arrays and metadata of a model file. ``features`` is the JSON text of the metadata of that name."""
+    """Tensors and metadata of a model file. ``features`` is the parsed JSON of the metadata entry of that name."""
 
     tensors: dict[str, np.ndarray]
     metadata: dict[str, str]
@@ -45,7 +45,7 @@ class ModelFile:
         return cls(tensors, metadata, json.loads(metadata["features"]))
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the file with a new checksum. Changes of ``features`` replace the text in the metadata."""
+        """Write the file with a new checksum. A changed ``features`` replaces the metadata entry."""
         metadata = dict(self.metadata, checksum="0" * _CHECKSUM_DIGITS)
         if self.features != json.loads(metadata["features"]):
             metadata["features"] = json.dumps(self.features)
@@ -61,16 +61,16 @@ class ModelFile:
             file.write(_with_checksum(struct.pack("<Q", len(text)) + text + arrays))
 
     def number(self, name: str) -> float:
-        """Return the only value of an array."""
+        """Return the value of an array of one element."""
         return float(self.tensors[name].item())
 
     def set_number(self, name: str, value: float) -> None:
-        """Replace the only value of an array, or add an array of one value."""
+        """Set an array of one element."""
         self.tensors[name] = np.array([value], dtype=float)
 
 
 def _with_checksum(content: bytes) -> bytes:
-    """The content with the CRC-32 of itself, computed with the digits of the checksum set to zero."""
+    """Return the content with its CRC-32, computed with the digits of the checksum set to zero."""
     begin = content.index(_CHECKSUM_KEY) + len(_CHECKSUM_KEY)
     end = begin + _CHECKSUM_DIGITS
     zeroed = content[:begin] + b"0" * _CHECKSUM_DIGITS + content[end:]

@@ -8,12 +8,12 @@ import numpy as np
 
 from .prediction import Model
 
-_TWO_VALUED = 0.05  # det_j below this: the square of the feature is a linear term
+_MIN_DETERMINANT = 0.05  # below it, the feature is treated as binary: its square is a linear term
 
 
 @dataclasses.dataclass
 class FeatureMoments:
-    """Power sums of the features: weight, sum of squared weights, and sums of x, x^2, x^3, x^4 for each feature."""
+    """Power sums of the features: weight, sum of squared weights, and the sums of x, x^2, x^3 and x^4 of each feature."""
 
     weight: float
     squared_weights: float
@@ -32,7 +32,7 @@ class FeatureMoments:
     def central(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return mean, variance, kappa = E[z^3] and phi = E[z^4] of z = (x - mean) / deviation.
 
-        A constant feature has kappa = 0 and phi = 1, as if it were two-valued.
+        A constant feature has kappa = 0 and phi = 1, as a binary feature.
         """
         m, second, third, fourth = (self.sums / self.weight).T
         v = np.maximum(second - m**2, 0)
@@ -41,8 +41,8 @@ class FeatureMoments:
             phi = (fourth - 4 * m * third + 6 * m**2 * second - 3 * m**4) / v**2
         return m, v, np.where(v > 0, kappa, 0), np.where(v > 0, phi, 1)
 
-    def look_gaussian(self) -> bool:
-        """Whether kappa and phi are 0 and 3 up to sampling errors, whose variances are 6/n and 24/n."""
+    def is_gaussian(self) -> bool:
+        """Return whether kappa and phi are 0 and 3 up to sampling errors, whose variances are 6/n and 24/n."""
         n = self.weight**2 / self.squared_weights
         _, _, kappa, phi = self.central()
         return bool(np.mean(kappa**2) < 4 * 6 / n + 0.0025 and np.mean((phi - 3) ** 2) < 4 * 24 / n + 0.01)
@@ -81,27 +81,27 @@ def sum_moments(model: Model, Z: np.ndarray, X: np.ndarray, y: np.ndarray, weigh
 
 @dataclasses.dataclass
 class Shape:
-    """What the solver learns, and what it assumes about the features."""
+    """Estimated parameters, and assumptions about the features."""
 
     diagonal: str = "tied"
     linear: bool = True
     intercept: bool = True
     positive: bool = False
-    centred: bool = True  # standardize by mean and deviation; False: by the root mean square alone
+    centered: bool = True  # standardize by mean and standard deviation; False: by the root mean square
     gaussian: bool = False  # kappa = 0 and phi = 3; False: estimated
 
 
 def update(
     model: Model, U: np.ndarray, X: np.ndarray, y: np.ndarray, weights: np.ndarray, features: FeatureMoments, shape: Shape
 ) -> Model:
-    """One-scan update of the model, whose factors span U, by a batch of rows.
+    """Return the one-scan update of the model, whose factors span U, with a batch of rows.
 
     The rows are standardized, z = (x - m) / s, and the model with them:
-    M_z = s M s, w_z = s (w + 2 M m), b_z = b + w'm + m'Mm. Features that do not vary stay out: 1/s is taken as 0.
+    M_z = s M s, w_z = s (w + 2 M m), b_z = b + w'm + m'Mm. For constant features, 1/s is replaced by 0.
     """
     mean, variance, _, _ = features.central()
     spread = variance + mean**2
-    if shape.centred:
+    if shape.centered:
         spread = np.where(variance > 1e-12 * spread, variance, 0)
     else:
         mean = np.zeros_like(mean)
@@ -127,7 +127,7 @@ def _shifted(model: Model, m: np.ndarray, s: np.ndarray) -> Model:
 
 
 def _orthonormal(factors: np.ndarray, left: int) -> np.ndarray:
-    """An orthonormal basis of the columns, of each side by itself."""
+    """Return an orthonormal basis of the columns, for each side separately."""
     if not left:
         return np.linalg.qr(factors)[0]
     return np.vstack([np.linalg.qr(factors[:left])[0], np.linalg.qr(factors[left:])[0]])
@@ -136,12 +136,12 @@ def _orthonormal(factors: np.ndarray, left: int) -> np.ndarray:
 def _update_standard(
     model: Model, U: np.ndarray, Z: np.ndarray, y: np.ndarray, weights: np.ndarray, features: FeatureMoments, shape: Shape
 ) -> Model:
-    """One-scan update for features with mean 0 and variance 1.
+    """Return the one-scan update for features with mean 0 and variance 1.
 
     symmetric: M+ = best rank-k part of U Y' + Y U' - U (U'Y) U' with Y = (M + dM) U
     bilinear:  M+ = best rank-k part of U Y_right' + Y_left V' - U (U'Y_left) V',
                Y_left = (M + dM) V, Y_right = (M + dM)'U
-    w+ = w + dw, b+ = b + p0/n - (tr M+ - tr M), where the squares' weights count with the trace
+    w+ = w + dw, b+ = b + p0/n - (tr M+ - tr M), where the coefficients of the squares are added to the trace
     """
     sums = sum_moments(model, U, Z, y, weights)
     n, k, left = sums.weight, U.shape[1], model.left_dim
@@ -160,24 +160,24 @@ def _update_standard(
             dMU += diagonal_change[:, None] * U
         Y = model.M @ U + dMU
         values, vectors = np.linalg.eigh(U @ Y.T + Y @ U.T - U @ (U.T @ Y) @ U.T)
-        kept = np.argsort(-(values if shape.positive else np.abs(values)))[:k]
-        M = vectors[:, kept] * values[kept] @ vectors[:, kept].T
+        strongest = np.argsort(-(values if shape.positive else np.abs(values)))[:k]
+        M = vectors[:, strongest] * values[strongest] @ vectors[:, strongest].T
     return _finish(model, M, dw, diagonal_change, sums, shape)
 
 
 def _linear_and_diagonal_change(
     sums: MomentSums, features: FeatureMoments, shape: Shape
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(dw_j, dM_jj) = [1 kappa_j; kappa_j phi_j - 1]^-1 (p1_j, p2_j - p0) / n.
+    """Return (dw_j, dM_jj) = [1 kappa_j; kappa_j phi_j - 1]^-1 (p1_j, p2_j - p0) / n.
 
-    Where det_j = phi_j - 1 - kappa_j^2 is near 0, and for a zero diagonal, dM_jj = 0 and dw_j = p1_j / n.
+    If det_j = phi_j - 1 - kappa_j^2 is near 0, or for a zero diagonal, dM_jj = 0 and dw_j = p1_j / n.
     """
     _, _, kappa, phi = features.central()
     if shape.gaussian:
         kappa, phi = np.zeros_like(kappa), np.full_like(phi, 3)
     dw, dM = sums.p1 / sums.weight, np.zeros_like(sums.p1)
     for j in range(len(dw)):
-        if shape.diagonal == "zero" or phi[j] - 1 - kappa[j] ** 2 <= _TWO_VALUED:
+        if shape.diagonal == "zero" or phi[j] - 1 - kappa[j] ** 2 <= _MIN_DETERMINANT:
             continue
         equations = np.array([[1, kappa[j]], [kappa[j], phi[j] - 1]])
         dw[j], dM[j] = np.linalg.solve(equations, np.array([sums.p1[j], sums.p2[j] - sums.p0]) / sums.weight)
@@ -187,7 +187,7 @@ def _linear_and_diagonal_change(
 def _finish(
     model: Model, M: np.ndarray, dw: np.ndarray, diagonal_change: np.ndarray, sums: MomentSums, shape: Shape
 ) -> Model:
-    """Return the next model. The coefficient of x_j^2 is M_jj + squares_j: 0, or what it was plus dM_jj."""
+    """Return the next model. The coefficient of x_j^2 is M_jj + squares_j: 0, or the previous one plus dM_jj."""
     squares = np.zeros_like(model.squares)
     if shape.diagonal != "tied":
         squares = -np.diag(M)

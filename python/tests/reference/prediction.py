@@ -46,10 +46,10 @@ class Model:
 
 @dataclasses.dataclass
 class SignedFactors:
-    """The parameters that filters and solvers move: M = A diag(signs) A', or A_left diag(signs) A_right'.
+    """Parameters of filters and solvers: M = A diag(signs) A', or A_left diag(signs) A_right'.
 
-    ``diagonal`` is "tied" (squares belong to M), "zero" (squares are left out) or "free" (each square has a weight, which
-    multiplies x_j^2 - square_centre).
+    ``diagonal`` is "tied" (squares are part of M), "zero" (no squares) or "free" (each square has a coefficient of
+    x_j^2 - square_centre).
     """
 
     intercept: float
@@ -89,23 +89,23 @@ class SignedFactors:
         df/dA_jc = 2 signs_c x_j (p_c - [diagonal not tied] A_jc x_j) with p = A'x; bilinear: signs_c x_j q_c, where q is
         the projection of the other side. df/dsquares_j = x_j^2 - square_centre.
         """
-        slopes = np.zeros_like(self.A)
+        derivatives = np.zeros_like(self.A)
         if self.left_dim:
             left, right = slice(0, self.left_dim), slice(self.left_dim, None)
-            slopes[left] = np.outer(x[left], self.signs * (x[right] @ self.A[right]))
-            slopes[right] = np.outer(x[right], self.signs * (x[left] @ self.A[left]))
+            derivatives[left] = np.outer(x[left], self.signs * (x[right] @ self.A[right]))
+            derivatives[right] = np.outer(x[right], self.signs * (x[left] @ self.A[left]))
         else:
             others = x @ self.A - (0 if self.diagonal == "tied" else self.A * x[:, None])
-            slopes[:] = 2 * self.signs * x[:, None] * others
+            derivatives[:] = 2 * self.signs * x[:, None] * others
         squares = x**2 - self.square_centre if self.diagonal == "free" else np.zeros_like(x)
-        return dataclasses.replace(self, intercept=1.0, weights=x.copy(), squares=squares, A=slopes)
+        return dataclasses.replace(self, intercept=1.0, weights=x.copy(), squares=squares, A=derivatives)
 
     def vector(self) -> np.ndarray:
         """Return all parameters in one vector: intercept, weights, squares, A by rows."""
         return np.concatenate([[self.intercept], self.weights, self.squares, self.A.ravel()])
 
     def with_vector(self, values: np.ndarray) -> SignedFactors:
-        """Return a copy with the parameters of such a vector."""
+        """Return a copy with the parameters of a vector in the order of `vector`."""
         dim = len(self.weights)
         return dataclasses.replace(
             self,

@@ -1,4 +1,4 @@
-"""Random small data sets of every kind and layout, their files, and runs of the command line on them."""
+"""Random small data sets of all kinds and layouts, their files, and runs of the command line on them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SHAPES = [
 
 _SPARSE_INDICES = 9
 _CLASS_LABELS = ("0", "1")
-_RANGE_END = 0.3  # most of the targets, whose deviation is 1, lie at an end of the range
+_RANGE_BOUND = 0.3  # targets have standard deviation 1, so that most of them are censored
 
 
 @dataclasses.dataclass
 class Case:
-    """What a data set and its model are like."""
+    """Properties of a data set and its model."""
 
     kind: str = "gfm"
     layout: str = "csv"
@@ -40,15 +40,15 @@ class Case:
     hash_bits: int = 0
     precision: str = "double"
     rank: int = 2
-    index_step: int = 1  # libsvm: the distance of the indices that occur
-    has_pairs: bool = False  # every row has two entries, one of each side, as in ratings
+    index_step: int = 1  # libsvm: distance between the indices that occur
+    has_pairs: bool = False  # every row has two entries, one per side, as in ratings
 
     @property
     def is_measurement(self) -> bool:
         return self.kind in ("sensing", "phase")
 
     def arguments(self) -> list[str]:
-        """The options of ``train``."""
+        """Return the options of ``train``."""
         arguments = ["--kind", self.kind, "--rank", str(self.rank), "--precision", self.precision]
         if self.kind == "gfm":
             arguments += ["--diagonal", self.diagonal]
@@ -60,14 +60,14 @@ class Case:
             right = {"npy": "2-4", "libsvm": f"{_SPARSE_INDICES // 2 * self.index_step}-"}
             arguments += ["--right", right.get(self.layout, "right*")]
         if self.has_range:
-            arguments += ["--range", f"-{_RANGE_END},{_RANGE_END}"]
+            arguments += ["--range", f"-{_RANGE_BOUND},{_RANGE_BOUND}"]
         if self.hash_bits:
             arguments += ["--hash-bits", str(self.hash_bits)]
         return arguments
 
 
 def random_case(random: np.random.Generator, number: int, solver: str) -> Case:
-    """A case that the solver accepts. Successive numbers go through all kinds, layouts and diagonals."""
+    """Return a case that the solver supports. Successive numbers cover all kinds, layouts and diagonals."""
 
     def choose(*values: int) -> int:
         return values[random.integers(len(values))]
@@ -90,7 +90,7 @@ def random_case(random: np.random.Generator, number: int, solver: str) -> Case:
 
 @dataclasses.dataclass
 class Rows:
-    """Rows as mappings from a column to a cell, with targets and weights."""
+    """Rows (mappings from a column to a cell), targets and weights."""
 
     case: Case
     cells: list[dict[Any, Any]]
@@ -100,11 +100,8 @@ class Rows:
     def __len__(self) -> int:
         return len(self.cells)
 
-    def part(self, first: int, last: int) -> Rows:
-        return Rows(self.case, self.cells[first:last], self.targets[first:last], self.weights[first:last])
-
     def are_dense(self, dim: int) -> bool:
-        """Whether every row has an entry for every feature; libsvm rows do if a quarter of all entries are not zero."""
+        """Return whether rows are dense. libsvm rows are dense if a quarter of all entries are not zero."""
         if self.case.layout == "libsvm":
             return 4 * sum(map(len, self.cells)) >= len(self) * dim
         return self.case.layout == "npy" or self.case.is_measurement
@@ -132,7 +129,7 @@ class Rows:
         return [str(path)]
 
     def encoded(self, file: ModelFile) -> tuple[np.ndarray, np.ndarray]:
-        """The features and the targets of the rows, as the model of the file encodes them."""
+        """Return the features and targets in the encoding of a model file."""
         encoder = Encoder(file)
         X = np.array([encoder.encode(row) for row in self.cells])
         y = np.array([encoder.encode_target(target) for target in self.targets])
@@ -142,7 +139,7 @@ class Rows:
 
 
 def random_rows(case: Case, random: np.random.Generator, count: int, signal: float = 0) -> Rows:
-    """Rows of independent cells. Targets are noise of deviation 1, plus ``signal`` times a sum of effects of the cells."""
+    """Return rows of independent cells. Targets are normal noise plus ``signal`` times the effects of the cells."""
     make = {"npy": _random_matrix_row, "libsvm": _random_sparse_row}.get(case.layout, _random_table_row)
     cells = [make(case, random) for _ in range(count)]
     effects = np.array([sum(map(_effect, row.items())) for row in cells])
@@ -150,7 +147,7 @@ def random_rows(case: Case, random: np.random.Generator, count: int, signal: flo
     if case.is_class:
         targets = [_CLASS_LABELS[int(value > 0)] for value in targets]
     elif case.has_range:
-        targets = [min(max(value, -_RANGE_END), _RANGE_END) for value in targets]
+        targets = [min(max(value, -_RANGE_BOUND), _RANGE_BOUND) for value in targets]
     elif case.kind == "phase":
         targets = [abs(value) for value in targets]
     weights = np.exp(random.normal(size=count)) if case.has_weights else np.ones(count)
@@ -158,7 +155,7 @@ def random_rows(case: Case, random: np.random.Generator, count: int, signal: flo
 
 
 def _effect(cell: tuple[Any, Any]) -> float:
-    """The value of a number times a coefficient of its column, or a number between -1 and 1 for each category."""
+    """Return the value times a coefficient of its column, or a number in [-1, 1] for a category."""
     column, value = cell
     try:
         return float(value) * np.cos(stable_hash(str(column).encode(), 1))
@@ -171,7 +168,7 @@ def _random_matrix_row(case: Case, random: np.random.Generator) -> dict[Any, Any
 
 
 def _random_sparse_row(case: Case, random: np.random.Generator) -> dict[Any, Any]:
-    """A few indices of each side."""
+    """Return a row with a few indices of each side."""
     half = _SPARSE_INDICES // 2
     left = random.choice(half, size=1 if case.has_pairs else 2, replace=False)
     count = 1 if case.has_pairs else random.integers(1, 4)
@@ -180,7 +177,7 @@ def _random_sparse_row(case: Case, random: np.random.Generator) -> dict[Any, Any
 
 
 def _random_table_row(case: Case, random: np.random.Generator) -> dict[Any, Any]:
-    """Two numbers, of which one may be missing, and two categories; measurements: numbers alone."""
+    """Return a row of two numbers, one possibly missing, and two categories; measurements: numbers only."""
 
     def number() -> str:
         return repr(float(random.normal(1, 2)))
@@ -207,7 +204,7 @@ def run(*arguments: str) -> str:
 
 
 def train(case: Case, rows: Rows, folder: pathlib.Path, *options: str) -> pathlib.Path:
-    """Train a new model of the rows; return its file."""
+    """Train a new model; return its file."""
     model = folder / "model.dyad"
     model.unlink(missing_ok=True)
     run("train", *rows.write(folder, "rows"), "-m", str(model), *case.arguments(), *options)
@@ -215,7 +212,7 @@ def train(case: Case, rows: Rows, folder: pathlib.Path, *options: str) -> pathli
 
 
 def resume(file: ModelFile, rows: Rows, folder: pathlib.Path) -> ModelFile:
-    """Continue training from a changed model file with these rows; return the file after it."""
+    """Continue training from a changed model file; return the resulting file."""
     path = folder / "resumed.dyad"
     file.write(path)
     run("train", *rows.write(folder, "more"), "-m", str(path), "--resume")
@@ -223,7 +220,7 @@ def resume(file: ModelFile, rows: Rows, folder: pathlib.Path) -> ModelFile:
 
 
 def predict(model: pathlib.Path, rows: Rows, folder: pathlib.Path, *options: str) -> np.ndarray:
-    """Predictions of the command line, one line for each row."""
+    """Return the predictions of the command line, one line per row."""
     paths = [argument for argument in rows.write(folder, "to_predict") if argument.endswith(f".{rows.case.layout}")][:1]
     output = folder / "predictions.txt"
     run("predict", "-m", str(model), *paths, "-o", str(output), *options)

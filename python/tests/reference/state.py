@@ -1,4 +1,4 @@
-"""The training state in a model file (``state.*``): the only place that knows the names of its arrays."""
+"""Training state in a model file: access to the tensors ``state.*`` by name."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .moments import FeatureMoments, MomentSums
 from .prediction import Model, SignedFactors
 
 _FILTERS = "state.kalman.race."
-_FILTER = _FILTERS + "0."  # the filter whose predictions count
+_FILTER = _FILTERS + "0."  # the best candidate, which predicts
 _MOMENT = "state.moment."
-_NEVER = 1e9  # a row number that no test reaches
+_NEVER = 1e9  # row number beyond the rows of all tests
 _MOMENTS_OF_FEATURES = ("automatic", "gaussian", "estimated")
 
 
 def read_filter(file: ModelFile) -> Filter:
-    """Return the filter of a model that a Kalman pass, or a solver after it, has learned."""
+    """Return the filter of a model that was trained by a Kalman pass or a multi-pass solver."""
     encoder = Encoder(file)
     dim, rank = encoder.dim, int(file.metadata["training.rank"])
 
@@ -26,7 +26,7 @@ def read_filter(file: ModelFile) -> Filter:
         return file.number(_FILTER + name)
 
     places = file.tensors[_FILTER + "feature_places"].astype(int)
-    # Of each feature: factors, their variances, weight, its variance, square, its variance, scale.
+    # Numbers per feature: factors, their variances, weight, its variance, square, its variance, scale.
     features = np.zeros((dim, 2 * rank + 5))
     features[places] = file.tensors[_FILTER + "features"].reshape(len(places), 2 * rank + 5)
     shape = {
@@ -61,7 +61,7 @@ def read_filter(file: ModelFile) -> Filter:
 
 
 def write_filter(file: ModelFile, filter: Filter) -> None:
-    """Make this the only filter of the file, which then learns rows without being compared with others."""
+    """Replace all filters of the file by one, so that training does not compare candidates."""
     others = [name for name in file.tensors if name.startswith(_FILTERS) and not name.startswith(_FILTER)]
     for name in others:
         if name.removeprefix(_FILTERS)[0].isdigit():
@@ -73,7 +73,7 @@ def write_filter(file: ModelFile, filter: Filter) -> None:
     file.set_number("state.kalman.searching", 0)
     means, dim = filter.means, len(filter.scales)
     rank = means.A.shape[1]
-    # The numbers of features that no row has shown, whose scale is 0, are not stored.
+    # Features that have not occurred have the scale 0 and are not stored.
     places = np.flatnonzero(filter.scales > 0)
     intercept_variance, weights, squares, A = np.split(filter.variances, [1, 1 + dim, 1 + 2 * dim])
     linear = np.column_stack([means.weights, weights, means.squares, squares, filter.scales])
@@ -100,9 +100,9 @@ def write_filter(file: ModelFile, filter: Filter) -> None:
 def start_batch(
     file: ModelFile, factors: np.ndarray, model: dict[str, np.ndarray], features: FeatureMoments, moments: str
 ) -> None:
-    """Let the moment solver begin a batch with this model and these moments of earlier rows.
+    """Start a batch of the moment solver with a model and the moments of earlier rows.
 
-    ``model`` holds the arrays intercept, weights, spectrum and squares. ``moments`` is one of automatic, gaussian and
+    ``model`` contains the arrays intercept, weights, spectrum and squares. ``moments`` is one of automatic, gaussian and
     estimated.
     """
     scan = _MOMENT + "one_scan."
@@ -143,5 +143,5 @@ def read_sums(file: ModelFile) -> tuple[MomentSums, FeatureMoments]:
 
 
 def read_proposed_model(file: ModelFile, left_dim: int) -> Model:
-    """Return the model that the moment solver has made of its last batch, before it is tried on fresh rows."""
+    """Return the model that the moment solver proposed after its last batch, before the line search."""
     return Model.of(file, left_dim, _MOMENT + "proposed.")

@@ -9,15 +9,15 @@ import numpy as np
 from .kalman import is_censored
 from .prediction import SignedFactors
 
-_FLAT_PRECISION = 1e-12  # of the intercept's prior, times the weight of all rows
+_INTERCEPT_PRECISION = 1e-12  # prior precision of the intercept, relative to the total weight
 
 
 @dataclasses.dataclass
 class Posterior:
     """Independent Gaussian posterior of all parameters of a symmetric model whose diagonal is zero or free.
 
-    ``variances`` has the shape of ``means``; a parameter of variance 0 is not learned. ``precisions`` are those of the
-    priors: one for each factor, then one for the weights and one for the squares.
+    ``variances`` has the shape of ``means``; a parameter of variance 0 is not estimated. ``precisions`` are those of the
+    priors: one per factor, one for the weights and one for the squares.
     """
 
     means: SignedFactors
@@ -70,7 +70,7 @@ class Rows:
 
 
 def estimate_precisions(posterior: Posterior, rows: Rows) -> np.ndarray:
-    """tau = (number of features that occur) / sum over them of E[theta^2], for each factor, the weights, the squares."""
+    """Return tau = (number of occurring features) / (sum of their E[theta^2]) of each factor, weights and squares."""
     occurs = (rows.X != 0).any(axis=0)
     means = np.column_stack([posterior.means.A, posterior.means.weights, posterior.means.squares])[occurs]
     variances = np.column_stack([posterior.variances.A, posterior.variances.weights, posterior.variances.squares])[occurs]
@@ -78,8 +78,8 @@ def estimate_precisions(posterior: Posterior, rows: Rows) -> np.ndarray:
     return np.where(squares > 0, occurs.sum() / np.where(squares > 0, squares, 1), posterior.precisions)
 
 
-def colour_features(X: np.ndarray) -> list[list[int]]:
-    """Groups of features that share no row: each feature joins the first group whose members it never meets."""
+def color_features(X: np.ndarray) -> list[list[int]]:
+    """Return groups of features that do not occur in the same row, by greedy coloring in the order of the features."""
     groups: list[list[int]] = []
     for j in range(X.shape[1]):
         if not X[:, j].any():
@@ -96,8 +96,8 @@ def colour_features(X: np.ndarray) -> list[list[int]]:
 def sweep(posterior: Posterior, rows: Rows) -> Posterior:
     """Update the noise or the bounds of classes, the intercept, every parameter of every feature, and the priors.
 
-    Numbers: noise precision alpha = sum w / sum w E[(y - f)^2]; a censored target stands for its prediction.
-    Classes: log logistic(f) >= log logistic(xi) + (f - xi)/2 - lambda(xi) (f^2 - xi^2) with xi^2 = E[f^2] and
+    Regression: noise precision alpha = sum w / sum w E[(y - f)^2]; a censored target is replaced by its prediction.
+    Classification: log logistic(f) >= log logistic(xi) + (f - xi)/2 - lambda(xi) (f^2 - xi^2) with xi^2 = E[f^2] and
     lambda(xi) = tanh(xi / 2) / (4 xi), which is least squares with targets +-1/2 / (2 lambda) and precisions 2 lambda.
     """
     now = dataclasses.replace(posterior, means=posterior.means.copy(), variances=posterior.variances.copy())
@@ -117,7 +117,7 @@ def sweep(posterior: Posterior, rows: Rows) -> Posterior:
         rho = rows.weights
     if now.variances.intercept > 0:
         _update_intercept(now, rows, targets, rho, alpha)
-    for group in colour_features(rows.X):
+    for group in color_features(rows.X):
         for j in group:
             _update_feature(now, rows, targets, rho, alpha, j)
     now.noise = 1 / alpha
@@ -127,7 +127,7 @@ def sweep(posterior: Posterior, rows: Rows) -> Posterior:
 
 def _update_intercept(posterior: Posterior, rows: Rows, targets: np.ndarray, rho: np.ndarray, alpha: float) -> None:
     """precision = tau + alpha sum rho, mean = alpha sum rho (y - E[f without b]) / precision."""
-    precision = _FLAT_PRECISION * rows.weights.sum() + alpha * rho.sum()
+    precision = _INTERCEPT_PRECISION * rows.weights.sum() + alpha * rho.sum()
     without = np.array([posterior.means.predict(x) - posterior.means.intercept for x in rows.X])
     posterior.means.intercept = float(alpha * rho @ (targets - without) / precision)
     posterior.variances.intercept = float(1 / precision)
@@ -141,20 +141,20 @@ def _update_feature(
     Given all others, f = f_rest + theta g. The posterior of theta has the precision tau + alpha sum rho E[g^2] and the mean
     alpha sum rho E[g (y - f_rest)] / precision.
     """
-    own = np.flatnonzero(rows.X[:, j])
+    rows_of_feature = np.flatnonzero(rows.X[:, j])
     rank = posterior.means.A.shape[1]
-    places: list[tuple[str, int]] = [("A", c) for c in range(rank)]
+    blocks: list[tuple[str, int]] = [("A", c) for c in range(rank)]
     if (posterior.variances.weights > 0).any():
-        places.append(("weights", rank))
+        blocks.append(("weights", rank))
     if posterior.means.diagonal == "free":
-        places.append(("squares", rank + 1))
-    for name, place in places:
-        at = (j, place) if name == "A" else j
+        blocks.append(("squares", rank + 1))
+    for name, column in blocks:
+        at = (j, column) if name == "A" else j
         means, variances = getattr(posterior.means, name), getattr(posterior.variances, name)
-        precision, right = float(posterior.precisions[place]), 0.0
-        for i in own:
+        precision, right = float(posterior.precisions[column]), 0.0
+        for i in rows_of_feature:
             x = rows.X[i]
-            g, g_squared, covariance = _slope(posterior, x, j, name, place)
+            g, g_squared, covariance = _gradient_moments(posterior, x, j, name, column)
             rest = posterior.means.predict(x) - g * means[at]
             precision += alpha * rho[i] * g_squared
             right += alpha * rho[i] * (g * (targets[i] - rest) - covariance)
@@ -162,7 +162,7 @@ def _update_feature(
         variances[at] = 1 / precision
 
 
-def _slope(posterior: Posterior, x: np.ndarray, j: int, name: str, c: int) -> tuple[float, float, float]:
+def _gradient_moments(posterior: Posterior, x: np.ndarray, j: int, name: str, c: int) -> tuple[float, float, float]:
     """Return E[g], E[g^2] and Cov(g, f_rest) of a row.
 
     A factor has g = 2 s x_j sum_{i != j} a_i x_i. It covaries with the pairs of other features in f_rest, which share a

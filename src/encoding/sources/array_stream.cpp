@@ -2,7 +2,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "encoding/sources/streams.h"
 #include "io/npy.h"
@@ -10,22 +10,23 @@
 namespace dyad {
 namespace {
 
+/// Rows of npy files, with the targets in separate npy files.
 class ArrayStream : public RowStream {
  public:
   ArrayStream(FeatureMap& map, const RowStreamOptions& options)
       : map_(map), options_(options), files_(options.data, options.stop) {
     const DataOptions& data = options.data;
     if (options.targets == Targets::needed && data.target_paths.size() != data.paths.size())
-      throw std::invalid_argument("npy needs the targets in arrays of their own, one for each file: --target-file");
-    refuse_names(options.columns, "npy");
-    if (map.is_fixed()) return;
+      throw std::invalid_argument("npy needs one array of targets for each file: set DataOptions::target_paths");
+    require_no_column_names(options.columns, "npy");
+    if (map.is_fitted()) return;
     if (map.is_bilinear()) set_right_range(map, options.columns.right);
   }
 
   void fill(RowBlock<double>& block, const BlockLimits& limits) override {
     block.clear();
     while (block.count() == 0) {
-      if (!features_ || done_ == features_->rows()) {
+      if (!features_ || rows_read_ == features_->rows()) {
         if (files_.at_end()) return;
         open_next();
         continue;
@@ -33,7 +34,7 @@ class ArrayStream : public RowStream {
       read(block, limits);
     }
     block.file = path_;
-    if (!map_.is_fixed()) {
+    if (!map_.is_fitted()) {
       const Index columns = features_->columns();
       const auto column = [&](Index j) {
         std::vector<double> values;
@@ -41,8 +42,8 @@ class ArrayStream : public RowStream {
           values.push_back(block.values[i]);
         return values;
       };
-      fix_numbers(map_, columns, column, {}, path_);
-      fix_target(map_.target, block, options_.columns, !map_.is_measurement(), path_,
+      fit_numeric_columns(map_, columns, column, {}, path_);
+      fit_target(map_.target, block, options_.columns, !map_.is_measurement(), path_,
                  [this](TargetScan& scan) { scan_files(scan); });
     }
     encode_targets(map_.target, block, path_);
@@ -50,9 +51,9 @@ class ArrayStream : public RowStream {
   }
 
  private:
-  /// Once the map is fixed.
+  /// The map must be fitted.
   RowEncoder& encoder() {
-    if (!encoder_) encoder_.emplace(map_, options_.unknown == Unknown::grows);
+    if (!encoder_) encoder_.emplace(map_, options_.unknown == UnknownFeatures::add);
     return *encoder_;
   }
 
@@ -69,17 +70,17 @@ class ArrayStream : public RowStream {
       row += columns;
     }
     RowEncoder::finish(map_, block);
-    if (map_.layout == Layout::sparse) make_dense_where_worth_it(block);
+    if (map_.layout == Layout::sparse) densify_if_filled(block);
   }
 
   void open_next() {
     const Input input = files_.next();
     path_ = input.path;
-    features_.emplace(input, largest_value, map_.layout == Layout::table);
-    done_ = 0;
-    if (map_.is_fixed()) encoder().require_columns(features_->columns(), path_);
+    features_.emplace(input, max_abs_value, map_.layout == Layout::table);
+    rows_read_ = 0;
+    if (map_.is_fitted()) encoder().require_columns(features_->columns(), path_);
     if (options_.targets == Targets::none) return;
-    const Input target = files_.target_of_last();
+    const Input target = files_.current_targets();
     targets_.emplace(target);
     if (targets_->columns() != 1 || targets_->rows() != features_->rows())
       throw DataError(target.path, 0, 0,
@@ -88,11 +89,12 @@ class ArrayStream : public RowStream {
                           std::to_string(targets_->columns()));
   }
 
+  /// Adds the targets of all regular files.
   void scan_files(TargetScan& scan) const {
     const std::vector<std::string> paths = regular_files(options_.data).target_paths;
     std::size_t next = 0;
     std::optional<NpyReader> reader;
-    std::vector<double> targets(4096);
+    std::vector<double> targets(4096);  // read at a time
     std::int64_t line = 0;
     scan_targets(
         [&] {
@@ -110,11 +112,11 @@ class ArrayStream : public RowStream {
 
   void read(RowBlock<double>& block, const BlockLimits& limits) {
     const Index columns = features_->columns();
-    const Index most = std::clamp<Index>(limits.entries / columns, 1, limits.rows);
-    block.values.resize(static_cast<std::size_t>(most * columns));
+    const Index max_rows = std::clamp<Index>(limits.max_entries / columns, 1, limits.max_rows);
+    block.values.resize(static_cast<std::size_t>(max_rows * columns));
     const Index got = features_->next(block.values);
     block.values.resize(static_cast<std::size_t>(got * columns));
-    for (Index i = 0; i < got; ++i) block.lines.push_back(++done_);
+    for (Index i = 0; i < got; ++i) block.lines.push_back(++rows_read_);
     if (options_.targets == Targets::none) return;
     block.targets.resize(static_cast<std::size_t>(got));
     (void)targets_->next(block.targets);
@@ -122,13 +124,13 @@ class ArrayStream : public RowStream {
 
   FeatureMap& map_;
   RowStreamOptions options_;
-  Files files_;
+  FileSequence files_;
   std::string path_;
   std::optional<NpyReader> features_;
   std::optional<NpyReader> targets_;
-  Index done_ = 0;
+  Index rows_read_ = 0;
   std::optional<RowEncoder> encoder_;
-  std::vector<double> raw_;  ///< the rows of a block before they are encoded
+  std::vector<double> raw_;  ///< rows of a block before encoding
   std::vector<std::int64_t> raw_lines_;
 };
 

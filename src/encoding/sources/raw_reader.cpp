@@ -1,4 +1,4 @@
-#include <dyad/raw_rows.h>
+#include <dyad/dataset.h>
 
 #include <algorithm>
 #include <limits>
@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "encoding/sources/table_rows.h"
 #include "io/libsvm.h"
@@ -15,36 +15,38 @@
 
 namespace dyad {
 
+/// Interface of the sources by format. Owns a copy of the options.
 struct RawReader::Source {
-  explicit Source(const DataOptions& of) : data(of) {}
+  explicit Source(const DataOptions& options) : data(options) {}
   virtual ~Source() = default;
-  /// Fills empty rows; none are the end.
+  /// Appends the next rows to an empty object. No rows: the end.
   virtual void fill(RawRows& rows) = 0;
 
-  /// For the files.
+  /// Stop request of the files, as Input::stop.
   [[nodiscard]] std::function<bool()> stop() const {
     return [this] { return interrupted && interrupted(); };
   }
 
   const DataOptions data;
-  std::function<bool()> interrupted{};  ///< of the present call of next()
+  std::function<bool()> interrupted{};  ///< argument of the current call of next()
 };
 
 namespace {
 
+/// csv and tsv files.
 class RawTable : public RawReader::Source {
  public:
-  RawTable(const DataOptions& of, std::vector<std::string> categorical, char separator, Index most)
-      : Source(of),
+  RawTable(const DataOptions& options, std::vector<std::string> categorical, char separator, Index max_rows)
+      : Source(options),
         rows_(data, separator, stop(), [this] { find_cells(); }),
         categorical_(std::move(categorical)),
-        most_(most) {}
+        max_rows_(max_rows) {}
 
   void fill(RawRows& rows) override {
     TableSample sample;
     if (columns_.empty()) {
-      sample = rows_.take(most_);
-      if (rows_.has_file()) decide(sample);
+      sample = rows_.take(max_rows_);
+      if (rows_.has_file()) infer_columns(sample);
     }
     rows.columns = columns_;
     std::vector<Codes> codes(columns_.size());
@@ -53,32 +55,32 @@ class RawTable : public RawReader::Source {
       cells.assign(sample.rows[i].begin(), sample.rows[i].end());
       append(cells.data(), sample.lines[i], rows, codes);
     }
-    for (; rows.count < most_ && rows_.is_waiting(rows.count == 0); rows_.advance(), ++rows.count)
+    for (; rows.count < max_rows_ && rows_.has_row(rows.count == 0); rows_.advance(), ++rows.count)
       append(rows_.cells(), rows_.line(), rows, codes);
   }
 
  private:
   using Codes = std::unordered_map<std::string, std::int32_t>;
 
-  /// Where the columns stand in this file.
+  /// Finds the columns of the first file in the current one.
   void find_cells() {
     cells_.clear();
     const NameIndex positions(rows_.names());
     for (const RawColumn& column : columns_) {
       cells_.push_back(positions.find(column.name));
       if (cells_.back() == NameIndex::absent)
-        throw std::invalid_argument(rows_.path() + " has no column '" + column.name + "', unlike the file before it");
+        throw std::invalid_argument(rows_.path() + " has no column '" + column.name + "', which the first file has");
     }
   }
 
-  /// What the columns hold, from the first rows.
-  void decide(const TableSample& sample) {
+  /// Determines the roles of the columns from the first rows.
+  void infer_columns(const TableSample& sample) {
     require_columns(rows_.names(), categorical_, "categorical", rows_.path());
     const ColumnPatterns categorical(categorical_);
     for (const std::string& name : rows_.names()) {
-      ColumnLook look;
-      for (const auto& row : sample.rows) look.see(row[columns_.size()]);
-      columns_.push_back({.name = name, .is_category = categorical.match(name) || look.is_category()});
+      ColumnProfile profile;
+      for (const auto& row : sample.rows) profile.add(row[columns_.size()]);
+      columns_.push_back({.name = name, .is_categorical = categorical.matches(name) || profile.is_categorical()});
     }
     find_cells();
   }
@@ -87,9 +89,9 @@ class RawTable : public RawReader::Source {
     for (std::size_t c = 0; c < columns_.size(); ++c) {
       RawColumn& column = rows.columns[c];
       const std::string_view cell = cells[cells_[c]];
-      if (!column.is_category) {
-        const Place place{rows_.path(), line, static_cast<std::int64_t>(cells_[c]) + 1};
-        column.numbers.push_back(number_in(cell, column.name, place, true));
+      if (!column.is_categorical) {
+        const InputLocation location{rows_.path(), line, static_cast<std::int64_t>(cells_[c]) + 1};
+        column.numbers.push_back(parse_numeric_cell(cell, column.name, location, true));
       } else if (is_missing(cell)) {
         column.codes.push_back(-1);
       } else {
@@ -103,19 +105,20 @@ class RawTable : public RawReader::Source {
 
   TableRows rows_;
   std::vector<std::string> categorical_;
-  Index most_;
-  std::vector<RawColumn> columns_;  ///< without rows
-  std::vector<std::size_t> cells_;  ///< of each column in the present file
+  Index max_rows_;
+  std::vector<RawColumn> columns_;  ///< names and roles, without values
+  std::vector<std::size_t> cells_;  ///< position of each column in the current file
 };
 
+/// libsvm files.
 class RawSparse : public RawReader::Source {
  public:
-  RawSparse(const DataOptions& of, Index most) : Source(of), files_(data, stop()), most_(most) {}
+  RawSparse(const DataOptions& options, Index max_rows) : Source(options), files_(data, stop()), max_rows_(max_rows) {}
 
   void fill(RawRows& rows) override {
-    const BlockLimits limits{most_, std::numeric_limits<Index>::max()};
+    const BlockLimits limits{max_rows_, std::numeric_limits<Index>::max()};
     RowBlock<double> block;
-    while (!limits.reached_by(block)) {
+    while (!limits.are_reached_by(block)) {
       if (lines_.text.empty() && !(reader_ && reader_->next(lines_))) {
         if (files_.at_end()) break;
         reader_.emplace(files_.next());
@@ -133,34 +136,37 @@ class RawSparse : public RawReader::Source {
   }
 
  private:
-  Files files_;
-  Index most_;
+  FileSequence files_;
+  Index max_rows_;
   std::optional<LineReader> reader_;
   LineBlock lines_;
 };
 
+/// npy files.
 class RawArray : public RawReader::Source {
  public:
-  RawArray(const DataOptions& of, Index most) : Source(of), files_(data, stop()), most_(most) {
+  RawArray(const DataOptions& options, Index max_rows) : Source(options), files_(data, stop()), max_rows_(max_rows) {
     if (!data.target_paths.empty() && data.target_paths.size() != data.paths.size())
-      throw std::invalid_argument("npy needs the targets in arrays of their own, one for each file");
+      throw std::invalid_argument("npy needs one array of targets for each file, got " +
+                                  std::to_string(data.target_paths.size()) + " for " +
+                                  std::to_string(data.paths.size()) + " files");
   }
 
   void fill(RawRows& rows) override {
-    while (!features_ || left_ == 0) {
+    while (!features_ || rows_left_ == 0) {
       if (files_.at_end()) return;
       open_next();
     }
     rows.width = features_->columns();
-    // Memory grows with the rows that are in the file, not with the number in its header.
-    constexpr Index chunk_entries = Index{1} << 19;
-    for (const Index count = std::min(most_, left_); rows.count < count;) {
+    // Reads in chunks, so that memory grows with the rows of the file, not with the number of rows in its header.
+    constexpr Index chunk_entries = Index{1} << 19;  // 4 MiB
+    for (const Index count = std::min(max_rows_, rows_left_); rows.count < count;) {
       const Index chunk = std::clamp<Index>(chunk_entries / rows.width, 1, count - rows.count);
       append(*features_, chunk * rows.width, rows.values);
       if (targets_) append(*targets_, chunk, rows.targets);
       rows.count += chunk;
     }
-    left_ -= rows.count;
+    rows_left_ -= rows.count;
   }
 
  private:
@@ -172,31 +178,33 @@ class RawArray : public RawReader::Source {
 
   void open_next() {
     const Input input = files_.next();
-    features_.emplace(input, largest_value);
-    left_ = features_->rows();
+    features_.emplace(input, max_abs_value);
+    rows_left_ = features_->rows();
     if (data.target_paths.empty()) return;
-    targets_.emplace(files_.target_of_last(), largest_value);
-    if (targets_->columns() != 1 || targets_->rows() != left_)
-      throw DataError(files_.target_of_last().path, 0, 0,
-                      "expected one target for each of the " + std::to_string(left_) + " rows of " + input.path);
+    targets_.emplace(files_.current_targets(), max_abs_value);
+    if (targets_->columns() != 1 || targets_->rows() != rows_left_)
+      throw DataError(files_.current_targets().path, 0, 0,
+                      "expected one target for each of the " + std::to_string(rows_left_) + " rows of " + input.path);
   }
 
-  Files files_;
-  Index most_;
+  FileSequence files_;
+  Index max_rows_;
   std::optional<NpyReader> features_;
   std::optional<NpyReader> targets_;
-  Index left_ = 0;
+  Index rows_left_ = 0;
 };
 
-std::unique_ptr<RawReader::Source> open_raw(const DataOptions& data, std::vector<std::string> categorical, Index most) {
-  if (most < 1) throw std::invalid_argument("a block needs at least one row");
-  const Format format = data.format_of_all();
+std::unique_ptr<RawReader::Source> open_raw(const DataOptions& data, std::vector<std::string> categorical,
+                                            Index max_rows) {
+  if (max_rows < 1) throw std::invalid_argument("rows_per_block must be at least 1, got " + std::to_string(max_rows));
+  const Format format = data.resolve_format();
   data.limits.validate();
   if (format == Format::csv || format == Format::tsv)
-    return std::make_unique<RawTable>(data, std::move(categorical), format == Format::csv ? ',' : '\t', most);
-  if (!categorical.empty()) throw std::invalid_argument("categorical is for columns of csv and tsv, which have names");
-  if (format == Format::libsvm) return std::make_unique<RawSparse>(data, most);
-  return std::make_unique<RawArray>(data, most);
+    return std::make_unique<RawTable>(data, std::move(categorical), format == Format::csv ? ',' : '\t', max_rows);
+  if (!categorical.empty())
+    throw std::invalid_argument("categorical is for csv and tsv files, whose columns have names");
+  if (format == Format::libsvm) return std::make_unique<RawSparse>(data, max_rows);
+  return std::make_unique<RawArray>(data, max_rows);
 }
 
 }  // namespace

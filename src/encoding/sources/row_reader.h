@@ -13,56 +13,61 @@
 
 namespace dyad {
 
-/// Reads rows in a thread of its own, at most a few blocks ahead of the consumer. Rows in memory that fit in one block
-/// are read by the caller's thread instead. Blocks depend on the rows alone, not on the speed of either thread.
+/// Reads and encodes rows in a separate thread, at most a few blocks ahead of the caller. Rows in memory that fit into
+/// one block are read in the caller's thread. The partition of the rows into blocks does not depend on timing.
+/// next() and stop() must be called from one thread.
 template <typename Scalar>
 class RowReader {
  public:
   enum class Next { block, end, interrupted };
 
-  /// The files and their format, of which the caller learns at once where something is wrong with them.
+  /// Options of the constructor, which throws std::invalid_argument or DataError for files that cannot be opened and
+  /// for options that contradict each other.
   struct Options {
     DataOptions data{};
     ColumnOptions columns{};
     TableEncoder::Targets targets = TableEncoder::Targets::needed;
-    TableEncoder::Unknown unknown = TableEncoder::Unknown::grows;
-    Index room = 1;         ///< as in RowStreamOptions
-    Index stretch = 0;      ///< above 0: blocks end at every multiple of so many rows, and the reader waits there
-    Index rows_before = 0;  ///< rows of earlier runs, which count towards the stretches
-    std::function<bool()> interrupted{};  ///< asked while waiting
-    bool reads_ahead = true;              ///< false: rows in memory are read by the caller's thread, however many
+    TableEncoder::UnknownFeatures unknown = TableEncoder::UnknownFeatures::add;
+    Index min_feature_count = 1;  ///< as in RowStreamOptions
+    /// In rows. Blocks end at multiples of the interval, where the reader waits for next(). 0: no checkpoints.
+    Index checkpoint_interval = 0;
+    Index rows_before = 0;                ///< rows of earlier runs, which count towards the checkpoint interval
+    std::function<bool()> interrupted{};  ///< polled by next() while it waits; empty: no interruption
+    bool reads_ahead = true;              ///< false: rows in memory are always read in the caller's thread
   };
 
-  /// `map` belongs to the reader's thread, and to the caller only behind the first block, one that ends a stretch and
-  /// one after which the task is provisional, until the next is asked for, and after stop().
+  /// Does not own `map`, which must outlive the reader. The reader's thread modifies it. The caller may use it only
+  /// after stop(), and between receiving one of these blocks and the next call of next(): the first block, a block that
+  /// ends a checkpoint interval, and a block after which the task is provisional (Target::is_task_provisional()).
   RowReader(FeatureMap& map, Options options);
   ~RowReader();
   RowReader(const RowReader&) = delete;
   RowReader& operator=(const RowReader&) = delete;
 
-  /// Throws what the reading threw, behind the rows before it.
+  /// Replaces `block` by the next rows. An exception of the reader's thread is thrown after the rows before it.
   Next next(RowBlock<Scalar>& block);
+  /// Ends the reader's thread. Blocks that it has completed remain available.
   void stop();
 
  private:
-  void read();
+  void read_all();
   bool fill(RowBlock<double>& block);
   bool deliver(RowBlock<double>& block);
 
   Options options_;
   FeatureMap& map_;
-  std::atomic<bool> stopping_ = false;
+  std::atomic<bool> is_stopping_ = false;
   std::unique_ptr<RowStream> stream_;
-  Index rows_;  ///< read so far, with those of earlier runs
+  Index rows_;  ///< rows read so far, with those of earlier runs
   const bool has_thread_;
-  RowBlock<double> filled_;
+  RowBlock<double> encoded_;  ///< the block that fill() writes
   std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<RowBlock<Scalar>> ready_;
-  std::deque<RowBlock<Scalar>> spare_;
-  bool is_first_ = true;  ///< the next block: the map that it fixes is looked at before it changes again
-  bool asking_ = false;
-  bool ended_ = false;
+  std::condition_variable changed_;     ///< signals a change of the members below or of is_stopping_
+  std::deque<RowBlock<Scalar>> ready_;  ///< blocks for next()
+  std::deque<RowBlock<Scalar>> spare_;  ///< blocks whose memory is used again
+  bool is_first_ = true;                ///< the next block is the first one
+  bool is_requested_ = false;           ///< next() waits for a block
+  bool has_ended_ = false;              ///< the reader's thread has ended
   std::exception_ptr failure_;
   std::thread thread_;
 };

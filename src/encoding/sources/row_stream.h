@@ -4,7 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include <dyad/data.h>
+#include <dyad/dataset.h>
+#include <dyad/types.h>
 
 #include "base/file_paths.h"
 #include "data/row_block.h"
@@ -13,36 +14,38 @@
 
 namespace dyad {
 
-/// All rows of all files, as features.
+/// Encoded rows of all files of a run, or of rows in memory, in order. Not thread-safe.
 class RowStream {
  public:
   virtual ~RowStream() = default;
 
-  /// Fills an empty block up to its limits, whatever the files and pipes deliver at a time. An empty block is the end.
+  /// Replaces `block` by the next rows, up to the limits. Blocks do not depend on the sizes of partial reads from files
+  /// and pipes. An empty block is the end.
   virtual void fill(RowBlock<double>& block, const BlockLimits& limits) = 0;
 };
 
-/// Reads for training if the map is not fixed yet (the first block and the options fix it) or may grow; for prediction
-/// otherwise.
+/// Options of open_rows(). If the map is not fitted, the options and the first block determine it. Refers to `data` and
+/// `columns`, which must outlive the stream.
 struct RowStreamOptions {
   const DataOptions& data;
   const ColumnOptions& columns;
   TableEncoder::Targets targets = TableEncoder::Targets::needed;
-  TableEncoder::Unknown unknown = TableEncoder::Unknown::grows;
-  Index room = 1;  ///< features that a side is given at least, where the first rows are few and more may come
-  std::function<bool()> stop{};  ///< as in Input
+  TableEncoder::UnknownFeatures unknown = TableEncoder::UnknownFeatures::add;
+  Index min_feature_count = 1;   ///< FeatureMap::min_feature_count for a small first block, see set_min_feature_count()
+  std::function<bool()> stop{};  ///< as Input::stop
 };
 
-/// All files that reading `data` opens, the files of targets included.
+/// All files of `data`, including the files of targets.
 std::vector<NamedFile> input_files(const DataOptions& data);
 
-/// The files that can be read a second time.
+/// `data` with only the regular files, which can be read twice.
 DataOptions regular_files(const DataOptions& data);
-/// Whether all rows can: those of regular files, or in memory.
-bool can_be_read_again(const DataOptions& data);
+/// True if all rows can be read twice: all files are regular, or the rows are in memory.
+bool can_reread(const DataOptions& data);
 
-/// The map must outlive the stream. A stream writes to it only while it is not fixed, if unknown features grow, or if
-/// targets are needed (a second class): predictions in several threads can share one map.
+/// Opens the rows of files or of memory. Does not own the map, which must outlive the stream. The stream modifies the
+/// map only if the map is not fitted, if unknown features are added, or if targets are needed (a second class may
+/// occur). Otherwise several streams in several threads can share one map.
 std::unique_ptr<RowStream> open_rows(FeatureMap& map, const RowStreamOptions& options);
 
 }  // namespace dyad

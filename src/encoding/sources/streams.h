@@ -12,22 +12,28 @@
 namespace dyad {
 
 using Targets = TableEncoder::Targets;
-using Unknown = TableEncoder::Unknown;
+using UnknownFeatures = TableEncoder::UnknownFeatures;
 
-/// One for each family of formats.
+// Row sources by layout: csv and tsv tables, npy arrays, libsvm text, and rows in memory. open_rows() selects one.
+
+/// Opens libsvm files.
 std::unique_ptr<RowStream> open_libsvm(FeatureMap& map, const RowStreamOptions& options);
+/// Opens csv or tsv files.
 std::unique_ptr<RowStream> open_table(FeatureMap& map, const RowStreamOptions& options, char separator);
+/// Opens npy files.
 std::unique_ptr<RowStream> open_arrays(FeatureMap& map, const RowStreamOptions& options);
+/// Opens rows in memory (DataOptions::dataset).
 std::unique_ptr<RowStream> open_memory(FeatureMap& map, const RowStreamOptions& options);
 
-/// The files one after the other.
-class Files {
+/// Iterates over the files of a run. Does not own `data`.
+class FileSequence {
  public:
-  Files(const DataOptions& data, std::function<bool()> stop) : data_(data), stop_(std::move(stop)) {}
+  FileSequence(const DataOptions& data, std::function<bool()> stop) : data_(data), stop_(std::move(stop)) {}
 
   [[nodiscard]] bool at_end() const { return next_ == data_.paths.size(); }
   Input next() { return {data_.paths[next_++], stop_, data_.limits}; }
-  [[nodiscard]] Input target_of_last() const { return {data_.target_paths[next_ - 1], stop_, data_.limits}; }
+  /// The file of targets that belongs to the last result of next().
+  [[nodiscard]] Input current_targets() const { return {data_.target_paths[next_ - 1], stop_, data_.limits}; }
 
  private:
   const DataOptions& data_;
@@ -35,31 +41,38 @@ class Files {
   std::size_t next_ = 0;
 };
 
-/// --right for columns that have numbers as names: FIRST-LAST or FIRST-.
+/// Parses ColumnOptions::right for columns without names, `FIRST-LAST` or `FIRST-`, into FeatureMap::right_first and
+/// right_last. Throws std::invalid_argument for other texts.
 void set_right_range(FeatureMap& map, const std::vector<std::string>& right);
 
-void refuse_names(const ColumnOptions& options, const char* format);
+/// Throws std::invalid_argument for options that refer to column names. `format`: for the message.
+void require_no_column_names(const ColumnOptions& options, const char* format);
 
-/// Where the first rows are few, a side that grows is given `room` features.
-void make_room(FeatureMap& map, Index first_rows, Index room);
+/// Sets FeatureMap::min_feature_count if the first block has fewer than 1024 rows. A small first block may contain
+/// fewer features than the rank, although later blocks contain more.
+void set_min_feature_count(FeatureMap& map, Index first_rows, Index min_feature_count);
 
-/// Reads targets until the end, or until the reading is to stop. An error of the data ends it, too: it is thrown again
-/// when the rows are read to learn from.
+/// Calls `read_next` until it returns false, `stop` returns true, or a DataError is thrown. The error is ignored here,
+/// since it is thrown again when the rows are read for training.
 void scan_targets(const std::function<bool()>& read_next, const std::function<bool()>& stop);
 
-/// From the numbers of the first rows. `scan` as in fix_table().
-void fix_target(Target& target, const RowBlock<double>& block, const ColumnOptions& options, bool centred,
+/// Determines the target encoding from the numeric targets of the first block. `scan` as in fit_table().
+void fit_target(Target& target, const RowBlock<double>& block, const ColumnOptions& options, bool centered,
                 const std::string& file, const std::function<void(TargetScan&)>& scan);
+/// Replaces the targets of a block by their codes.
 void encode_targets(Target& target, RowBlock<double>& block, const std::string& file);
 
-/// Decides how columns that have numbers as names are scaled, from the first rows: `column(j)` gives theirs.
-void fix_numbers(FeatureMap& map, Index columns, const std::function<std::vector<double>(Index)>& column,
-                 std::span<const double> weights, const std::string& file);
+/// Determines the scaling of `columns` columns without names. `column(j)` returns the values of column j in the first
+/// rows.
+void fit_numeric_columns(FeatureMap& map, Index columns, const std::function<std::vector<double>(Index)>& column,
+                         std::span<const double> weights, const std::string& file);
 
-/// Sparse text often holds dense rows, and dense kernels are several times faster.
-void make_dense_where_worth_it(RowBlock<double>& block);
+/// Converts a sparse block to dense storage if at least a quarter of its cells is stored. libsvm files often contain
+/// dense rows, for which dense kernels are several times faster.
+void densify_if_filled(RowBlock<double>& block);
 
-/// Limits of a block of sparse rows. Models of tables and matrices encode them as dense rows, so that fewer fit.
-BlockLimits sparse_limits(const FeatureMap& map, BlockLimits limits);
+/// Limits of a block of sparse rows. Models of tables and matrices encode them as dense rows, so that a block contains
+/// fewer of them.
+BlockLimits limit_sparse_block(const FeatureMap& map, BlockLimits limits);
 
 }  // namespace dyad

@@ -9,15 +9,15 @@
 
 namespace dyad {
 
-/// The rows of csv files, one after the other, as text.
+/// Sequential rows of several csv files as text. Does not own the DataOptions.
 class TableRows {
  public:
-  /// `opened` is called behind the header of each file.
-  TableRows(const DataOptions& data, char separator, std::function<bool()> stop, std::function<void()> opened)
-      : files_(data, std::move(stop)), separator_(separator), opened_(std::move(opened)) {}
+  /// `on_open` is called after the header of each file has been read.
+  TableRows(const DataOptions& data, char separator, std::function<bool()> stop, std::function<void()> on_open)
+      : files_(data, std::move(stop)), separator_(separator), on_open_(std::move(on_open)) {}
 
-  /// Whether a row is waiting, in the next file if need be.
-  bool is_waiting(bool may_open_next) {
+  /// True if there is a current row. Opens the next file at the end of one if `may_open_next` is true.
+  bool has_row(bool may_open_next) {
     while (next_ == text_.rows()) {
       next_ = 0;
       text_.lines.clear();
@@ -25,42 +25,43 @@ class TableRows {
       text_.lines.clear();
       if (files_.at_end() || !may_open_next) return false;
       reader_.emplace(files_.next(), separator_);
-      opened_();
+      on_open_();
     }
     return true;
   }
 
-  /// Of the row that is waiting, or of one so many behind it; nullptr where that is not there yet.
-  [[nodiscard]] const std::string_view* cells(std::size_t behind = 0) const {
-    return next_ + behind < text_.rows() ? text_.cells.data() + (next_ + behind) * text_.columns : nullptr;
+  /// Cells of the row `offset` rows after the current one; nullptr if that row has not been read.
+  [[nodiscard]] const std::string_view* cells(std::size_t offset = 0) const {
+    return next_ + offset < text_.rows() ? text_.cells.data() + (next_ + offset) * text_.columns : nullptr;
   }
+  /// Line number of the current row in its file.
   [[nodiscard]] std::int64_t line() const { return text_.lines[next_]; }
   void advance() { ++next_; }
 
-  /// Of the present file; none before the first.
+  /// False before the first file has been opened. names() and path() refer to the current file.
   [[nodiscard]] bool has_file() const { return reader_.has_value(); }
   [[nodiscard]] const std::vector<std::string>& names() const { return reader_->names(); }
   [[nodiscard]] const std::string& path() const { return reader_->path(); }
 
-  /// So many rows or cells of one file, kept.
-  TableSample take(Index rows, Index entries = std::numeric_limits<Index>::max()) {
+  /// Copies rows of one file and advances behind them, until `max_rows` rows or at least `max_cells` cells are copied.
+  TableSample take(Index max_rows, Index max_cells = std::numeric_limits<Index>::max()) {
     TableSample sample;
-    for (Index taken = 0; static_cast<Index>(sample.rows.size()) < rows && taken < entries; advance()) {
-      if (!is_waiting(sample.rows.empty())) break;
+    for (Index cell_count = 0; static_cast<Index>(sample.rows.size()) < max_rows && cell_count < max_cells; advance()) {
+      if (!has_row(sample.rows.empty())) break;
       sample.rows.emplace_back(cells(), cells() + text_.columns);
       sample.lines.push_back(line());
-      taken += static_cast<Index>(text_.columns);
+      cell_count += static_cast<Index>(text_.columns);
     }
     return sample;
   }
 
  private:
-  Files files_;
+  FileSequence files_;
   char separator_;
-  std::function<void()> opened_;
+  std::function<void()> on_open_;
   std::optional<CsvReader> reader_;
   CsvBlock text_;
-  std::size_t next_ = 0;
+  std::size_t next_ = 0;  ///< the current row in `text_`
 };
 
 }  // namespace dyad

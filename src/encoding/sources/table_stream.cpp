@@ -7,23 +7,24 @@
 namespace dyad {
 namespace {
 
+/// Rows of csv and tsv files.
 class TableStream : public RowStream {
  public:
   TableStream(FeatureMap& map, const RowStreamOptions& options, char separator)
       : map_(map),
         options_(options),
         separator_(separator),
-        rows_(options.data, separator, options.stop, [this] { check_header(); }),
-        checks_ignored_(map.is_fixed()) {}
+        rows_(options.data, separator, options.stop, [this] { on_open(); }),
+        checks_ignored_(map.is_fitted()) {}
 
   void fill(RowBlock<double>& block, const BlockLimits& limits) override {
     block.clear();
-    if (!map_.is_fixed()) {
+    if (!map_.is_fitted()) {
       read_first_rows(limits);
       if (sample_.rows.empty()) return;
     }
     std::vector<std::string_view> cells;
-    for (; next_sample_ < sample_.rows.size() && !limits.reached_by(block); ++next_sample_) {
+    for (; next_sample_ < sample_.rows.size() && !limits.are_reached_by(block); ++next_sample_) {
       const auto& row = sample_.rows[next_sample_];
       cells.assign(row.begin(), row.end());
       encoder_->encode(cells.data(), sample_.lines[next_sample_], block);
@@ -31,9 +32,10 @@ class TableStream : public RowStream {
     if (next_sample_ == sample_.rows.size()) {
       sample_ = {};
       next_sample_ = 0;
-      for (; !limits.reached_by(block) && rows_.is_waiting(block.count() == 0); rows_.advance()) {
-        constexpr std::size_t soon = 8;
-        if (const std::string_view* later = rows_.cells(soon); later != nullptr) encoder_->prefetch(later);
+      for (; !limits.are_reached_by(block) && rows_.has_row(block.count() == 0); rows_.advance()) {
+        constexpr std::size_t prefetch_distance_rows = 8;  // rows between prefetch and lookup
+        if (const std::string_view* later = rows_.cells(prefetch_distance_rows); later != nullptr)
+          encoder_->prefetch(later);
         encoder_->encode(rows_.cells(), rows_.line(), block);
       }
     }
@@ -42,26 +44,27 @@ class TableStream : public RowStream {
   }
 
  private:
-  void check_header() {
-    if (!map_.is_fixed()) return;
+  /// Checks the header of a new file and creates its encoder.
+  void on_open() {
+    if (!map_.is_fitted()) return;
     if (std::exchange(checks_ignored_, false))
-      require_columns(rows_.names(), options_.columns.ignored, "--ignore", rows_.path());
+      require_columns(rows_.names(), options_.columns.ignored, "ColumnOptions::ignored", rows_.path());
     open_encoder();
   }
 
   void open_encoder() { encoder_.emplace(map_, rows_.names(), rows_.path(), options_.targets, options_.unknown); }
 
-  /// A block's worth of rows, kept as text until it is clear what the columns are.
+  /// Reads the rows of one block as text and determines the columns from them.
   void read_first_rows(const BlockLimits& limits) {
-    sample_ = rows_.take(limits.rows, limits.entries);
+    sample_ = rows_.take(limits.max_rows, limits.max_entries);
     if (sample_.rows.empty()) return;
-    make_room(map_, static_cast<Index>(sample_.rows.size()), options_.room);
-    fix_table(map_, options_.columns, rows_.names(), sample_, rows_.path(),
+    set_min_feature_count(map_, static_cast<Index>(sample_.rows.size()), options_.min_feature_count);
+    fit_table(map_, options_.columns, rows_.names(), sample_, rows_.path(),
               [this](TargetScan& scan) { scan_files(scan); });
     open_encoder();
   }
 
-  /// A file without the column of the target is refused when its turn comes.
+  /// Adds the targets of all regular files. Skips files without the target column, which fill() rejects later.
   void scan_files(TargetScan& scan) const {
     const DataOptions files = regular_files(options_.data);
     std::ptrdiff_t cell = 0;
@@ -71,7 +74,7 @@ class TableStream : public RowStream {
     });
     scan_targets(
         [&] {
-          if (!rows->is_waiting(true)) return false;
+          if (!rows->has_row(true)) return false;
           if (cell < std::ssize(rows->names()))
             scan.add(Target::Sample(rows->cells()[cell], rows->line(), &rows->path()));
           rows->advance();
@@ -85,9 +88,9 @@ class TableStream : public RowStream {
   char separator_;
   TableRows rows_;
   std::optional<TableEncoder> encoder_;
-  TableSample sample_;
-  std::size_t next_sample_ = 0;
-  bool checks_ignored_;  ///< in the next file: the first one of a resumed run, as fix_table does in a fresh one
+  TableSample sample_;           ///< the rows of read_first_rows() that are not encoded yet
+  std::size_t next_sample_ = 0;  ///< the first of them
+  bool checks_ignored_;          ///< in the next file: the first one of a resumed run, as fit_table does in a fresh one
 };
 
 }  // namespace

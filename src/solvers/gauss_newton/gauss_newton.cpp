@@ -11,49 +11,50 @@
 namespace dyad {
 namespace {
 
-/// Numbers of positive factors to try, in the order of their distance from that of the moments.
-std::vector<Index> sign_counts(const NewtonOptions& options, Index own) {
+/// Numbers of positive factors to try, in the order of their distance from `moment_count`, the number of positive
+/// eigenvalues of the moment estimate.
+std::vector<Index> list_positive_counts(const NewtonOptions& options, Index moment_count) {
   if (options.shape.positive || options.shape.left_dim > 0) return {options.shape.rank};
   std::vector<Index> counts;
   for (Index a = 0; a <= options.shape.rank; ++a) counts.push_back(a);
   std::stable_sort(counts.begin(), counts.end(),
-                   [&](Index a, Index b) { return std::abs(a - own) < std::abs(b - own); });
-  if (!options.restarts) counts.resize(1);
+                   [&](Index a, Index b) { return std::abs(a - moment_count) < std::abs(b - moment_count); });
+  if (!options.sign_restarts) counts.resize(1);
   return counts;
 }
 
 }  // namespace
 
-NewtonFit gauss_newton(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool,
-                       const SignedFactors<double>* known) {
+NewtonFit fit_gauss_newton(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool,
+                           const SignedFactors<double>* warm_start) {
   LevenbergMarquardt solver(rows, options, pool);
   NewtonFit best;
-  const auto try_from = [&](SignedFactors<double> start) {
+  const auto fit_from = [&](SignedFactors<double> start) {
     solver.start(std::move(start));
     solver.run();
-    const double squares = 2 * solver.loss();
-    if (best.starts == 0 || squares < best.residual_squares) {
+    const double mean_square = 2 * solver.loss();
+    if (best.starts == 0 || mean_square < best.mean_squared_residual) {
       best.parameters = solver.parameters();
-      best.residual_squares = squares;
-      best.exact = solver.is_exact();
-      best.finite = std::isfinite(squares);
+      best.mean_squared_residual = mean_square;
+      best.is_exact = solver.is_exact();
+      best.is_finite = std::isfinite(mean_square);
     }
     ++best.starts;
     best.steps = solver.steps();
-    best.products = solver.products();
+    best.passes = solver.passes();
   };
-  if (known != nullptr) try_from(*known);
-  if (best.exact || (known != nullptr && !options.restarts)) return best;
-  if (options.shape.is_phase_retrieval() && can_search_phases(rows.dim())) {
-    PhaseStart start = phase_start(rows, options);
-    try_from(std::move(start.parameters));
-    best.products += start.products;
+  if (warm_start != nullptr) fit_from(*warm_start);
+  if (best.is_exact || (warm_start != nullptr && !options.sign_restarts)) return best;
+  if (options.shape.is_phase_retrieval() && can_compute_phase_start(rows.dim())) {
+    PhaseStart start = compute_phase_start(rows, options);
+    fit_from(std::move(start.parameters));
+    best.passes += start.passes;
     return best;
   }
-  const MomentStart moments = moment_start(rows, options, pool);
-  for (const Index positive : sign_counts(options, moments.positive_count(options.shape.rank))) {
-    try_from(moments.take(options, positive));
-    if (best.exact || (options.interrupted && options.interrupted())) break;
+  const MomentStart moments = compute_moment_start(rows, options, pool);
+  for (const Index positive : list_positive_counts(options, moments.count_positive(options.shape.rank))) {
+    fit_from(moments.to_parameters(options, positive));
+    if (best.is_exact || (options.interrupted && options.interrupted())) break;
   }
   return best;
 }

@@ -5,21 +5,30 @@
 #include "model/signed_factors.h"
 #include "solvers/gauss_newton/newton_options.h"
 
+/// Folder solvers/gauss_newton: batch fits of (b, w, squares, A) with M = A diag(signs) A' by Levenberg-Marquardt.
+/// `NormalEquations` computes sums over the rows, `Objective` the loss and its derivatives, `Preconditioner` an
+/// approximate inverse for conjugate gradients, `LevenbergMarquardt` the steps. `compute_moment_start` and
+/// `compute_phase_start` initialize `fit_gauss_newton`.
+
 namespace dyad {
 
+/// Result of `fit_gauss_newton`: of the fits from all starts, the one with the smallest residuals.
 struct NewtonFit {
   SignedFactors<double> parameters;
-  double residual_squares = 0;  ///< weighted mean
-  bool exact = false;           ///< the residuals are rounding errors
-  bool finite = false;
-  Index starts = 0;
-  Index steps = 0;
-  Index products = 0;  ///< passes over all rows
+  double mean_squared_residual = 0;  ///< weighted mean over the rows
+  bool is_exact = false;             ///< the residuals are rounding errors
+  bool is_finite = false;            ///< `mean_squared_residual` is finite
+  Index starts = 0;                  ///< number of initial points
+  Index steps = 0;                   ///< Levenberg-Marquardt steps of all starts
+  Index passes = 0;                  ///< passes over all rows of all starts
 };
 
-/// Least squares over (b, w, squares, A) by Levenberg-Marquardt. Starts from `known` if it is given, then from
-/// `phase_start` or `moment_start`, which expect features of about mean 0 and variance 1.
-NewtonFit gauss_newton(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool,
-                       const SignedFactors<double>* known = nullptr);
+/// Least squares over (b, w, squares, A) by Levenberg-Marquardt from one or more starts, until a fit is exact.
+///
+/// The first start is `warm_start`, if it is not null. The next one is `compute_phase_start` for phase retrieval. For
+/// other problems, `compute_moment_start` is tried with each number of positive factors (`options.sign_restarts`),
+/// beginning with the number of positive eigenvalues of the moments. Both assume features of mean 0 and variance 1.
+NewtonFit fit_gauss_newton(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool,
+                           const SignedFactors<double>* warm_start = nullptr);
 
 }  // namespace dyad

@@ -10,55 +10,57 @@
 namespace dyad {
 namespace {
 
-/// Sets factors to 0 that a ridge shrinks towards 0, which takes iterations many steps. Factors of one sign can be
-/// rotated into each other without changing the model, so that they are first rotated to orthogonal columns.
-SignedFactors<double> without_vanishing_factors(SignedFactors<double> parameters) {
-  constexpr double vanishing = 1e-5;  // relative to the largest squared norm
+/// Sets collapsed factors to 0, because a ridge shrinks them to 0 only in the limit. M does not change if the factors
+/// of one sign are rotated, so that they are first rotated to orthogonal columns.
+SignedFactors<double> zero_collapsed_factors(SignedFactors<double> parameters) {
+  constexpr double collapse_threshold = 1e-5;  // relative to the largest squared norm of a factor
   const Index rank = parameters.signs.size();
   for (const double sign : {1, -1}) {
-    std::vector<Index> own;
+    std::vector<Index> columns;
     for (Index c = 0; c < rank; ++c)
-      if (parameters.signs[c] == sign) own.push_back(c);
-    if (own.empty()) continue;
-    Tall<double> factors(parameters.A.rows(), static_cast<Index>(own.size()));
-    for (std::size_t i = 0; i < own.size(); ++i) factors.col(static_cast<Index>(i)) = parameters.A.col(own[i]);
-    const Small<double> products = factors.transpose() * factors;
-    factors *= symmetric_eigen(products).vectors;
-    for (std::size_t i = 0; i < own.size(); ++i) parameters.A.col(own[i]) = factors.col(static_cast<Index>(i));
+      if (parameters.signs[c] == sign) columns.push_back(c);
+    if (columns.empty()) continue;
+    RowMajorMatrix<double> factors(parameters.A.rows(), static_cast<Index>(columns.size()));
+    for (std::size_t i = 0; i < columns.size(); ++i) factors.col(static_cast<Index>(i)) = parameters.A.col(columns[i]);
+    const Matrix<double> gram = factors.transpose() * factors;
+    factors *= symmetric_eigen(gram).vectors;
+    for (std::size_t i = 0; i < columns.size(); ++i) parameters.A.col(columns[i]) = factors.col(static_cast<Index>(i));
   }
-  const Vector<double> lengths = parameters.A.colwise().squaredNorm();
+  const Vector<double> squared_norms = parameters.A.colwise().squaredNorm();
   for (Index c = 0; c < rank; ++c)
-    if (lengths[c] <= vanishing * lengths.maxCoeff()) parameters.A.col(c).setZero();
+    if (squared_norms[c] <= collapse_threshold * squared_norms.maxCoeff()) parameters.A.col(c).setZero();
   return parameters;
 }
 
-/// Preconditioned conjugate gradients for H t = b from t = 0: t and the residual b - H t. Ends when the squared norm of
-/// the residual has decreased to `tolerance` times that of b, when `goes_on` returns false, or when
-/// `is_curved(d'Hd, d)` returns false for a search direction d.
-template <typename GoesOn, typename Times, typename IsCurved>
+/// Preconditioned conjugate gradients for H t = b from t = 0 (Nocedal and Wright 2006, algorithm 5.3). Returns t and
+/// the residual b - H t. Ends when the squared norm of the residual, in the metric of the preconditioner, has decreased
+/// to `tolerance` times that of b, when `can_continue` returns false, or when `is_curved(d'Hd, d)` returns false for a
+/// search direction d.
+template <typename CanContinue, typename Multiply, typename IsCurved>
 std::pair<ParameterVector, ParameterVector> conjugate_gradients(const ParameterVector& b, double tolerance,
-                                                                const Preconditioner& preconditioner, GoesOn&& goes_on,
-                                                                Times&& H_times, IsCurved&& is_curved) {
-  ParameterVector rest = b;
-  ParameterVector t = rest;
-  t.add(-1, rest);
-  ParameterVector z = preconditioner.solved(rest);
+                                                                const Preconditioner& preconditioner,
+                                                                CanContinue&& can_continue, Multiply&& multiply,
+                                                                IsCurved&& is_curved) {
+  ParameterVector residual = b;
+  ParameterVector t = residual;
+  t.add(-1, residual);
+  ParameterVector z = preconditioner.solve(residual);
   ParameterVector direction = z;
-  double rz = rest.dot(z);
-  const double enough = rz * tolerance;
-  while (rz > enough && rz > 0 && goes_on()) {
-    const ParameterVector Hd = H_times(direction);
+  double rz = residual.dot(z);
+  const double target = rz * tolerance;
+  while (rz > target && rz > 0 && can_continue()) {
+    const ParameterVector Hd = multiply(direction);
     const double curvature = direction.dot(Hd);
     if (!is_curved(curvature, direction)) break;
     const double step = rz / curvature;
     t.add(step, direction);
-    rest.add(-step, Hd);
-    z = preconditioner.solved(rest);
-    const double next = rest.dot(z);
+    residual.add(-step, Hd);
+    z = preconditioner.solve(residual);
+    const double next = residual.dot(z);
     direction.scale_and_add(next / rz, z);
     rz = next;
   }
-  return {std::move(t), std::move(rest)};
+  return {std::move(t), std::move(residual)};
 }
 
 }  // namespace
@@ -67,32 +69,35 @@ LevenbergMarquardt::LevenbergMarquardt(const std::shared_ptr<const NormalEquatio
                                        const NewtonOptions& options)
     : options_(options),
       epsilon_(equations->epsilon()),
-      rows_(equations, options),
+      data_objective_(equations, options),
       preconditioner_(*equations, options) {}
 
 void LevenbergMarquardt::start(SignedFactors<double> parameters) {
   parameters_ = std::move(parameters);
-  loss_ = rows_.move_to(parameters_);
-  objective_ = loss_ + ridge_of(parameters_);
-  has_moved_ = false;
-  damping_ = 1e-2;
-  stalled_ = 0;
+  loss_ = data_objective_.evaluate_at(parameters_);
+  objective_ = loss_ + ridge_penalty(parameters_);
+  is_data_objective_stale_ = false;
+  constexpr double initial_damping = 1e-2;  // relative to the diagonal of the Gauss-Newton matrix
+  damping_ = initial_damping;
+  stalled_steps_ = 0;
 }
 
 bool LevenbergMarquardt::is_exact() const {
-  // Ratio of squared residuals, in between those of fits without and with noise.
-  const double exact_ratio = epsilon_ > 1e-10 ? 1e-9 : 1e-14;
-  return options_.likelihood->has_noise_variance() && loss_ <= exact_ratio * rows_.constant_loss();
+  // Maximum ratio of the mean squared residual to that of the best constant, between those of fits without and with
+  // noise: relative residuals of 3e-5 for rows of floats (epsilon 1e-7) and of 1e-7 for rows of doubles.
+  constexpr double max_double_epsilon = 1e-10;
+  const double max_exact_ratio = epsilon_ > max_double_epsilon ? 1e-9 : 1e-14;
+  return options_.likelihood->has_noise_variance() && loss_ <= max_exact_ratio * data_objective_.constant_loss();
 }
 
-double LevenbergMarquardt::ridge_of(const SignedFactors<double>& parameters) const {
-  const auto squares = [](const auto& numbers) { return numbers.squaredNorm(); };
+double LevenbergMarquardt::ridge_penalty(const SignedFactors<double>& parameters) const {
+  const auto squares = [](const auto& values) { return values.squaredNorm(); };
   return (options_.ridge.weights * (squares(parameters.weights) + squares(parameters.squares)) +
           options_.ridge.factors * squares(parameters.A)) /
-         (2 * rows_.total_weight());
+         (2 * data_objective_.total_weight());
 }
 
-void LevenbergMarquardt::add_ridge(double scale, const Vector<double>& weights, const Tall<double>& factors,
+void LevenbergMarquardt::add_ridge(double scale, const Vector<double>& weights, const RowMajorMatrix<double>& factors,
                                    const Vector<double>& squares, ParameterVector& to) const {
   const double of_weights = scale * options_.ridge.weights;
   if (options_.shape.linear) to.features.col(0) += of_weights * weights;
@@ -101,184 +106,206 @@ void LevenbergMarquardt::add_ridge(double scale, const Vector<double>& weights, 
 }
 
 ParameterVector LevenbergMarquardt::negative_gradient() const {
-  ParameterVector gradient = rows_.negative_gradient();
+  ParameterVector gradient = data_objective_.negative_gradient();
   add_ridge(-1, parameters_.weights, parameters_.A, parameters_.squares, gradient);
   return gradient;
 }
 
-/// The equations of `solve` in their dual form, one per row.
 ParameterVector LevenbergMarquardt::solve_dual() {
   const ParameterVector gradient = negative_gradient();
   ParameterVector ones = gradient;
   ones.intercept = 1;
   ones.features.setOnes();
   ones.squares.setOnes();
-  ParameterVector diagonal = preconditioner_.damped(ones);
+  ParameterVector diagonal = preconditioner_.apply_damping(ones);
   add_ridge(1, ones.features.col(0), ones.features.rightCols(options_.shape.rank), ones.squares, diagonal);
   ParameterVector offset = gradient;
   offset.add(-1, gradient);
   add_ridge(1, parameters_.weights, parameters_.A, parameters_.squares, offset);
-  ParameterVector t = rows_.solve_dual(diagonal, offset);
-  predicted_gain_ = (gradient.dot(t) + preconditioner_.damped(t).dot(t)) / (2 * rows_.total_weight());
+  ParameterVector t = data_objective_.solve_dual(diagonal, offset);
+  predicted_decrease_ =
+      (gradient.dot(t) + preconditioner_.apply_damping(t).dot(t)) / (2 * data_objective_.total_weight());
   return t;
 }
 
-/// t of (J'HJ + ridge + damping D) t = J'r - ridge theta, up to a relative residual of `tolerance`.
 ParameterVector LevenbergMarquardt::solve(double tolerance) {
-  if (rows_.prefers_dual()) return solve_dual();
+  if (data_objective_.prefers_dual()) return solve_dual();
   const ParameterVector gradient = negative_gradient();
-  int left = options_.exact_steps ? 2000 : 200;
-  const auto goes_on = [&] { return left-- > 0 && products() < options_.most_products && !is_interrupted(); };
-  const auto times = [&](const ParameterVector& direction) {
-    ParameterVector Hd = rows_.curvature_times(direction);
-    Hd.add(1, preconditioner_.damped(direction));
+  // Maximum number of conjugate gradient iterations of a step.
+  constexpr int max_exact_iterations = 2000;
+  constexpr int max_iterations = 200;
+  int remaining = options_.exact_steps ? max_exact_iterations : max_iterations;
+  const auto can_continue = [&] { return remaining-- > 0 && passes() < options_.max_passes && !is_interrupted(); };
+  const auto multiply_damped = [&](const ParameterVector& direction) {
+    ParameterVector Hd = data_objective_.curvature_product(direction);
+    Hd.add(1, preconditioner_.apply_damping(direction));
     add_ridge(1, direction.features.col(0), direction.features.rightCols(options_.shape.rank), direction.squares, Hd);
     return Hd;
   };
   const auto is_curved = [](double curvature, const ParameterVector&) { return curvature > 0; };
-  const auto [t, rest] =
-      conjugate_gradients(gradient, tolerance * tolerance, preconditioner_, goes_on, times, is_curved);
-  // gradient't - t'(H + ridge)t / 2, where t solves the damped equations up to `rest`.
-  predicted_gain_ = (gradient.dot(t) + rest.dot(t) + preconditioner_.damped(t).dot(t)) / (2 * rows_.total_weight());
+  const auto [t, residual] =
+      conjugate_gradients(gradient, tolerance * tolerance, preconditioner_, can_continue, multiply_damped, is_curved);
+  // gradient't - t'(H + ridge)t / 2, where t solves the damped equations up to `residual`.
+  predicted_decrease_ = (gradient.dot(t) + residual.dot(t) + preconditioner_.apply_damping(t).dot(t)) /
+                        (2 * data_objective_.total_weight());
   return t;
 }
 
 bool LevenbergMarquardt::step() {
-  constexpr double least_progress = 1e-3;
-  constexpr double no_progress = 1e-7;
-  constexpr double most_damping = 1e6;
+  constexpr double min_relative_decrease = 1e-3;        // of the objective; smaller decreases count as stalled steps
+  constexpr double converged_relative_decrease = 1e-7;  // a smaller decrease ends the fit
+  constexpr double max_damping = 1e6;  // the fit ends if so short a step does not decrease the objective
+  // Relative residuals of 10 epsilon are rounding errors; this is the square of 10.
+  constexpr double squared_rounding_factor = 1e2;
+  // Relative tolerance of the linear equations. Inexact steps use the relative residual, up to `max_tolerance`, because
+  // such a tolerance preserves quadratic convergence (Dembo, Eisenstat and Steihaug 1982).
+  constexpr double exact_tolerance = 1e-12;
+  constexpr double max_tolerance = 0.1;
+  // Update of the damping by the ratio of actual to predicted decrease (Nocedal and Wright 2006, algorithm 4.1).
+  constexpr double good_decrease_ratio = 0.75;
+  constexpr double poor_decrease_ratio = 0.25;
+  constexpr double damping_decrease = 5;
+  constexpr double damping_increase = 4;
+  constexpr double min_damping = 1e-12;
   const bool has_ridge = options_.ridge.weights > 0 || options_.ridge.factors > 0;
-  const bool is_done = !has_ridge && loss_ <= 1e2 * epsilon_ * epsilon_ * rows_.constant_loss();
-  if (is_done || stalled_ >= options_.patience || damping_ > most_damping || !std::isfinite(objective_) ||
-      products() >= options_.most_products)
+  const bool is_at_rounding =
+      !has_ridge && loss_ <= squared_rounding_factor * epsilon_ * epsilon_ * data_objective_.constant_loss();
+  if (is_at_rounding || stalled_steps_ >= options_.patience || damping_ > max_damping || !std::isfinite(objective_) ||
+      passes() >= options_.max_passes)
     return false;
   ++steps_;
-  if (has_moved_) {
-    rows_.move_to(parameters_);
-    has_moved_ = false;
+  if (is_data_objective_stale_) {
+    data_objective_.evaluate_at(parameters_);
+    is_data_objective_stale_ = false;
   }
-  preconditioner_.move_to(rows_, parameters_);
+  preconditioner_.update(data_objective_, parameters_);
   preconditioner_.set_damping(damping_);
   const ParameterVector t =
-      solve(options_.exact_steps ? 1e-12 : std::min(0.1, std::sqrt(loss_ / rows_.constant_loss())));
+      solve(options_.exact_steps ? exact_tolerance
+                                 : std::min(max_tolerance, std::sqrt(loss_ / data_objective_.constant_loss())));
   if (is_interrupted()) return false;  // t is incomplete
-  SignedFactors<double> next = moved(parameters_, t);
-  const double loss = rows_.move_to(next);
-  has_moved_ = true;
-  const double objective = loss + ridge_of(next);
-  const bool better = objective < objective_;  // false for NaN
-  const double gain =
-      better ? (objective_ - objective) / std::max(predicted_gain_, std::numeric_limits<double>::min()) : 0;
-  if (better) {
-    stalled_ = objective > (1 - least_progress) * objective_ ? stalled_ + 1 : 0;
-    if (objective > (1 - no_progress) * objective_) stalled_ = options_.patience;
+  SignedFactors<double> next = apply_step(parameters_, t);
+  const double loss = data_objective_.evaluate_at(next);
+  is_data_objective_stale_ = true;
+  const double objective = loss + ridge_penalty(next);
+  const bool is_decrease = objective < objective_;  // false for NaN
+  const double decrease_ratio =
+      is_decrease ? (objective_ - objective) / std::max(predicted_decrease_, std::numeric_limits<double>::min()) : 0;
+  if (is_decrease) {
+    stalled_steps_ = objective > (1 - min_relative_decrease) * objective_ ? stalled_steps_ + 1 : 0;
+    if (objective > (1 - converged_relative_decrease) * objective_) stalled_steps_ = options_.patience;
     parameters_ = std::move(next);
     loss_ = loss;
     objective_ = objective;
-    has_moved_ = false;
+    is_data_objective_stale_ = false;
   }
-  if (gain > 0.75)
-    damping_ = std::max(damping_ / 5, 1e-12);
-  else if (gain < 0.25)
-    damping_ *= 4;
+  if (decrease_ratio > good_decrease_ratio)
+    damping_ = std::max(damping_ / damping_decrease, min_damping);
+  else if (decrease_ratio < poor_decrease_ratio)
+    damping_ *= damping_increase;
   return true;
 }
 
 void LevenbergMarquardt::run() {
-  constexpr int most_steps = 60;
-  for (int i = 0; i < most_steps && !is_interrupted() && step();) ++i;
+  constexpr int max_steps = 60;  // fits from a good start converge in about 10 steps
+  for (int i = 0; i < max_steps && !is_interrupted() && step();) ++i;
 }
 
-/// Moves to other parameters without a test of the objective.
 ParameterVector LevenbergMarquardt::negative_gradient_at(SignedFactors<double> parameters) {
   parameters_ = std::move(parameters);
-  loss_ = rows_.move_to(parameters_);
+  loss_ = data_objective_.evaluate_at(parameters_);
   return negative_gradient();
 }
 
-/// t of (H + damping) t = gradient by conjugate gradients with the full Hessian H, whose products are central
-/// differences of gradients.
-ParameterVector LevenbergMarquardt::newton_step(const ParameterVector& gradient, double damping, Index last_product) {
-  const SignedFactors<double> here = parameters_;
-  const double size = std::sqrt(here.weights.squaredNorm() + here.A.squaredNorm() + 1);
-  preconditioner_.move_to(rows_, here);
-  preconditioner_.set_damping(1e-9);
-  const auto times = [&](const ParameterVector& direction) {
-    const double apart = 1e-5 * size / std::sqrt(direction.dot(direction));
-    const auto moved_by = [&](double step) {
-      ParameterVector by = direction;
-      by.scale_and_add(step - 1, direction);
-      return moved(here, by);
+/// Conjugate gradients, whose products H d are central differences of gradients.
+ParameterVector LevenbergMarquardt::newton_step(const ParameterVector& gradient, double damping, Index last_pass) {
+  const SignedFactors<double> center = parameters_;
+  const double size = std::sqrt(center.weights.squaredNorm() + center.A.squaredNorm() + 1);
+  preconditioner_.update(data_objective_, center);
+  constexpr double preconditioner_damping = 1e-9;  // negligible, because `damping` is added to H itself
+  preconditioner_.set_damping(preconditioner_damping);
+  // Relative distance of the central differences, near the cube root of the rounding error of doubles.
+  constexpr double relative_difference_step = 1e-5;
+  const auto multiply_hessian = [&](const ParameterVector& direction) {
+    const double difference_step = relative_difference_step * size / std::sqrt(direction.dot(direction));
+    const auto at_distance = [&](double distance) {
+      ParameterVector scaled = direction;
+      scaled.scale_and_add(distance - 1, direction);
+      return apply_step(center, scaled);
     };
-    ParameterVector Hd = negative_gradient_at(moved_by(-apart));
-    Hd.add(-1, negative_gradient_at(moved_by(apart)));
-    Hd.scale_and_add(1 / (2 * apart) - 1, Hd);
+    ParameterVector Hd = negative_gradient_at(at_distance(-difference_step));
+    Hd.add(-1, negative_gradient_at(at_distance(difference_step)));
+    Hd.scale_and_add(1 / (2 * difference_step) - 1, Hd);
     Hd.add(damping * total_weight(), direction);
     return Hd;
   };
-  // H is singular along rotations of factors of one sign, where differences contain only rounding errors.
+  // H is singular along rotations of factors of one sign. Differences of gradients are rounding errors there.
   double largest_curvature = 0;
   const auto is_curved = [&](double curvature, const ParameterVector& direction) {
-    constexpr double flat = 1e-7;
+    constexpr double min_relative_curvature = 1e-7;  // relative to the largest curvature of a search direction
     const double relative = curvature / direction.dot(direction);
     largest_curvature = std::max(largest_curvature, relative);
-    return relative > flat * largest_curvature;
+    return relative > min_relative_curvature * largest_curvature;
   };
-  constexpr double enough = 1e-14;  // ratio of squared norms
-  const auto goes_on = [&] { return products() < last_product && !is_interrupted(); };
-  ParameterVector t = conjugate_gradients(gradient, enough, preconditioner_, goes_on, times, is_curved).first;
-  parameters_ = here;
+  constexpr double tolerance = 1e-14;  // ratio of squared norms of the residual and the gradient
+  const auto can_continue = [&] { return passes() < last_pass && !is_interrupted(); };
+  ParameterVector t =
+      conjugate_gradients(gradient, tolerance, preconditioner_, can_continue, multiply_hessian, is_curved).first;
+  parameters_ = center;
   return t;
 }
 
-void LevenbergMarquardt::polish(Index max_products) {
-  const Index last_product = products() + max_products;
-  const auto goes_on = [&] { return products() < last_product && !is_interrupted(); };
+void LevenbergMarquardt::polish(Index max_passes) {
+  const Index last_pass = passes() + max_passes;
+  const auto can_continue = [&] { return passes() < last_pass && !is_interrupted(); };
   const auto descend = [&] {
-    constexpr double hardly = 1e-9;
-    constexpr int rounds = 6;
-    constexpr int steps_of_round = 5;  // includes steps that only change the damping
+    constexpr double min_relative_decrease = 1e-9;  // of the objective by one round
+    constexpr int max_rounds = 6;
+    constexpr int steps_per_round = 5;  // includes steps that only change the damping
     double before = std::numeric_limits<double>::infinity();
-    for (int round = 0; round < rounds && objective_ < (1 - hardly) * before && goes_on(); ++round) {
+    for (int round = 0; round < max_rounds && objective_ < (1 - min_relative_decrease) * before && can_continue();
+         ++round) {
       before = objective_;
-      for (int i = 0; i < steps_of_round; ++i) {
-        stalled_ = 0;
+      for (int i = 0; i < steps_per_round; ++i) {
+        stalled_steps_ = 0;
         if (!step()) break;
       }
     }
   };
   descend();
   if (options_.ridge.factors > 0) {
-    start(without_vanishing_factors(parameters_));
+    start(zero_collapsed_factors(parameters_));
     descend();
   }
-  // Near the minimum the loss is constant up to rounding, but the gradient still determines the parameters.
-  constexpr double least_damping = 1e-8;
-  constexpr double most_damping = 1e2;
+  // Near the minimum the loss is constant up to rounding, but the gradient still determines the parameters. The damping
+  // is relative to the total weight.
+  constexpr double min_damping = 1e-8;
+  constexpr double max_damping = 1e2;
+  constexpr double damping_factor = 10;
   double damping = 0;
-  ParameterVector rest = negative_gradient_at(parameters_);
-  double squared_gradient = rest.dot(rest);
-  objective_ = loss_ + ridge_of(parameters_);
-  constexpr double rounding = 1e-13;
-  const double flat = std::pow(rounding * total_weight(), 2);
-  while (squared_gradient > flat && damping < most_damping && goes_on()) {
+  ParameterVector gradient = negative_gradient_at(parameters_);
+  double squared_gradient = gradient.dot(gradient);
+  objective_ = loss_ + ridge_penalty(parameters_);
+  constexpr double rounding = 1e-13;  // relative rounding error of sums over the rows
+  const double squared_rounding = std::pow(rounding * total_weight(), 2);
+  while (squared_gradient > squared_rounding && damping < max_damping && can_continue()) {
     const SignedFactors<double> before = parameters_;
-    const ParameterVector next = negative_gradient_at(moved(before, newton_step(rest, damping, last_product)));
-    const double now = next.dot(next);
-    const double objective = loss_ + ridge_of(parameters_);
-    if (now < squared_gradient || objective < (1 - rounding) * objective_) {
-      rest = next;
-      squared_gradient = now;
+    const ParameterVector next = negative_gradient_at(apply_step(before, newton_step(gradient, damping, last_pass)));
+    const double next_squared_gradient = next.dot(next);
+    const double objective = loss_ + ridge_penalty(parameters_);
+    if (next_squared_gradient < squared_gradient || objective < (1 - rounding) * objective_) {
+      gradient = next;
+      squared_gradient = next_squared_gradient;
       objective_ = objective;
-      damping = damping > least_damping ? damping / 10 : 0;
+      damping = damping > min_damping ? damping / damping_factor : 0;
       continue;
     }
     parameters_ = before;
-    damping = std::max(10 * damping, least_damping);
+    damping = std::max(damping_factor * damping, min_damping);
   }
   (void)negative_gradient_at(parameters_);
-  objective_ = loss_ + ridge_of(parameters_);
-  has_moved_ = false;
+  objective_ = loss_ + ridge_penalty(parameters_);
+  is_data_objective_stale_ = false;
 }
 
 }  // namespace dyad

@@ -7,62 +7,73 @@
 
 namespace dyad {
 
-/// Levenberg-Marquardt: Gauss-Newton steps (J'HJ + ridge + damping D) t = J'r - ridge theta, with a damping that
-/// follows the ratio of actual to predicted decrease. Steps are solved by preconditioned conjugate gradients, or by a
-/// Cholesky decomposition with one equation per row if there are few rows. Refers to the options, which the caller
-/// keeps alive and may change between two calls of `start`.
+/// Levenberg-Marquardt method (Nocedal and Wright 2006, section 10.3). A step t solves
+/// (J'HJ + ridge + damping D) t = J'r - ridge theta, where D is a diagonal approximation of J'HJ. The damping follows
+/// the ratio of actual to predicted decrease of the objective. The equations are solved by preconditioned conjugate
+/// gradients, or in their dual form by a Cholesky decomposition if `Objective::prefers_dual()`.
+///
+/// Does not own the options; the caller keeps them alive and may change them before each call of `start`. Not
+/// thread-safe.
 class LevenbergMarquardt {
  public:
   LevenbergMarquardt(const std::shared_ptr<const NormalEquations>& equations, const NewtonOptions& options);
-  /// On rows in memory, which the caller keeps alive, like the thread pool.
+  /// For rows in memory. Does not own the rows and the thread pool; the caller keeps them alive.
   LevenbergMarquardt(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool)
       : LevenbergMarquardt(std::make_shared<InMemoryNormalEquations>(rows, options, pool), options) {}
 
+  /// Sets the parameters and resets the damping.
   void start(SignedFactors<double> parameters);
 
-  /// Tries a step and updates the damping. Returns false if it has converged, diverged or been interrupted.
+  /// Computes a step, takes it if it decreases the objective, and updates the damping. Returns false if the fit has
+  /// converged, diverged or been interrupted.
   bool step();
 
   /// Takes steps until `step` returns false, at most 60.
   void run();
 
-  /// Newton steps with the full Hessian from near a minimum, until the gradient is zero up to rounding or after
-  /// `max_products` passes over the rows.
-  void polish(Index max_products);
+  /// Newton steps with the full Hessian, for parameters near a minimum. Ends when the gradient is zero up to rounding
+  /// or after `max_passes` passes over the rows.
+  void polish(Index max_passes);
 
   [[nodiscard]] const SignedFactors<double>& parameters() const { return parameters_; }
-  [[nodiscard]] double loss() const { return loss_; }            ///< weighted mean, without the ridge
-  [[nodiscard]] double objective() const { return objective_; }  ///< weighted mean, with the ridge
+  [[nodiscard]] double loss() const { return loss_; }            ///< weighted mean over the rows, without the ridge
+  [[nodiscard]] double objective() const { return objective_; }  ///< weighted mean over the rows, with the ridge
   [[nodiscard]] bool is_exact() const;                           ///< the residuals are rounding errors
-  [[nodiscard]] double total_weight() const { return rows_.total_weight(); }
-  [[nodiscard]] double constant_loss() const { return rows_.constant_loss(); }  ///< of the best constant prediction
-  [[nodiscard]] Index steps() const { return steps_; }
-  [[nodiscard]] Index products() const { return rows_.products(); }  ///< passes over all rows
+  [[nodiscard]] double total_weight() const { return data_objective_.total_weight(); }
+  /// Mean loss of the best constant prediction.
+  [[nodiscard]] double constant_loss() const { return data_objective_.constant_loss(); }
+  [[nodiscard]] Index steps() const { return steps_; }                     ///< number of steps of all starts
+  [[nodiscard]] Index passes() const { return data_objective_.passes(); }  ///< passes over all rows of all starts
 
  private:
   [[nodiscard]] bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
   /// to += scale * ridge * (weights, factors, squares).
-  void add_ridge(double scale, const Vector<double>& weights, const Tall<double>& factors,
+  void add_ridge(double scale, const Vector<double>& weights, const RowMajorMatrix<double>& factors,
                  const Vector<double>& squares, ParameterVector& to) const;
-  [[nodiscard]] double ridge_of(const SignedFactors<double>& parameters) const;
-  /// J'r - ridge theta.
+  /// The term that the ridge adds to the objective.
+  [[nodiscard]] double ridge_penalty(const SignedFactors<double>& parameters) const;
+  /// J'r - ridge theta, where the data objective was evaluated last.
   [[nodiscard]] ParameterVector negative_gradient() const;
+  /// Step t up to a relative residual of `tolerance`. Sets `predicted_decrease_`.
   ParameterVector solve(double tolerance);
+  /// Step t from the dual equations, one per row. Sets `predicted_decrease_`.
   ParameterVector solve_dual();
+  /// Sets the parameters, whatever the objective is there, and returns J'r - ridge theta.
   ParameterVector negative_gradient_at(SignedFactors<double> parameters);
-  ParameterVector newton_step(const ParameterVector& gradient, double damping, Index last_product);
+  /// Solution t of (H + damping) t = gradient with the full Hessian H.
+  ParameterVector newton_step(const ParameterVector& gradient, double damping, Index last_pass);
 
   const NewtonOptions& options_;
   double epsilon_;  ///< relative rounding error of the rows
-  Objective rows_;
+  Objective data_objective_;
   Preconditioner preconditioner_;
   SignedFactors<double> parameters_;
   double loss_ = 0;
   double objective_ = 0;
   double damping_ = 0;
-  double predicted_gain_ = 0;
-  int stalled_ = 0;         ///< consecutive steps with little progress
-  bool has_moved_ = false;  ///< `rows_` is at other parameters than `parameters_`
+  double predicted_decrease_ = 0;         ///< of the objective, by the quadratic model of the last step
+  int stalled_steps_ = 0;                 ///< consecutive steps with little decrease of the objective
+  bool is_data_objective_stale_ = false;  ///< `data_objective_` was evaluated at other parameters than `parameters_`
   Index steps_ = 0;
 };
 

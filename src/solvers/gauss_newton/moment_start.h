@@ -7,21 +7,26 @@
 
 namespace dyad {
 
-/// Spectral initialization: weights from the first moments of the rows, and directions from their second moments, twice
-/// as many as the rank.
+/// Spectral initialization from the moments of the rows, for features of mean 0 and variance 1: w = E[r x], and the
+/// leading eigenpairs (bilinear: singular triplets) of E[r x x'] / 2 (bilinear: E[r x z']), where r is the deviation of
+/// the clipped target from its mean. It has twice as many directions as the rank of the model, so that other numbers of
+/// positive factors can be selected.
 struct MomentStart {
-  double mean = 0;  ///< of the targets
+  double target_mean = 0;  ///< of the clipped targets
   Vector<double> weights;
-  Tall<double> directions;   ///< orthonormal columns per side
-  Vector<double> strengths;  ///< eigenvalues or singular values of M, in descending order of their absolute values
+  RowMajorMatrix<double> directions;  ///< one per column; orthonormal on each side
+  Vector<double> spectrum;            ///< eigenvalues or singular values, by descending absolute value
 
-  [[nodiscard]] Index positive_count(Index rank) const;  ///< among the `rank` largest
+  [[nodiscard]] Index count_positive(Index rank) const;  ///< number of positive values among the first `rank`
 
-  /// Parameters from the `positive` largest and the `rank - positive` smallest eigenvalues.
-  [[nodiscard]] SignedFactors<double> take(const NewtonOptions& options, Index positive) const;
+  /// Parameters from the `positive` largest and the `rank - positive` smallest eigenvalues. Factors whose eigenvalue
+  /// has the other sign or is small get a minimum scale.
+  [[nodiscard]] SignedFactors<double> to_parameters(const NewtonOptions& options, Index positive) const;
 };
 
-/// Clips the targets at their 2% and 98% quantiles, because the moments contain fourth powers of the features.
-MomentStart moment_start(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool);
+/// Computes the moments of targets that are clipped at their 2% and 98% quantiles, because the second moments contain
+/// fourth powers of the features. Subspace iteration starts from random directions, which `options.seed`
+/// determines.
+MomentStart compute_moment_start(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool);
 
 }  // namespace dyad

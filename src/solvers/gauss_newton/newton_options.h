@@ -4,31 +4,38 @@
 #include <functional>
 #include <limits>
 
-#include <dyad/data.h>
 #include <dyad/shape.h>
+#include <dyad/types.h>
 
 #include "likelihood/likelihood.h"
 
 namespace dyad {
 
-/// Prior precisions of the parameters, for features of scale 1: ridge |theta|^2 / 2 is added to the sum of all losses,
-/// each half a squared residual or a log-loss.
+/// L2 regularization, as prior precisions of the parameters for features of scale 1. The objective is the sum of the
+/// losses of all rows (half squared residuals or log-losses) plus
+/// weights (|w|^2 + |squares|^2) / 2 + factors |A|^2 / 2. The intercept is not regularized.
 struct Ridge {
-  double weights = 0;  ///< of weights and squares
-  double factors = 0;
+  double weights = 0;  ///< precision of weights and squares
+  double factors = 0;  ///< precision of the entries of A
 };
 
+/// Options of `LevenbergMarquardt` and `fit_gauss_newton`.
 struct NewtonOptions {
   ModelShape shape;
   LikelihoodPointer likelihood = make_likelihood(Task::regression);
   Ridge ridge;
-  bool preconditioned = true;  ///< by second moments of the features; else by their diagonal
-  bool exact_steps = false;    ///< solve the equations of each step to rounding, so that results do not depend on it
-  int patience = 3;            ///< number of consecutive steps with little progress after which it has converged
-  bool restarts = true;        ///< with other numbers of positive factors, if the fit is not exact
-  Index most_products = std::numeric_limits<Index>::max();  ///< maximum number of passes over all rows
-  std::uint64_t seed = 1;
-  std::function<bool()> interrupted;  ///< called between steps; true ends the fit
+  bool has_moment_preconditioner = true;  ///< false: precondition with the diagonal of the second moments only
+  /// Solves the linear equations of each step to rounding. False: inexact Newton steps, whose tolerance decreases with
+  /// the loss.
+  bool exact_steps = false;
+  /// Number of consecutive steps with little decrease of the objective after which a fit has converged.
+  int patience = 3;
+  /// Restarts with other numbers of positive factors, until a fit is exact.
+  bool sign_restarts = true;
+  Index max_passes = std::numeric_limits<Index>::max();  ///< maximum number of passes over all rows
+  std::uint64_t seed = 1;                                ///< of the random vectors of the starts
+  /// Called repeatedly during a fit by the thread that runs it. True ends the fit. Empty: no interruption.
+  std::function<bool()> interrupted;
 };
 
 }  // namespace dyad

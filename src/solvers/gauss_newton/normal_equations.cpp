@@ -36,7 +36,7 @@ void RowSums::set_zero(Index dim, Index width, bool has_squares) {
   intercept = loss = curvature = 0;
   features.setZero(dim, width);
   squares.setZero(has_squares ? dim : 0);
-  for (auto& products : products_of_sides) products.setZero(width - 1, width - 1);
+  for (auto& gram : projection_grams) gram.setZero(width - 1, width - 1);
 }
 
 void RowSums::add(const RowSums& other) {
@@ -45,7 +45,7 @@ void RowSums::add(const RowSums& other) {
   intercept += other.intercept;
   loss += other.loss;
   curvature += other.curvature;
-  for (std::size_t side = 0; side < 2; ++side) products_of_sides[side] += other.products_of_sides[side];
+  for (std::size_t side = 0; side < 2; ++side) projection_grams[side] += other.projection_grams[side];
 }
 
 void RowSums::archive(Archive& archive, Index dim, Index width, bool has_squares) {
@@ -54,12 +54,14 @@ void RowSums::archive(Archive& archive, Index dim, Index width, bool has_squares
   archive.number("intercept", intercept);
   archive.number("loss", loss);
   archive.number("curvature", curvature);
-  archive.matrix("left", products_of_sides[0], width - 1, width - 1);
-  archive.matrix("right", products_of_sides[1], width - 1, width - 1);
+  archive.matrix("left", projection_grams[0], width - 1, width - 1);
+  archive.matrix("right", projection_grams[1], width - 1, width - 1);
 }
 
-RowSums NormalEquations::dual(const SignedFactors<double>&, const ParameterVector&, const ParameterVector&) const {
-  throw std::logic_error("NormalEquations::dual is not available for these rows");
+RowSums NormalEquations::solve_dual(const SignedFactors<double>&, const ParameterVector&,
+                                    const ParameterVector&) const {
+  throw std::logic_error(
+      "NormalEquations::solve_dual is not available for these rows: call it only if prefers_dual() is true");
 }
 
 }  // namespace dyad

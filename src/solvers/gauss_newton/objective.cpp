@@ -5,7 +5,7 @@
 
 namespace dyad {
 
-SignedFactors<double> moved(SignedFactors<double> parameters, const ParameterVector& step) {
+SignedFactors<double> apply_step(SignedFactors<double> parameters, const ParameterVector& step) {
   parameters.intercept += step.intercept;
   parameters.weights += step.features.col(0);
   parameters.A += step.features.rightCols(parameters.rank());
@@ -23,10 +23,11 @@ Objective::Objective(std::shared_ptr<const NormalEquations> equations, const New
   constant_loss_ = options.likelihood->constant_loss(mean, variance);
 }
 
-ParameterVector Objective::vector_of(const RowSums& sums) const {
+ParameterVector Objective::to_parameter_vector(const RowSums& sums) const {
   ParameterVector result;
   result.features = sums.features;
   if (options_.shape.diagonal != Diagonal::tied) {
+    // The prediction contains (squares_j - (A diag(signs) A')_jj) x_j^2, with squares_j = 0 for a zero diagonal.
     result.features.rightCols(options_.shape.rank) -=
         2 * (sums.squares.asDiagonal() * parameters_.A * parameters_.signs.asDiagonal());
     if (options_.shape.diagonal == Diagonal::free) result.squares = sums.squares;
@@ -36,24 +37,24 @@ ParameterVector Objective::vector_of(const RowSums& sums) const {
   return result;
 }
 
-double Objective::move_to(const SignedFactors<double>& parameters) {
+double Objective::evaluate_at(const SignedFactors<double>& parameters) {
   parameters_ = parameters;
-  ++products_;
+  ++passes_;
   const RowSums sums = equations_->gradient(parameters_);
   total_curvature_ = sums.curvature;
-  products_of_sides_ = sums.products_of_sides;
-  negative_gradient_ = vector_of(sums);
+  projection_grams_ = sums.projection_grams;
+  negative_gradient_ = to_parameter_vector(sums);
   return sums.loss / total_weight_;
 }
 
-ParameterVector Objective::curvature_times(const ParameterVector& t) const {
-  ++products_;
-  return vector_of(equations_->curvature_product(parameters_, t));
+ParameterVector Objective::curvature_product(const ParameterVector& t) const {
+  ++passes_;
+  return to_parameter_vector(equations_->curvature_product(parameters_, t));
 }
 
 ParameterVector Objective::solve_dual(const ParameterVector& D, const ParameterVector& offset) const {
-  products_ += 2;
-  ParameterVector t = vector_of(equations_->dual(parameters_, D, offset));
+  passes_ += 2;  // the equations, and J'e of their solution
+  ParameterVector t = to_parameter_vector(equations_->solve_dual(parameters_, D, offset));
   t.add(-1, offset);
   t.intercept /= D.intercept;
   t.features.array() /= D.features.array();

@@ -3,19 +3,26 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <string>
 
 #include "base/random.h"
 
 namespace dyad {
 namespace {
 
-constexpr Index linear_numbers = 5;  // weight, its variance, square, its variance, scale
+/// Fields of a record after the factors: weight, its variance, square, its variance, scale.
+constexpr Index linear_field_count = 5;
 
-Index rounded_up(Index number, Index unit) { return (number + unit - 1) / unit * unit; }
+/// The smallest multiple of `unit` that is at least `number`.
+Index round_up(Index number, Index unit) { return (number + unit - 1) / unit * unit; }
 
 }  // namespace
 
-double KalmanOptions::unknowns_of_row() const { return std::max(100.0, entries * static_cast<double>(shape.rank + 1)); }
+double KalmanOptions::unknowns_per_row() const {
+  // Lower bound of the averaging windows of the noise estimate, for rows with few entries.
+  constexpr double min_unknowns_per_row = 100;
+  return std::max(min_unknowns_per_row, entries_per_row * static_cast<double>(shape.rank + 1));
+}
 
 void Prior::archive(Archive& archive) {
   archive.number("intercept", intercept);
@@ -28,37 +35,37 @@ template <typename Scalar>
 FilterParameters<Scalar>::FilterParameters(const KalmanOptions& options, const Prior& prior)
     : options_(options),
       prior_(prior),
-      right_first_(right_first_of(options)),
-      width_(rounded_up(options.shape.rank, Lanes<Scalar>::count)),
-      stride_(rounded_up(2 * width_ + linear_numbers, CacheAligned<Scalar>::line)),
+      first_right_feature_(first_right_feature(options)),
+      width_(round_up(options.shape.rank, SimdVector<Scalar>::count)),
+      stride_(round_up(2 * width_ + linear_field_count, CacheAlignedAllocator<Scalar>::numbers_per_line)),
       records_(static_cast<std::size_t>(options.shape.dim * stride_)),
       signs_(static_cast<std::size_t>(width_)),
       intercept_(options.shape.intercept ? prior.intercept_mean : 0),
       intercept_variance_(options.shape.intercept ? prior.intercept : 0) {
-  if (options.half_life > 0) last_seen_.resize(static_cast<std::size_t>(options.shape.dim));
-  const bool one_sign = options.shape.left_dim > 0 || options.shape.positive;
+  if (options.half_life > 0) last_occurrence_.resize(static_cast<std::size_t>(options.shape.dim));
+  const bool all_signs_positive = options.shape.left_dim > 0 || options.shape.positive;
   const Vector<Scalar> signs =
-      one_sign ? Vector<Scalar>::Ones(options.shape.rank) : alternating_signs<Scalar>(options.shape.rank);
+      all_signs_positive ? Vector<Scalar>::Ones(options.shape.rank) : alternating_signs<Scalar>(options.shape.rank);
   std::copy(signs.begin(), signs.end(), signs_.begin());
 }
 
 template <typename Scalar>
-void FilterParameters<Scalar>::set_scales(std::span<const double> all) {
+void FilterParameters<Scalar>::set_scales(std::span<const double> scales) {
   for (Index j = 0; j < options_.shape.dim; ++j)
-    record(j)[scale_at()] = static_cast<Scalar>(all[static_cast<std::size_t>(j)]);
+    record(j)[scale_offset()] = static_cast<Scalar>(scales[static_cast<std::size_t>(j)]);
 }
 
 template <typename Scalar>
-void FilterParameters<Scalar>::set(const SignedFactors<Scalar>& start) {
-  intercept_ = static_cast<double>(start.intercept);
-  std::copy(start.signs.begin(), start.signs.end(), signs_.begin());
+void FilterParameters<Scalar>::set_means(const SignedFactors<Scalar>& means) {
+  intercept_ = static_cast<double>(means.intercept);
+  std::copy(means.signs.begin(), means.signs.end(), signs_.begin());
   for (Index j = 0; j < options_.shape.dim; ++j) {
     Scalar* feature = record(j);
-    for (Index c = 0; c < options_.shape.rank; ++c) feature[c] = start.A(j, c);
-    feature[weight_at()] = start.weights[j];
+    for (Index c = 0; c < options_.shape.rank; ++c) feature[c] = means.A(j, c);
+    feature[weight_offset()] = means.weights[j];
     if (options_.shape.diagonal != Diagonal::free) continue;
-    feature[square_at()] = start.squares[j];
-    intercept_ += static_cast<double>(start.squares[j]) * options_.square_centre;
+    feature[square_offset()] = means.squares[j];
+    intercept_ += static_cast<double>(means.squares[j]) * options_.square_center;
   }
 }
 
@@ -68,42 +75,46 @@ void FilterParameters<Scalar>::set_variances(const SignedFactors<Scalar>& varian
   for (Index j = 0; j < options_.shape.dim; ++j) {
     Scalar* feature = record(j);
     for (Index c = 0; c < options_.shape.rank; ++c) feature[width_ + c] = variances.A(j, c);
-    feature[weight_at() + 1] = variances.weights[j];
-    if (options_.shape.diagonal == Diagonal::free) feature[square_at() + 1] = variances.squares[j];
+    feature[weight_offset() + 1] = variances.weights[j];
+    if (options_.shape.diagonal == Diagonal::free) feature[square_offset() + 1] = variances.squares[j];
   }
 }
 
 template <typename Scalar>
-void FilterParameters<Scalar>::begin(Index j, double scale) {
-  record(j)[scale_at()] = static_cast<Scalar>(scale);
-  for (Index c = 0; c < options_.shape.rank; ++c) start_at_random(j, c);
+void FilterParameters<Scalar>::add_feature(Index j, double scale) {
+  record(j)[scale_offset()] = static_cast<Scalar>(scale);
+  for (Index c = 0; c < options_.shape.rank; ++c) draw_random_factor(j, c);
   set_variances(j, prior_);
 }
 
 template <typename Scalar>
 void FilterParameters<Scalar>::set_variances(Index j, const Prior& prior) {
   Scalar* feature = record(j);
-  const auto scale = static_cast<double>(feature[scale_at()]);
+  const auto scale = static_cast<double>(feature[scale_offset()]);
   if (!(scale > 0)) return;
-  const double per_square = 1 / (scale * scale);
-  std::fill(feature + width_, feature + width_ + options_.shape.rank, static_cast<Scalar>(prior.factors * per_square));
-  if (options_.shape.linear) feature[weight_at() + 1] = static_cast<Scalar>(prior.weights * per_square);
+  const double inverse_square = 1 / (scale * scale);
+  std::fill(feature + width_, feature + width_ + options_.shape.rank,
+            static_cast<Scalar>(prior.factors * inverse_square));
+  if (options_.shape.linear) feature[weight_offset() + 1] = static_cast<Scalar>(prior.weights * inverse_square);
   if (options_.shape.diagonal == Diagonal::free)
-    feature[square_at() + 1] = static_cast<Scalar>(prior.squares * per_square * per_square);
+    feature[square_offset() + 1] = static_cast<Scalar>(prior.squares * inverse_square * inverse_square);
 }
 
-/// The same number for the same feature, whenever it first appears.
+/// Sets A_jc to a normal random number with a standard deviation of half that of the prior. The number depends on the
+/// seed, the feature and the factor only, not on the row in which the feature first occurs.
 template <typename Scalar>
-void FilterParameters<Scalar>::start_at_random(Index j, Index factor) {
-  constexpr double part_of_prior = 0.5;
-  const bool right = side_of(j) == 1;
-  const Index own = right ? j - options_.shape.left_dim : j;
-  const Index place = (2 * own + (right ? 1 : 0)) * options_.shape.rank + factor;
-  Random random(options_.seed + static_cast<std::uint64_t>(turns_),
-                start_stream - 2 - static_cast<std::uint64_t>(place));
-  const auto scale = static_cast<double>(record(j)[scale_at()]);
+void FilterParameters<Scalar>::draw_random_factor(Index j, Index factor) {
+  // Standard deviation of the initial factors divided by that of the prior.
+  constexpr double relative_deviation = 0.5;
+  const bool is_right = side_of(j) == 1;
+  const Index index_in_side = is_right ? j - options_.shape.left_dim : j;
+  const Index stream = (2 * index_in_side + (is_right ? 1 : 0)) * options_.shape.rank + factor;
+  Random random(options_.seed + static_cast<std::uint64_t>(sign_flips_),
+                start_stream - 2 - static_cast<std::uint64_t>(stream));
+  const auto scale = static_cast<double>(record(j)[scale_offset()]);
   record(j)[factor] =
-      scale > 0 ? static_cast<Scalar>(part_of_prior * std::sqrt(prior_.factors) / scale * random.normal()) : Scalar(0);
+      scale > 0 ? static_cast<Scalar>(relative_deviation * std::sqrt(prior_.factors) / scale * random.normal())
+                : Scalar(0);
 }
 
 template <typename Scalar>
@@ -112,38 +123,38 @@ void FilterParameters<Scalar>::grow(Index dim, Index left_dim) {
   const Index left_after = options_.shape.left_dim > 0 ? left_dim : dim;
   const Index right_before = options_.shape.dim - left_before;
   const Index right_after = dim - left_after;
-  const auto make_room = [&](auto& numbers, Index per_feature, auto value) {
+  const auto insert = [&](auto& numbers, Index per_feature, auto value) {
     numbers.insert(numbers.end(), static_cast<std::size_t>((right_after - right_before) * per_feature), value);
     numbers.insert(numbers.begin() + left_before * per_feature,
                    static_cast<std::size_t>((left_after - left_before) * per_feature), value);
   };
-  make_room(records_, stride_, Scalar(0));
-  if (options_.half_life > 0) make_room(last_seen_, 1, rows_);
+  insert(records_, stride_, Scalar(0));
+  if (options_.half_life > 0) insert(last_occurrence_, 1, rows_);
   options_.shape.dim = dim;
   options_.shape.left_dim = left_dim;
-  right_first_ = right_first_of(options_);
+  first_right_feature_ = first_right_feature(options_);
 }
 
 template <typename Scalar>
 SignedFactors<Scalar> FilterParameters<Scalar>::parameters() const {
-  SignedFactors<Scalar> parts;
-  parts.left_dim = options_.shape.left_dim;
-  parts.diagonal = options_.shape.diagonal;
-  parts.weights.resize(options_.shape.dim);
-  parts.A.resize(options_.shape.dim, options_.shape.rank);
-  parts.signs = as_vector(signs_).head(options_.shape.rank);
-  if (options_.shape.diagonal == Diagonal::free) parts.squares.resize(options_.shape.dim);
+  SignedFactors<Scalar> result;
+  result.left_dim = options_.shape.left_dim;
+  result.diagonal = options_.shape.diagonal;
+  result.weights.resize(options_.shape.dim);
+  result.A.resize(options_.shape.dim, options_.shape.rank);
+  result.signs = as_vector(signs_).head(options_.shape.rank);
+  if (options_.shape.diagonal == Diagonal::free) result.squares.resize(options_.shape.dim);
   double intercept = intercept_;
   for (Index j = 0; j < options_.shape.dim; ++j) {
     const Scalar* feature = record(j);
-    for (Index c = 0; c < options_.shape.rank; ++c) parts.A(j, c) = feature[c];
-    parts.weights[j] = feature[weight_at()];
+    for (Index c = 0; c < options_.shape.rank; ++c) result.A(j, c) = feature[c];
+    result.weights[j] = feature[weight_offset()];
     if (options_.shape.diagonal != Diagonal::free) continue;
-    parts.squares[j] = feature[square_at()];
-    intercept -= static_cast<double>(feature[square_at()]) * options_.square_centre;
+    result.squares[j] = feature[square_offset()];
+    intercept -= static_cast<double>(feature[square_offset()]) * options_.square_center;
   }
-  parts.intercept = static_cast<Scalar>(intercept);
-  return parts;
+  result.intercept = static_cast<Scalar>(intercept);
+  return result;
 }
 
 template <typename Scalar>
@@ -154,8 +165,8 @@ Posterior<Scalar> FilterParameters<Scalar>::posterior() const {
   for (Index j = 0; j < options_.shape.dim; ++j) {
     const Scalar* feature = record(j);
     for (Index c = 0; c < options_.shape.rank; ++c) variances.A(j, c) = feature[width_ + c];
-    variances.weights[j] = feature[weight_at() + 1];
-    if (options_.shape.diagonal == Diagonal::free) variances.squares[j] = feature[square_at() + 1];
+    variances.weights[j] = feature[weight_offset() + 1];
+    if (options_.shape.diagonal == Diagonal::free) variances.squares[j] = feature[square_offset() + 1];
   }
   return result;
 }
@@ -172,7 +183,8 @@ void NaturalParameters::archive(Archive& archive, Index size) {
   archive.vector("moments", moments, size);
 }
 
-/// visit(mean, variance) of the intercept and of the numbers of each feature, there or not.
+/// Calls visit(mean, variance) for the intercept and for all parameters of each feature, whether it was added or not:
+/// factors, weight, square (free diagonal).
 template <typename Scalar>
 template <typename Self, typename Visit>
 void FilterParameters<Scalar>::for_each_parameter(Self& self, Visit&& visit) {
@@ -180,8 +192,9 @@ void FilterParameters<Scalar>::for_each_parameter(Self& self, Visit&& visit) {
   for (Index j = 0; j < self.options_.shape.dim; ++j) {
     auto* feature = self.record(j);
     for (Index c = 0; c < self.options_.shape.rank; ++c) visit(feature[c], feature[self.width_ + c]);
-    visit(feature[self.weight_at()], feature[self.weight_at() + 1]);
-    if (self.options_.shape.diagonal == Diagonal::free) visit(feature[self.square_at()], feature[self.square_at() + 1]);
+    visit(feature[self.weight_offset()], feature[self.weight_offset() + 1]);
+    if (self.options_.shape.diagonal == Diagonal::free)
+      visit(feature[self.square_offset()], feature[self.square_offset() + 1]);
   }
 }
 
@@ -204,14 +217,14 @@ NaturalParameters FilterParameters<Scalar>::natural_parameters() const {
 }
 
 template <typename Scalar>
-void FilterParameters<Scalar>::take(const NaturalParameters& natural) {
-  std::size_t place = 0;
+void FilterParameters<Scalar>::set_natural_parameters(const NaturalParameters& natural) {
+  std::size_t i = 0;
   for_each_parameter(*this, [&]<typename Number>(Number& mean, Number& variance) {
-    const double precision = natural.precisions[place];
-    const double moment = natural.moments[place++];
-    const double next = moment / precision;
-    if (!(variance > 0) || !(precision > 0) || !std::isfinite(next) || !std::isfinite(1 / precision)) return;
-    mean = static_cast<Number>(next);
+    const double precision = natural.precisions[i];
+    const double moment = natural.moments[i++];
+    const double next_mean = moment / precision;
+    if (!(variance > 0) || !(precision > 0) || !std::isfinite(next_mean) || !std::isfinite(1 / precision)) return;
+    mean = static_cast<Number>(next_mean);
     variance = static_cast<Number>(1 / precision);
   });
 }
@@ -226,60 +239,65 @@ template <typename Scalar>
 std::vector<double> FilterParameters<Scalar>::scales() const {
   std::vector<double> result(static_cast<std::size_t>(options_.shape.dim));
   for (Index j = 0; j < options_.shape.dim; ++j)
-    result[static_cast<std::size_t>(j)] = static_cast<double>(record(j)[scale_at()]);
+    result[static_cast<std::size_t>(j)] = static_cast<double>(record(j)[scale_offset()]);
   return result;
 }
 
 template <typename Scalar>
 void FilterParameters<Scalar>::archive(Archive& archive) {
-  archive.number("square_centre", options_.square_centre);
+  archive.number("square_centre", options_.square_center);
   archive.number("intercept", intercept_);
   archive.number("intercept_variance", intercept_variance_);
   archive.number("rows", rows_);
-  archive.number("turns", turns_);
+  archive.number("turns", sign_flips_);
   archive.group("prior", [&] { prior_.archive(archive); });
   archive.vector("signs", signs_, width_);
-  if (!(intercept_variance_ >= 0)) throw std::runtime_error("the training state has a variance below 0");
+  if (!(intercept_variance_ >= 0))
+    throw std::runtime_error("the training state has a variance of the intercept below 0");
   archive_features(archive);
-  if (options_.half_life > 0) archive.vector("last_seen", last_seen_, options_.shape.dim);
+  if (options_.half_life > 0) archive.vector("last_seen", last_occurrence_, options_.shape.dim);
 }
 
-/// Only features that are there, and of each only its numbers.
+/// Archives the features that were added, without the padding of their records.
 template <typename Scalar>
 void FilterParameters<Scalar>::archive_features(Archive& archive) {
-  const Index numbers = 2 * options_.shape.rank + linear_numbers;
-  std::vector<double> places;
+  const Index numbers_per_feature = 2 * options_.shape.rank + linear_field_count;
+  std::vector<double> indices;
   std::vector<Scalar> values;
   const auto visit = [&](Index j, auto&& each) {
     Scalar* feature = record(j);
     for (Index c = 0; c < options_.shape.rank; ++c) each(feature[c]);
     for (Index c = 0; c < options_.shape.rank; ++c) each(feature[width_ + c]);
-    for (Index i = 0; i < linear_numbers; ++i) each(feature[weight_at() + i]);
+    for (Index i = 0; i < linear_field_count; ++i) each(feature[weight_offset() + i]);
   };
   if (!archive.is_loading())
     for (Index j = 0; j < options_.shape.dim; ++j) {
-      if (!(record(j)[scale_at()] > 0)) continue;
-      places.push_back(static_cast<double>(j));
+      if (!(record(j)[scale_offset()] > 0)) continue;
+      indices.push_back(static_cast<double>(j));
       visit(j, [&](Scalar value) { values.push_back(value); });
     }
-  auto count = static_cast<Index>(places.size());
+  auto count = static_cast<Index>(indices.size());
   archive.number("feature_count", count);
   if (count < 0 || count > options_.shape.dim)
-    throw std::runtime_error("the training state has more features than the model");
-  archive.vector("feature_places", places, count);
-  archive.vector("features", values, count * numbers);
+    throw std::runtime_error("the training state has " + std::to_string(count) + " features, the model has " +
+                             std::to_string(options_.shape.dim));
+  archive.vector("feature_places", indices, count);
+  archive.vector("features", values, count * numbers_per_feature);
   if (!archive.is_loading()) return;
   std::fill(records_.begin(), records_.end(), Scalar(0));
   std::size_t next = 0;
-  for (const double place : places) {
-    if (!(place >= 0 && place < static_cast<double>(options_.shape.dim)))
-      throw std::runtime_error("the training state has a feature that the model has not");
-    const auto j = static_cast<Index>(place);
+  for (const double index : indices) {
+    if (!(index >= 0 && index < static_cast<double>(options_.shape.dim)))
+      throw std::runtime_error("the training state has a feature index outside of those of the model");
+    const auto j = static_cast<Index>(index);
     visit(j, [&](Scalar& value) { value = values[next++]; });
     const Scalar* feature = record(j);
-    const bool is_possible = std::all_of(feature + width_, feature + 2 * width_, [](Scalar p) { return p >= 0; }) &&
-                             feature[weight_at() + 1] >= 0 && feature[square_at() + 1] >= 0 && feature[scale_at()] > 0;
-    if (!is_possible) throw std::runtime_error("the training state has a variance below 0");
+    const bool is_valid = std::all_of(feature + width_, feature + 2 * width_, [](Scalar p) { return p >= 0; }) &&
+                          feature[weight_offset() + 1] >= 0 && feature[square_offset() + 1] >= 0 &&
+                          feature[scale_offset()] > 0;
+    if (!is_valid)
+      throw std::runtime_error("the training state has a variance below 0 or a scale that is not positive in feature " +
+                               std::to_string(j));
   }
 }
 

@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include <dyad/data.h>
 #include <dyad/model.h>
 #include <dyad/shape.h>
+#include <dyad/types.h>
 
 #include "base/archive.h"
 #include "base/cache_aligned.h"
@@ -20,118 +20,128 @@ namespace dyad {
 struct KalmanOptions {
   ModelShape shape;
   LikelihoodPointer likelihood = make_likelihood(Task::regression);
-  double square_centre = 0;  ///< free diagonal: what x_j^2 is measured from
-  double half_life = 0;      ///< rows after which data counts half; 0: it always counts
-  double entries = 1;        ///< non-zeros in a usual row
-  std::uint64_t seed = 1;
+  double square_center = 0;    ///< free diagonal: the square terms are squares_j (x_j^2 - square_center); default 0
+  double half_life = 0;        ///< rows after which the variances of the parameters double; 0: no forgetting
+  double entries_per_row = 1;  ///< typical number of non-zero entries of a row
+  std::uint64_t seed = 1;      ///< of the random initial factors
 
-  /// Numbers that a usual row moves.
-  [[nodiscard]] double unknowns_of_row() const;
+  /// q = max(100, entries_per_row (rank + 1)): number of parameters that a typical row updates.
+  [[nodiscard]] double unknowns_per_row() const;
 };
 
-/// Variances of the parameters before any data. All means are 0 but that of the intercept.
+/// Prior variances of the parameters, for features of scale 1. All prior means are 0 except that of the intercept.
 struct Prior {
   double intercept = 1;
   double weights = 1;
   double squares = 1;
   double factors = 1;
-  double intercept_mean = 0;  ///< of a start from nothing; not saved
+  double intercept_mean = 0;  ///< initial intercept of a filter without data; not archived
 
   void archive(Archive& archive);
 };
 
-/// Natural parameters of the Gaussian posterior: precisions, and precisions times means. Those of independent rows are
-/// additive.
+/// Natural parameters of the Gaussian posterior: precisions 1/P and precision-weighted means theta/P. The contributions
+/// of independent rows are additive.
 struct NaturalParameters {
   std::vector<double> precisions;
-  std::vector<double> moments;
+  std::vector<double> moments;  ///< precision times mean
 
+  /// Adds scale * other.
   void add(double scale, const NaturalParameters& other);
   void archive(Archive& archive, Index size);
 };
 
-/// Means and variances of the parameters of one feature. Does not own the factors.
+/// Means and variances of the parameters of one feature. Points into the filter, which the caller keeps alive.
 template <typename Scalar>
 struct FeaturePosterior {
-  const Scalar* factors = nullptr;
-  const Scalar* factor_variances = nullptr;
+  const Scalar* factors = nullptr;           ///< rank values
+  const Scalar* factor_variances = nullptr;  ///< rank values
   Scalar weight = 0;
   Scalar weight_variance = 0;
-  Scalar square = 0;  ///< free diagonal
+  Scalar square = 0;  ///< coefficient of x_j^2; free diagonal only
   Scalar square_variance = 0;
-  Scalar scale = 0;  ///< 0: no row has shown the feature
+  Scalar scale = 0;  ///< 0: the feature has not occurred in the data
 };
 
-/// Parameters and variances of the filter. The numbers of one feature are stored together in cache lines of their own.
-/// The prior of a feature is relative to its scale; a scale of 0 means that the feature has not been added.
+/// Means and variances of the parameters of a KalmanFilter. The record of a feature is contiguous and aligned to cache
+/// lines. A feature of scale s has the prior variances of `Prior` divided by s^2 (squares: by s^4). A scale of 0 means
+/// that the feature has not been added.
 template <typename Scalar>
 class FilterParameters {
  public:
-  /// The prior, without features.
+  /// Starts from the prior, without features.
   FilterParameters(const KalmanOptions& options, const Prior& prior);
 
-  /// Adds feature j with small random factors.
-  void begin(Index j, double scale);
+  /// Adds feature j with small random factors. `scale`: typical size of its non-zero values.
+  void add_feature(Index j, double scale);
 
-  /// Makes room for more features at the end of their side.
+  /// Increases the number of features. New features are at the end of their side and have scale 0.
   void grow(Index dim, Index left_dim);
 
+  /// The means.
   [[nodiscard]] SignedFactors<Scalar> parameters() const;
-  /// Means and variances. The variance of the intercept refers to centred squares. Without the noise variance.
+  /// Means and variances. The variance of the intercept refers to the model with centered squares. `noise_variance` has
+  /// its default value.
   [[nodiscard]] Posterior<Scalar> posterior() const;
   [[nodiscard]] FeaturePosterior<Scalar> feature_posterior(Index j) const {
-    const Scalar* own = record(j);
-    const Scalar* weight = own + weight_at();
-    return {own, own + width_, weight[0], weight[1], weight[2], weight[3], weight[4]};
+    const Scalar* feature = record(j);
+    const Scalar* weight = feature + weight_offset();
+    return {feature, feature + width_, weight[0], weight[1], weight[2], weight[3], weight[4]};
   }
-  /// Of the factors.
+  /// +1 or -1 per factor.
   [[nodiscard]] std::vector<Scalar> factor_signs() const {
     return {signs_.begin(), signs_.begin() + options_.shape.rank};
   }
-  [[nodiscard]] const Prior& first_prior() const { return prior_; }
+  [[nodiscard]] const Prior& prior_variances() const { return prior_; }
   [[nodiscard]] bool is_finite() const;
   [[nodiscard]] std::vector<double> scales() const;
-  /// In the order of `for_each_parameter`; 0 for parameters that are not learned.
+  /// In the order of `for_each_parameter`; 0 for parameters that are not estimated.
   [[nodiscard]] NaturalParameters natural_parameters() const;
-  /// Parameters without a positive precision and a finite mean keep their values.
-  void take(const NaturalParameters& natural);
+  /// Sets means and variances. Parameters without a positive precision and a finite mean keep their values.
+  void set_natural_parameters(const NaturalParameters& natural);
+  /// Number of precisions in natural_parameters().
   [[nodiscard]] Index natural_parameter_count() const;
   [[nodiscard]] double bytes() const { return static_cast<double>(records_.size() * sizeof(Scalar)); }
+  /// Throws std::runtime_error if a loaded state is not valid.
   void archive(Archive& archive);
 
  protected:
   [[nodiscard]] Scalar* record(Index j) { return records_.data() + j * stride_; }
   [[nodiscard]] const Scalar* record(Index j) const { return records_.data() + j * stride_; }
-  [[nodiscard]] Index weight_at() const { return 2 * width_; }
-  [[nodiscard]] Index square_at() const { return 2 * width_ + 2; }
-  [[nodiscard]] Index scale_at() const { return 2 * width_ + 4; }
-  [[nodiscard]] Index side_of(Index j) const { return j >= right_first_ ? 1 : 0; }
+  // Offsets in a record. A variance follows its mean.
+  [[nodiscard]] Index weight_offset() const { return 2 * width_; }
+  [[nodiscard]] Index square_offset() const { return 2 * width_ + 2; }
+  [[nodiscard]] Index scale_offset() const { return 2 * width_ + 4; }
+  /// 0: left side or symmetric, 1: right side.
+  [[nodiscard]] Index side_of(Index j) const { return j >= first_right_feature_ ? 1 : 0; }
 
-  static Index right_first_of(const KalmanOptions& options) {
+  static Index first_right_feature(const KalmanOptions& options) {
     return options.shape.left_dim > 0 ? options.shape.left_dim : std::numeric_limits<Index>::max();
   }
   void archive_features(Archive& archive);
   template <typename Self, typename Visit>
   static void for_each_parameter(Self& self, Visit&& visit);
-  void set(const SignedFactors<Scalar>& means);
+  void set_means(const SignedFactors<Scalar>& means);
   void set_variances(const SignedFactors<Scalar>& variances);
-  void set_scales(std::span<const double> all);
+  void set_scales(std::span<const double> scales);
+  /// Sets the variances of feature j to the prior variances for its scale.
   void set_variances(Index j, const Prior& prior);
-  void start_at_random(Index j, Index factor);
+  void draw_random_factor(Index j, Index factor);
 
   KalmanOptions options_;
   Prior prior_;
-  Index right_first_;          ///< first feature of the right side; symmetric: beyond all features
-  Index width_;                ///< the rank, rounded up to full vectors
-  Index stride_;               ///< numbers per feature
-  BigVector<Scalar> records_;  ///< per feature: factors, their variances, weight and its
-                               ///< variance, square and its variance, scale
-  std::vector<Scalar> signs_;  ///< 0 beyond the rank
-  double intercept_ = 0;
-  double intercept_variance_ = 0;
-  double rows_ = 0;                ///< learned so far
-  double turns_ = 0;               ///< how often weak factors were turned
-  std::vector<double> last_seen_;  ///< with a half-life: the row at which each feature was last brought up to date
+  Index first_right_feature_;  ///< first feature of the right side; symmetric: larger than any index
+  Index width_;                ///< the rank, rounded up to full SIMD vectors
+  Index stride_;               ///< numbers per record, rounded up to full cache lines
+  /// Per feature: factors, their variances, weight and its variance, square and its variance, scale.
+  CacheAlignedVector<Scalar> records_;
+  std::vector<Scalar> signs_;      ///< +1 or -1 per factor; 0 in the padding
+  double intercept_ = 0;           ///< with centered squares
+  double intercept_variance_ = 0;  ///< 0: the intercept is not estimated
+  double rows_ = 0;                ///< number of rows learned
+  double sign_flips_ = 0;          ///< number of sign flips of weak factors; part of the random seed
+  /// With a half-life: value of rows_ at which the variances of each feature were last inflated. Otherwise empty.
+  std::vector<double> last_occurrence_;
 };
 
 }  // namespace dyad

@@ -9,36 +9,42 @@
 
 namespace dyad {
 
-/// Phase retrieval from nothing and without keeping rows: several random vectors, each corrected by every row towards
-/// the nearer of the two answers to sqrt(y) = |a'x| (randomised Kaczmarz, relaxed). About ten rows per feature lead the
-/// best of them close to a or -a.
+/// Search for a start of phase retrieval, y = (a'x)^2, in one pass and without stored rows. Several random vectors z
+/// are corrected by each row with a relaxed Kaczmarz step towards the nearer solution of sqrt(y) = |z'x|:
+///   z += relaxation (sign(z'x) sqrt(y) - z'x) x / |x|^2.
+/// After about ten rows per feature, the best of them is close to a or -a. Reference: Tan and Vershynin (2019), "Phase
+/// retrieval via randomized Kaczmarz: theoretical guarantees". Not thread-safe.
 template <typename Scalar>
 class PhaseSearch {
  public:
+  /// `seed`: of the random initial vectors.
   PhaseSearch(Index dim, std::uint64_t seed);
 
   void learn(const Rows<Scalar>& rows);
 
-  /// New features at the end.
+  /// Adds features at the end.
   void grow(Index dim);
 
-  /// Whether the best is worth going on from.
+  /// Whether the best candidate fits the recent rows, or the limit of rows per feature is reached.
   [[nodiscard]] bool is_done() const;
-  [[nodiscard]] Model<Scalar> best() const;
+  /// Rank-one model of the candidate with the smallest recent loss.
+  [[nodiscard]] Model<Scalar> best_model() const;
+  /// Recent mean of (y - (z'x)^2)^2 of the best candidate.
   [[nodiscard]] double residual_variance() const { return losses_.minCoeff(); }
 
   void archive(Archive& archive);
 
  private:
-  static constexpr Index searchers = 8;
+  /// Number of random vectors. The time per row is proportional to it.
+  static constexpr Index candidate_count = 8;
 
   Index dim_;
   std::uint64_t seed_;
-  Tall<Scalar> Z_;
-  Vector<double> losses_;  ///< recent mean squares of y - (z'x)^2
-  double rows_ = 0;
-  double mean_target_ = 0;
-  double spread_ = 0;  ///< recent variance of the targets
+  RowMajorMatrix<Scalar> Z_;    ///< one column per candidate
+  Vector<double> losses_;       ///< per candidate: moving average of (y - (z'x)^2)^2
+  double rows_ = 0;             ///< number of rows learned
+  double mean_target_ = 0;      ///< moving average of the targets
+  double target_variance_ = 0;  ///< moving average of their squared deviation from mean_target_
 };
 
 }  // namespace dyad

@@ -10,46 +10,47 @@
 
 namespace dyad {
 
-/// Variance that features without data add to a prediction which leaves them out.
+/// Variance that unknown features (features without training data) add to a prediction. The prediction omits them.
 ///
-/// A feature adds u + sum_c g_c a_c, where u is its own coefficient, a its factors, and g the slope of its interactions
-/// with the rest of the row. For a feature without data, (u, a) is taken to be distributed as that of the features of
-/// its group: the second moments E[(u, a)(u, a)'] are the mean over the group of the posterior's, and the variance is
-/// that of the sum about 0. A group without data has the moments of the prior. Parameters are those for features of
-/// scale 1, so that the size of an unknown feature is taken to be its scale.
+/// A feature adds u + sum_c g_c a_c to the prediction, where u is its main effect, a its factors, and g the gradient of
+/// its interactions with the other features of the row. The parameters (u, a) of an unknown feature are assumed to have
+/// the distribution of those of the known features of its group (for example, of its column). The variance that it adds
+/// is g'E[(u, a)(u, a)']g, with the second moments averaged over the posterior of the group. A group without known
+/// features has the second moments of the prior. Parameters refer to features divided by their scale, and an unknown
+/// feature is assumed to have a value equal to its scale. Immutable; thread-safe.
 class UnknownFeatures {
  public:
-  /// `groups`: of each feature, from 0 on; -1: none. Does not keep the filter.
+  /// `groups`: group of each feature, from 0 to group_count - 1; -1: no group. Does not refer to the filter afterwards.
   template <typename Scalar>
   UnknownFeatures(const KalmanFilter<Scalar>& filter, std::vector<Index> groups, Index group_count);
 
-  /// All features of a side are one group: 0, or 1 for those of z. Its moments are those of a sample, so that the time
-  /// does not grow with the features.
+  /// All features of a side are one group: 0 for the left side (and symmetric models), 1 for the right side. The
+  /// moments are averaged over a sample of features, so that the time does not depend on their number.
   template <typename Scalar>
   explicit UnknownFeatures(const KalmanFilter<Scalar>& filter);
 
-  /// Of row i, which lacks one feature of each group in `missing`. Its entries that the filter has no data about count
-  /// as unknown features of their group, too. 0 if there are neither.
+  /// Variance added to the prediction of row i by one unknown feature of each group in `missing`, and by the entries of
+  /// the row that are unknown to the filter. 0 if there are none.
   template <typename Scalar>
   [[nodiscard]] double variance(const KalmanFilter<Scalar>& filter, const Rows<Scalar>& rows, Index i,
                                 std::span<const Index> missing) const;
 
  private:
   struct Unknown {
-    const Small<double>* moments;
-    bool right;
+    const Matrix<double>* moments;
+    bool is_right;
   };
 
   template <typename Scalar>
-  void find_moments(const KalmanFilter<Scalar>& filter, Index sample_size);
+  void compute_moments(const KalmanFilter<Scalar>& filter, Index sample_size);
   [[nodiscard]] Index group_of(Index j, const KalmanOptions& options) const {
     if (groups_.empty()) return options.shape.left_dim > 0 && j >= options.shape.left_dim ? 1 : 0;
     return groups_[static_cast<std::size_t>(j)];
   }
 
-  std::vector<Index> groups_;           ///< of each feature; empty: one for each side
-  std::vector<Small<double>> moments_;  ///< of each group: of (u, a); the last one is the prior's
-  std::vector<bool> is_right_;          ///< bilinear: whether the group belongs to z
+  std::vector<Index> groups_;            ///< group of each feature; empty: one group per side
+  std::vector<Matrix<double>> moments_;  ///< E[(u, a)(u, a)'] of each group; the last one is that of the prior
+  std::vector<bool> is_right_;           ///< per group: whether it belongs to the right side (bilinear)
 };
 
 }  // namespace dyad

@@ -6,34 +6,36 @@
 
 namespace dyad {
 
-/// The map z = (x - mean) / scale of each feature. The formulas of the update hold for z, the model and the rows are
-/// those of x. Both directions are exact, and do not need the rows. Features that have not varied yet have scale 0 and
-/// are left out.
+/// Standardization z = (x - mean) / scale of the features, applied to models and sums instead of rows. The formulas of
+/// ChangeEstimator hold for z; model and rows refer to x. With S = diag(scale) and mean m:
+///   M_z = S M S      w_z = S (w + 2 M m)      b_z = b + w'm + m'Mm.
+/// Both directions are exact. Features that have not varied have scale 0, and the model does not use them.
+/// Immutable; thread-safe.
 class Coordinates {
  public:
-  Coordinates(const FeatureMoments& features, bool centred);
+  /// `is_centered`: false uses mean 0 and the root mean square as scale.
+  Coordinates(const FeatureMoments& features, bool is_centered);
 
-  /// A model of z, with orthonormal factors, and how its factors came from those of the model of x:
-  /// U_z = scale * U_x * rotation, each side for itself.
-  struct Standard {
+  /// A model of z with orthonormal factors U_z = S U_x rotation (bilinear: for each side).
+  struct StandardModel {
     Model<double> model;
-    Small<double> left_rotation;
-    Small<double> right_rotation;
+    Matrix<double> left_rotation;
+    Matrix<double> right_rotation;
   };
-  [[nodiscard]] Standard standard(const Model<double>& model) const;
+  [[nodiscard]] StandardModel to_standard(const Model<double>& model) const;
 
-  /// The sums that rows of z would have given with the factors of `standard` as the probe, from those of x with the
-  /// factors of `model`.
-  [[nodiscard]] MomentSums<double> standard(const MomentSums<double>& sums, const Model<double>& model,
-                                            const Standard& standard) const;
+  /// Sums of the rows z with the factors of `standard` as the probe. `sums`: those of the rows x with the factors of
+  /// `model` as the probe.
+  [[nodiscard]] MomentSums<double> to_standard(const MomentSums<double>& sums, const Model<double>& model,
+                                               const StandardModel& standard) const;
 
-  /// The model of x that predicts what the model of z does.
-  [[nodiscard]] Model<double> raw(const Model<double>& standard) const;
+  /// The model of x with the predictions of the model of z.
+  [[nodiscard]] Model<double> from_standard(const Model<double>& standard) const;
 
  private:
   Vector<double> mean_;
   Vector<double> scale_;
-  Vector<double> inverse_;  ///< 0 where the scale is 0
+  Vector<double> inverse_scale_;  ///< 0 if the scale is 0
 };
 
 }  // namespace dyad

@@ -58,10 +58,16 @@ Eigen::ArrayXd FeatureMoments::kurtosis() const {
   return (v > 0).select(fourth / v.square(), 1);
 }
 
-bool FeatureMoments::look_gaussian() const {
-  // For Gaussian features the estimates have variances 6/n and 24/n; the additions are what does no harm.
-  const double n = weight_ * weight_ / squared_weights_;  // as many rows of equal weight tell as much
-  return skewness().square().mean() < 4 * 6 / n + 0.0025 && (kurtosis() - 3).square().mean() < 4 * 24 / n + 0.01;
+bool FeatureMoments::is_gaussian() const {
+  // Limits in units of the sampling variances, which are 6/n (skewness) and 24/n (kurtosis) for Gaussian features: two
+  // standard errors, squared.
+  constexpr double sampling_variance_factor = 4;
+  // Squared deviations that are accepted for any n: a skewness of 0.05 and an excess kurtosis of 0.1.
+  constexpr double skewness_tolerance = 0.0025;
+  constexpr double kurtosis_tolerance = 0.01;
+  const double n = weight_ * weight_ / squared_weights_;  // effective number of rows (Kish)
+  return skewness().square().mean() < sampling_variance_factor * 6 / n + skewness_tolerance &&
+         (kurtosis() - 3).square().mean() < sampling_variance_factor * 24 / n + kurtosis_tolerance;
 }
 
 template void FeatureMoments::add(const Rows<float>&);

@@ -9,8 +9,9 @@
 
 namespace dyad {
 
-/// Running moments of every feature, kept as power sums: they add over rows, threads and machines. Meant for features
-/// that are roughly centred and scaled; far from that, power sums lose digits.
+/// Weighted power sums of each feature up to the fourth power, and the moments computed from them. The sums are
+/// additive over rows, threads and machines. Accuracy: central moments lose digits to cancellation if |mean| is much
+/// larger than the standard deviation. Not thread-safe.
 class FeatureMoments {
  public:
   explicit FeatureMoments(Index dim) : sums_(Eigen::ArrayX4d::Zero(dim, 4)) {}
@@ -19,23 +20,26 @@ class FeatureMoments {
   void add(const Rows<Scalar>& rows);
   FeatureMoments& operator+=(const FeatureMoments& other);
 
-  void grow(const Growth& growth) { sums_ = growth.grown(sums_); }
+  void grow(const FeatureGrowth& growth) { sums_ = growth.insert_zero_rows(sums_); }
   void archive(Archive& archive, Index dim);
 
   [[nodiscard]] Index dim() const { return sums_.rows(); }
   [[nodiscard]] double weight() const { return weight_; }
   [[nodiscard]] Eigen::ArrayXd mean() const;
   [[nodiscard]] Eigen::ArrayXd variance() const;
-  [[nodiscard]] Eigen::ArrayXd skewness() const;  ///< kappa: third central moment of the standardised feature
-  [[nodiscard]] Eigen::ArrayXd kurtosis() const;  ///< phi: the fourth; a constant feature has 1, as if two-valued
+  [[nodiscard]] Eigen::ArrayXd skewness()
+      const;  ///< kappa: third moment of the standardized feature; constant feature: 0
+  [[nodiscard]] Eigen::ArrayXd kurtosis()
+      const;  ///< phi: fourth moment of the standardized feature; constant feature: 1
 
-  /// Whether skewness 0 and kurtosis 3 explain what was seen, up to sampling error and what does no harm.
-  [[nodiscard]] bool look_gaussian() const;
+  /// Whether the mean squares of skewness and excess kurtosis are at most those of Gaussian features, up to sampling
+  /// error and a tolerance.
+  [[nodiscard]] bool is_gaussian() const;
 
  private:
-  double weight_ = 0;           ///< of all rows; each counts 1 unless it says otherwise
-  double squared_weights_ = 0;  ///< the sum of their squares
-  Eigen::ArrayX4d sums_;        ///< of x, x^2, x^3, x^4
+  double weight_ = 0;           ///< sum of the row weights
+  double squared_weights_ = 0;  ///< sum of the squared row weights
+  Eigen::ArrayX4d sums_;        ///< columns: weighted sums of x, x^2, x^3, x^4
 };
 
 }  // namespace dyad

@@ -11,28 +11,29 @@
 namespace dyad {
 namespace {
 
-/// (1 - share) before + share after, cut back to rank k.
+/// (1 - fraction) before + fraction after, truncated to rank k.
 template <typename Scalar>
-Model<Scalar> on_the_way(const Model<Scalar>& before, const Model<Scalar>& after, Scalar share, Keep keep) {
+Model<Scalar> interpolate(const Model<Scalar>& before, const Model<Scalar>& after, Scalar fraction,
+                          EigenvalueSelection selection) {
   const Sides sides(before);
   const Index k = before.rank();
   Model<Scalar> model = before;
-  const auto mix = [&](Scalar a, Scalar b) { return (1 - share) * a + share * b; };
+  const auto mix = [&](Scalar a, Scalar b) { return (1 - fraction) * a + fraction * b; };
   const auto mix_all = [&](std::vector<Scalar>& numbers, const std::vector<Scalar>& others) {
     std::transform(numbers.begin(), numbers.end(), others.begin(), numbers.begin(), mix);
   };
   model.intercept = mix(before.intercept, after.intercept);
   mix_all(model.weights, after.weights);
   mix_all(model.squares, after.squares);
-  Small<Scalar> core = Small<Scalar>::Zero(2 * k, 2 * k);
-  core.diagonal() << (1 - share) * as_vector(before.spectrum), share * as_vector(after.spectrum);
-  const auto U = as_tall(before.factors, before.dim(), k);
-  const auto V = as_tall(after.factors, after.dim(), k);
-  set_interactions(model, best_rank_k<Scalar>(sides, side_by_side<Scalar>(U, V), core, k, keep));
+  Matrix<Scalar> core = Matrix<Scalar>::Zero(2 * k, 2 * k);
+  core.diagonal() << (1 - fraction) * as_vector(before.spectrum), fraction * as_vector(after.spectrum);
+  const auto U = as_row_major(before.factors, before.dim(), k);
+  const auto V = as_row_major(after.factors, after.dim(), k);
+  set_interactions(model, truncate_to_rank<Scalar>(sides, concatenate_columns<Scalar>(U, V), core, k, selection));
   if (!model.squares.empty()) {
-    // The coefficients of x_j^2, M_jj + squares_j, are what was mixed; cutting M back must not change them.
+    // The coefficient of x_j^2 is M_jj + squares_j. The truncation of M does not change it.
     const Vector<Scalar> mixed =
-        (1 - share) * diagonal_of_interactions(before) + share * diagonal_of_interactions(after);
+        (1 - fraction) * diagonal_of_interactions(before) + fraction * diagonal_of_interactions(after);
     as_vector(model.squares) += mixed - diagonal_of_interactions(model);
   }
   return model;
@@ -40,9 +41,12 @@ Model<Scalar> on_the_way(const Model<Scalar>& before, const Model<Scalar>& after
 
 }  // namespace
 
-Index usual_batch(Index rank, Index dim) {
-  constexpr Index first = 4096;
-  return std::min(6 * rank * dim, first);
+Index default_batch_rows(Index rank, Index dim) {
+  // Close to the batch size that minimizes the number of rows to a given error (measured in docs/paper.md).
+  constexpr Index rows_per_factor_entry = 6;
+  // Bounds the number of rows before the first update.
+  constexpr Index max_first_batch_rows = 4096;
+  return std::min(rows_per_factor_entry * rank * dim, max_first_batch_rows);
 }
 
 template <typename Scalar>
@@ -55,146 +59,160 @@ MomentLearner<Scalar>::MomentLearner(const MomentOptions& options, std::optional
 
 template <typename Scalar>
 Index MomentLearner<Scalar>::batch_rows() const {
-  const Index usual = usual_batch(one_scan_.model().rank(), one_scan_.model().dim());
-  return static_cast<Index>(static_cast<double>(batch_.value_or(usual)) * batch_growth_);
+  const Index default_rows = default_batch_rows(one_scan_.model().rank(), one_scan_.model().dim());
+  return static_cast<Index>(static_cast<double>(batch_.value_or(default_rows)) * batch_growth_);
 }
 
 template <typename Scalar>
-Index MomentLearner<Scalar>::trial_rows() const {
-  constexpr Index fewest = 48;
-  return std::max(fewest, batch_rows() / 8);
+Index MomentLearner<Scalar>::line_search_rows() const {
+  // The line search estimates one number, the step fraction, and needs fewer rows than the batch.
+  constexpr Index min_line_search_rows = 48;
+  constexpr Index batch_rows_per_line_search_row = 8;
+  return std::max(min_line_search_rows, batch_rows() / batch_rows_per_line_search_row);
 }
 
 template <typename Scalar>
 Index MomentLearner<Scalar>::rows_until_step() const {
-  return proposed_ ? 0 : std::max<Index>(0, batch_rows() - rows_in_batch_);
+  return proposal_ ? 0 : std::max<Index>(0, batch_rows() - rows_in_batch_);
 }
 
 template <typename Scalar>
 void MomentLearner<Scalar>::grow(Index dim, Index left_dim) {
   const Model<Scalar>& model = one_scan_.model();
-  const Growth growth{.left_before = model.is_bilinear() ? model.left_dim : model.dim(),
-                      .right_before = model.is_bilinear() ? model.dim() - model.left_dim : 0,
-                      .left_after = model.is_bilinear() ? left_dim : dim,
-                      .right_after = model.is_bilinear() ? dim - left_dim : 0};
-  if (growth.is_none()) return;
+  const FeatureGrowth growth{.left_before = model.is_bilinear() ? model.left_dim : model.dim(),
+                             .right_before = model.is_bilinear() ? model.dim() - model.left_dim : 0,
+                             .left_after = model.is_bilinear() ? left_dim : dim,
+                             .right_after = model.is_bilinear() ? dim - left_dim : 0};
+  if (growth.is_empty()) return;
   one_scan_.grow(growth);
-  if (proposed_) grow_model(*proposed_, growth);
+  if (proposal_) grow_model(*proposal_, growth);
 }
 
 template <typename Scalar>
 void MomentLearner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> residuals) {
   for (Index first = 0; first < rows.count();) {
     const Index count = std::min(rows_until_decision(), rows.count() - first);
-    const Rows<Scalar> part = rows.slice(first, count);
-    const auto own = residuals.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
-    if (proposed_)
-      try_out(part, own);
+    const Rows<Scalar> slice = rows.slice(first, count);
+    const auto slice_residuals = residuals.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+    if (proposal_)
+      evaluate_proposal(slice, slice_residuals);
     else
-      one_scan_.observe(part, own);
-    keep_record(part, own);
-    if (proposed_) {
-      if (trial_.rows >= trial_rows()) decide();
+      one_scan_.observe(slice, slice_residuals);
+    update_comparison(slice, slice_residuals);
+    if (proposal_) {
+      if (line_search_.rows >= line_search_rows()) finish_line_search();
     } else {
       rows_in_batch_ += count;
-      if (rows_in_batch_ >= batch_rows() && one_scan_.weight_of_batch() > 0) propose();
+      if (rows_in_batch_ >= batch_rows() && one_scan_.batch_weight() > 0) propose();
     }
     first += count;
   }
 }
 
+/// Writes the residuals of the current model and adds the rows to the sums of the line search.
 template <typename Scalar>
-void MomentLearner<Scalar>::try_out(const Rows<Scalar>& rows, std::span<Scalar> residuals) {
+void MomentLearner<Scalar>::evaluate_proposal(const Rows<Scalar>& rows, std::span<Scalar> residuals) {
   std::vector<Scalar> after(residuals.size());
   one_scan_.model().predict(rows, residuals);
-  proposed_->predict(rows, after);
+  proposal_->predict(rows, after);
   for (std::size_t i = 0; i < residuals.size(); ++i) {
     residuals[i] = rows.targets()[i] - residuals[i];
     const auto r = static_cast<double>(residuals[i]);
-    const auto next = static_cast<double>(rows.targets()[i] - after[i]);
+    const auto proposed_r = static_cast<double>(rows.targets()[i] - after[i]);
     const auto weight = static_cast<double>(rows.weight(static_cast<Index>(i)));
-    trial_.before += weight * r * r;
-    trial_.both += weight * r * next;
-    trial_.after += weight * next * next;
+    line_search_.before += weight * r * r;
+    line_search_.cross += weight * r * proposed_r;
+    line_search_.after += weight * proposed_r * proposed_r;
   }
-  trial_.rows += rows.count();
+  line_search_.rows += rows.count();
 }
 
+/// Adds the rows to the comparison with the mean, and to the mean.
 template <typename Scalar>
-void MomentLearner<Scalar>::keep_record(const Rows<Scalar>& rows, std::span<const Scalar> residuals) {
+void MomentLearner<Scalar>::update_comparison(const Rows<Scalar>& rows, std::span<const Scalar> residuals) {
   for (std::size_t i = 0; i < residuals.size(); ++i) {
-    const auto [weight, target] = add_to_record(rows, residuals, i);
+    const auto [weight, target] = add_to_comparison(rows, residuals, i);
     target_weight_ += weight;
     if (target_weight_ > 0) target_mean_ += weight * (target - target_mean_) / target_weight_;
   }
 }
 
-/// Returns the row's weight and target.
+/// Adds row i. Returns its weight and target.
 template <typename Scalar>
-std::pair<double, double> MomentLearner<Scalar>::add_to_record(const Rows<Scalar>& rows,
-                                                               std::span<const Scalar> residuals, std::size_t i) {
+std::pair<double, double> MomentLearner<Scalar>::add_to_comparison(const Rows<Scalar>& rows,
+                                                                   std::span<const Scalar> residuals, std::size_t i) {
   const auto weight = static_cast<double>(rows.weight(static_cast<Index>(i)));
   const auto target = static_cast<double>(rows.targets()[i]);
   const auto residual = static_cast<double>(residuals[i]);
-  record_.squares += weight * residual * residual;
-  record_.squares_of_constant += weight * (target - target_mean_) * (target - target_mean_);
-  ++record_.rows;
+  comparison_.squares += weight * residual * residual;
+  comparison_.squares_of_constant += weight * (target - target_mean_) * (target - target_mean_);
+  ++comparison_.rows;
   return {weight, target};
 }
 
+/// Ends the batch. The updated model is accepted if features are independent; otherwise, its line search starts.
 template <typename Scalar>
 void MomentLearner<Scalar>::propose() {
   rows_in_batch_ = 0;
   Model<Scalar> next = one_scan_.model();
-  if (!one_scan_.end_batch(next).accepted) {
+  if (!one_scan_.end_batch(next).is_accepted) {
     ++steps_tried_;
     return;
   }
   if (features_are_independent_) {
     ++steps_tried_;
-    return take(next);
+    return accept(next);
   }
-  proposed_ = std::move(next);
-  trial_ = {};
+  proposal_ = std::move(next);
+  line_search_ = {};
 }
 
+/// Accepts the proposed model, shortens the step and starts another line search, rejects it, or restarts from the mean.
 template <typename Scalar>
-void MomentLearner<Scalar>::decide() {
-  const Trial trial = std::exchange(trial_, {});
-  const Model<Scalar> proposed = *std::exchange(proposed_, std::nullopt);
-  // Without an intercept, the way to the truth may begin below the best constant.
-  if (options_.shape.intercept && is_worse_than_constant()) return start_again();
-  if (std::exchange(proposed_is_a_part_, false)) {
-    if (trial.after < trial.before) take(proposed);
+void MomentLearner<Scalar>::finish_line_search() {
+  const LineSearch line_search = std::exchange(line_search_, {});
+  const Model<Scalar> proposed = *std::exchange(proposal_, std::nullopt);
+  // A model without intercept can be worse than the mean of the targets before it converges. Only models with an
+  // intercept restart.
+  if (options_.shape.intercept && is_worse_than_constant()) return reset_to_constant();
+  if (std::exchange(proposal_is_partial_, false)) {
+    if (line_search.after < line_search.before) accept(proposed);
     return;
   }
   ++steps_tried_;
-  constexpr double all_the_way = 0.75;
-  constexpr double half_the_way = 0.5;
-  constexpr double nowhere = 0.02;
-  const double length = trial.before - 2 * trial.both + trial.after;
-  const double share = length > 0 && std::isfinite(length) ? (trial.before - trial.both) / length : 0;
-  if (share < half_the_way) batch_growth_ *= 2;
-  if (share >= all_the_way) {
-    take(proposed);
-  } else if (share > nowhere) {
-    // Cutting the mixture back to rank k may cost what was gained, so it is tried out in turn.
-    proposed_ = on_the_way(one_scan_.model(), proposed, static_cast<Scalar>(share),
-                           options_.shape.positive ? Keep::positive : Keep::largest);
-    proposed_is_a_part_ = true;
+  // Step fraction from which the full step is taken. For independent features, it differs
+  // from 1 by sampling error only.
+  constexpr double full_step_threshold = 0.75;
+  // Step fraction below which the batch size doubles.
+  constexpr double batch_growth_threshold = 0.5;
+  // Step fraction up to which the step is rejected.
+  constexpr double min_step_fraction = 0.02;
+  const double squared_difference = line_search.before - 2 * line_search.cross + line_search.after;
+  const double fraction = squared_difference > 0 && std::isfinite(squared_difference)
+                              ? (line_search.before - line_search.cross) / squared_difference
+                              : 0;
+  if (fraction < batch_growth_threshold) batch_growth_ *= 2;
+  if (fraction >= full_step_threshold) {
+    accept(proposed);
+  } else if (fraction > min_step_fraction) {
+    // The truncation to rank k can increase the error, so that the shortened step is evaluated on further rows.
+    proposal_ = interpolate(one_scan_.model(), proposed, static_cast<Scalar>(fraction),
+                            options_.shape.positive ? EigenvalueSelection::positive : EigenvalueSelection::largest);
+    proposal_is_partial_ = true;
   }
 }
 
 template <typename Scalar>
-void MomentLearner<Scalar>::take(const Model<Scalar>& model) {
+void MomentLearner<Scalar>::accept(const Model<Scalar>& model) {
   one_scan_.set_model(model);
-  record_ = {};
+  comparison_ = {};
   ++steps_taken_;
 }
 
+/// Restarts from the mean of the targets with the current factors, and doubles the batch size.
 template <typename Scalar>
-void MomentLearner<Scalar>::start_again() {
-  proposed_is_a_part_ = false;
+void MomentLearner<Scalar>::reset_to_constant() {
+  proposal_is_partial_ = false;
   batch_growth_ *= 2;
   Model<Scalar> start = one_scan_.model();
   start.intercept = static_cast<Scalar>(target_mean_);
@@ -202,14 +220,16 @@ void MomentLearner<Scalar>::start_again() {
   std::fill(start.spectrum.begin(), start.spectrum.end(), Scalar(0));
   std::fill(start.squares.begin(), start.squares.end(), Scalar(0));
   one_scan_.set_model(std::move(start));
-  record_ = {};
+  comparison_ = {};
   steps_taken_ = 0;
 }
 
 template <typename Scalar>
 bool MomentLearner<Scalar>::is_worse_than_constant() const {
-  constexpr Index fewest = 30;
-  return steps_taken_ > 0 && record_.rows >= fewest && !(record_.squares < record_.squares_of_constant);
+  // Number of rows below which the comparison with the mean is not used.
+  constexpr Index min_comparison_rows = 30;
+  return steps_taken_ > 0 && comparison_.rows >= min_comparison_rows &&
+         !(comparison_.squares < comparison_.squares_of_constant);
 }
 
 template <typename Scalar>
@@ -224,26 +244,27 @@ Model<Scalar> MomentLearner<Scalar>::model() const {
 }
 
 template <typename Scalar>
-void MomentLearner<Scalar>::Trial::archive(Archive& archive) {
+void MomentLearner<Scalar>::LineSearch::archive(Archive& archive) {
   archive.number("trial_rows", rows);
   archive.number("trial_before", before);
-  archive.number("trial_both", both);
+  archive.number("trial_both", cross);
   archive.number("trial_after", after);
 }
 
 template <typename Scalar>
-void MomentLearner<Scalar>::drop_overflow() {
-  if (one_scan_.drop_overflow()) rows_in_batch_ = 0;
-  if (!std::isfinite(record_.squares) || !std::isfinite(record_.squares_of_constant)) record_ = {};
-  if (std::isfinite(trial_.before) && std::isfinite(trial_.both) && std::isfinite(trial_.after)) return;
-  trial_ = {};
-  proposed_.reset();
-  proposed_is_a_part_ = false;
+void MomentLearner<Scalar>::discard_overflowed_sums() {
+  if (one_scan_.discard_overflowed_sums()) rows_in_batch_ = 0;
+  if (!std::isfinite(comparison_.squares) || !std::isfinite(comparison_.squares_of_constant)) comparison_ = {};
+  if (std::isfinite(line_search_.before) && std::isfinite(line_search_.cross) && std::isfinite(line_search_.after))
+    return;
+  line_search_ = {};
+  proposal_.reset();
+  proposal_is_partial_ = false;
 }
 
 template <typename Scalar>
 void MomentLearner<Scalar>::archive(Archive& archive) {
-  if (!archive.is_loading()) drop_overflow();
+  if (!archive.is_loading()) discard_overflowed_sums();
   archive.group("one_scan", [&] { one_scan_.archive(archive); });
   archive.number("batch_growth", batch_growth_);
   archive.number("rows_in_batch", rows_in_batch_);
@@ -251,60 +272,60 @@ void MomentLearner<Scalar>::archive(Archive& archive) {
   archive.number("steps_taken", steps_taken_);
   archive.number("target_weight", target_weight_);
   archive.number("target_mean", target_mean_);
-  archive.number("record_rows", record_.rows);
-  archive.number("record_squares", record_.squares);
-  archive.number("record_squares_of_constant", record_.squares_of_constant);
-  bool trying = proposed_.has_value();
-  archive.number("trying", trying);
-  if (!trying) return;
-  if (archive.is_loading()) proposed_ = one_scan_.model();
-  archive.group("proposed", [&] { archive_model(archive, *proposed_); });
-  archive.number("proposed_is_a_part", proposed_is_a_part_);
-  trial_.archive(archive);
+  archive.number("record_rows", comparison_.rows);
+  archive.number("record_squares", comparison_.squares);
+  archive.number("record_squares_of_constant", comparison_.squares_of_constant);
+  bool has_proposal = proposal_.has_value();
+  archive.number("trying", has_proposal);
+  if (!has_proposal) return;
+  if (archive.is_loading()) proposal_ = one_scan_.model();
+  archive.group("proposed", [&] { archive_model(archive, *proposal_); });
+  archive.number("proposed_is_a_part", proposal_is_partial_);
+  line_search_.archive(archive);
 }
 
 template <typename Scalar>
-void MomentLearner<Scalar>::start_part() {
+void MomentLearner<Scalar>::start_worker_sums() {
   rows_in_batch_ = 0;
-  (void)one_scan_.take_batch();
-  trial_ = {};
-  record_ = {};
-  part_weight_ = part_target_ = 0;
+  (void)one_scan_.take_batch_sums();
+  line_search_ = {};
+  comparison_ = {};
+  worker_weight_ = worker_target_sum_ = 0;
 }
 
 template <typename Scalar>
-void MomentLearner<Scalar>::gather(const Rows<Scalar>& rows) {
+void MomentLearner<Scalar>::accumulate(const Rows<Scalar>& rows) {
   std::vector<Scalar> residuals(static_cast<std::size_t>(rows.count()));
-  if (proposed_)
-    try_out(rows, residuals);
+  if (proposal_)
+    evaluate_proposal(rows, residuals);
   else
     one_scan_.observe(rows, residuals);
   for (std::size_t i = 0; i < residuals.size(); ++i) {
-    const auto [weight, target] = add_to_record(rows, residuals, i);
-    part_weight_ += weight;
-    part_target_ += weight * target;
+    const auto [weight, target] = add_to_comparison(rows, residuals, i);
+    worker_weight_ += weight;
+    worker_target_sum_ += weight * target;
   }
 }
 
 template <typename Scalar>
-void MomentLearner<Scalar>::archive_part(Archive& archive) {
-  archive.number("weight", part_weight_);
-  archive.number("target", part_target_);
-  archive.number("rows", record_.rows);
-  archive.number("squares", record_.squares);
-  archive.number("squares_of_constant", record_.squares_of_constant);
-  if (proposed_) {
-    trial_.archive(archive);
+void MomentLearner<Scalar>::archive_worker_sums(Archive& archive) {
+  archive.number("weight", worker_weight_);
+  archive.number("target", worker_target_sum_);
+  archive.number("rows", comparison_.rows);
+  archive.number("squares", comparison_.squares);
+  archive.number("squares_of_constant", comparison_.squares_of_constant);
+  if (proposal_) {
+    line_search_.archive(archive);
   } else {
-    auto sums = one_scan_.take_batch();
+    auto sums = one_scan_.take_batch_sums();
     sums.archive(archive);
-    one_scan_.put_batch(sums);
+    one_scan_.restore_batch_sums(sums);
   }
-  if (!archive.is_loading() || !(part_weight_ > 0)) return;
-  target_weight_ = part_weight_;
-  target_mean_ = part_target_ / part_weight_;
-  if (proposed_)
-    decide();
+  if (!archive.is_loading() || !(worker_weight_ > 0)) return;
+  target_weight_ = worker_weight_;
+  target_mean_ = worker_target_sum_ / worker_weight_;
+  if (proposal_)
+    finish_line_search();
   else
     propose();
 }

@@ -11,97 +11,104 @@
 
 namespace dyad {
 
-/// Rows in the first update: 6kd, or fewer where that is a long wait. A step from too few rows falls short of the whole
-/// way, and the batches grow from there.
-Index usual_batch(Index rank, Index dim);
+/// Default number of rows of the first batch: 6 rank dim, at most 4096. If that is too small, the line search shortens
+/// the step and the batches grow.
+Index default_batch_rows(Index rank, Index dim);
 
-/// The one-scan solver for data that keeps no promises. Every step is tried on fresh rows before it is taken: along the
-/// way from the old model to the new one the prediction is linear, so those rows tell how far to go. Where features are
-/// independent that is all the way, which is the paper's algorithm; where they are not, less, or nowhere. Steps that
-/// fall short are noise or bias, and the batches grow. The model is never worse than the best constant, up to what the
-/// rows since its last change can tell.
+/// One-scan solver for correlated features. Each step is line-searched on rows that were not used to compute it.
+///
+/// Predictions are linear in (b, w, M). Between the residuals r of the model and r' of the proposed model, the squared
+/// error is smallest at the step fraction t = sum r (r - r') / sum (r - r')^2. For independent features t is close to
+/// 1, which is the update of the paper. A short step shows that the batch is too small or that features are correlated,
+/// and the batch size doubles. If the model is worse than the running mean of the targets, training restarts from the
+/// mean. Does not own the pool; the caller keeps it alive. Not thread-safe.
 template <typename Scalar>
 class MomentLearner {
  public:
-  /// Targets are expected to have mean 0 and variance 1, roughly. `batch`: rows in the first update, unless the usual.
-  /// Where features are known to be independent, every step is taken whole, with no rows to try it on.
+  /// Targets should have a mean near 0 and a variance near 1. `batch`: rows of the first batch; default:
+  /// default_batch_rows(). `features_are_independent`: full steps without line search.
   MomentLearner(const MomentOptions& options, std::optional<Index> batch, ThreadPool& pool,
                 bool features_are_independent = false);
 
-  /// Predicts each row before it is learned, and writes y - f(x).
+  /// Learns the rows in sequence. Writes y - f(x) for the model before the row.
   void learn(const Rows<Scalar>& rows, std::span<Scalar> residuals);
 
+  /// Adds features at the end of each side.
   void grow(Index dim, Index left_dim);
 
-  /// What to predict with from here on.
+  /// The current model, or the mean of the targets if that is better (see is_constant()).
   [[nodiscard]] Model<Scalar> model() const;
 
-  [[nodiscard]] double target_mean() const { return target_mean_; }  ///< of all rows so far
-  [[nodiscard]] bool is_trying() const { return proposed_.has_value(); }
+  [[nodiscard]] double target_mean() const { return target_mean_; }  ///< weighted, of all rows so far
+  /// Whether a proposed step is being line-searched.
+  [[nodiscard]] bool is_line_search() const { return proposal_.has_value(); }
   [[nodiscard]] Index steps_tried() const { return steps_tried_; }
   [[nodiscard]] Index steps_taken() const { return steps_taken_; }
+  /// Whether model() is the mean of the targets.
   [[nodiscard]] bool is_constant() const { return steps_taken_ == 0 || is_worse_than_constant(); }
-  [[nodiscard]] Index rows_until_step() const;  ///< rows still missing from the batch
-  /// Rows after which the model may change: those missing from the batch, or from the trial of a step.
+  [[nodiscard]] Index rows_until_step() const;  ///< rows missing from the batch; 0 during a line search
+  /// Rows after which the model can change: those missing from the batch or from the line search.
   [[nodiscard]] Index rows_until_decision() const {
-    return std::max<Index>(1, proposed_ ? trial_rows() - trial_.rows : batch_rows() - rows_in_batch_);
+    return std::max<Index>(1, proposal_ ? line_search_rows() - line_search_.rows : batch_rows() - rows_in_batch_);
   }
 
-  /// Saving drops sums that have overflowed: they could not be loaded again.
+  /// Saving first discards sums that have overflowed, because archives contain finite numbers only.
   void archive(Archive& archive);
 
-  /// In place of learn(), for rows in many places: each gathers what its part of them says about the present model, or
-  /// about the step that is being tried; the sum of all is applied in one. Rows of an open batch are forgotten.
-  void start_part();
-  void gather(const Rows<Scalar>& rows);
-  /// Numbers that add over parts, whatever they are; loading: those of all parts, which are applied.
-  void archive_part(Archive& archive);
+  /// Distributed training, in place of learn(). Each worker calls start_worker_sums(), which discards the current
+  /// batch, then accumulate() for its rows, and saves its sums with archive_worker_sums(). The sums refer to the
+  /// current batch or line search. Loading the sum over all workers applies them in one step.
+  void start_worker_sums();
+  void accumulate(const Rows<Scalar>& rows);
+  /// Saving: sums that are additive over workers. Loading: applies the sum over all workers.
+  void archive_worker_sums(Archive& archive);
 
  private:
-  /// Weighted squares of residuals on fresh rows.
-  struct Trial {
+  /// Weighted sums over the rows of a line search, with residuals r of the model and r' of the proposed model.
+  struct LineSearch {
     Index rows = 0;
     double before = 0;  ///< sum r^2
-    double both = 0;    ///< sum r r'
+    double cross = 0;   ///< sum r r'
     double after = 0;   ///< sum r'^2
 
     void archive(Archive& archive);
   };
-  /// How the present model has done on rows it had not seen, beside the mean of the targets so far.
-  struct Record {
+  /// Weighted squared errors since the last change of the model, on rows before they were learned.
+  struct ConstantComparison {
     Index rows = 0;
-    double squares = 0;
-    double squares_of_constant = 0;
+    double squares = 0;              ///< of the model
+    double squares_of_constant = 0;  ///< of the running mean of the targets
   };
 
   [[nodiscard]] Index batch_rows() const;
-  [[nodiscard]] Index trial_rows() const;
+  [[nodiscard]] Index line_search_rows() const;
   [[nodiscard]] bool is_worse_than_constant() const;
-  void try_out(const Rows<Scalar>& rows, std::span<Scalar> residuals);
-  void keep_record(const Rows<Scalar>& rows, std::span<const Scalar> residuals);
-  std::pair<double, double> add_to_record(const Rows<Scalar>& rows, std::span<const Scalar> residuals, std::size_t i);
+  void evaluate_proposal(const Rows<Scalar>& rows, std::span<Scalar> residuals);
+  void update_comparison(const Rows<Scalar>& rows, std::span<const Scalar> residuals);
+  std::pair<double, double> add_to_comparison(const Rows<Scalar>& rows, std::span<const Scalar> residuals,
+                                              std::size_t i);
   void propose();
-  void decide();
-  void take(const Model<Scalar>& model);
-  void start_again();
-  void drop_overflow();
+  void finish_line_search();
+  void accept(const Model<Scalar>& model);
+  void reset_to_constant();
+  void discard_overflowed_sums();
 
   MomentOptions options_;
-  std::optional<Index> batch_;
+  std::optional<Index> batch_;  ///< rows of the first batch; empty: default_batch_rows()
   bool features_are_independent_;
-  double batch_growth_ = 1;
+  double batch_growth_ = 1;  ///< factor of the batch size
   OneScan<Scalar> one_scan_;
   Index rows_in_batch_ = 0;
-  std::optional<Model<Scalar>> proposed_;
-  bool proposed_is_a_part_ = false;
-  Trial trial_;
-  Record record_;
-  double target_weight_ = 0;
-  double target_mean_ = 0;
-  double part_weight_ = 0;
-  double part_target_ = 0;  ///< sum of the part's targets
+  std::optional<Model<Scalar>> proposal_;  ///< model that is being line-searched
+  bool proposal_is_partial_ = false;       ///< the proposal is a shortened step, which is accepted or rejected
+  LineSearch line_search_;
+  ConstantComparison comparison_;
+  double target_weight_ = 0;      ///< sum of the row weights
+  double target_mean_ = 0;        ///< weighted mean of the targets
+  double worker_weight_ = 0;      ///< sum of the worker's row weights
+  double worker_target_sum_ = 0;  ///< weighted sum of the worker's targets
   Index steps_tried_ = 0;
-  Index steps_taken_ = 0;
+  Index steps_taken_ = 0;  ///< since the last restart from the mean
 };
 
 }  // namespace dyad

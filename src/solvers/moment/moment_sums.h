@@ -14,21 +14,23 @@
 
 namespace dyad {
 
-/// The whole interface between data and the moment solver. With the residual r = y - f(x) of a model, and a probe Z:
+/// Sums over the rows of a batch, from which the moment solvers compute their updates. With the residual r = y - f(x)
+/// of a model, the row weights omitted, and a probe Z (a matrix with one row per feature):
 ///   p0 = sum r     p1 = sum r x     p2 = sum r x*x     G = sum r x (x'Z)
-/// Bilinear rows [x, z]: G = sum r [x (z'Z_right), z (x'Z_left)], one above the other.
-/// They add over rows, threads, processes and machines.
+/// Bilinear rows [x, z]: G = sum r [x (z'Z_right); z (x'Z_left)]. The sums are additive over rows, threads and
+/// machines.
 template <typename Scalar>
 struct MomentSums {
+  /// Sums of no rows. `probes`: number of columns of Z.
   MomentSums(Index dim, Index probes, bool with_squares)
-      : moments(Tall<Scalar>::Zero(dim, probes + 1)), p2(Vector<Scalar>::Zero(with_squares ? dim : 0)) {}
+      : moments(RowMajorMatrix<Scalar>::Zero(dim, probes + 1)), p2(Vector<Scalar>::Zero(with_squares ? dim : 0)) {}
 
-  Index rows = 0;
-  double weight = 0;  ///< of the rows: each counts 1 unless it says otherwise
-  double p0 = 0;
-  double residual_squares = 0;
-  Tall<Scalar> moments;  ///< [G, p1] in one matrix, because one product fills it
-  Vector<Scalar> p2;     ///< empty unless it is collected
+  Index rows = 0;                  ///< number of rows
+  double weight = 0;               ///< sum of the row weights; the n of the formulas
+  double p0 = 0;                   ///< sum r
+  double residual_squares = 0;     ///< sum r^2
+  RowMajorMatrix<Scalar> moments;  ///< [G, p1]; one matrix product computes both
+  Vector<Scalar> p2;               ///< sum r x*x; empty if it is not collected
 
   [[nodiscard]] auto G() const { return moments.leftCols(moments.cols() - 1); }
   [[nodiscard]] auto p1() const { return moments.col(moments.cols() - 1); }
@@ -47,50 +49,55 @@ struct MomentSums {
   }
 
   MomentSums& operator+=(const MomentSums& other);
-  void grow(const Growth& growth);
+  void grow(const FeatureGrowth& growth);
   void archive(Archive& archive, Index dim, Index probes);
 };
 
-/// What to sum besides p0, p1 and G.
-struct Collect {
+/// Sums that are collected in addition to p0, p1 and G.
+struct OptionalSums {
   bool squares = false;   ///< p2
-  bool features = false;  ///< the moments of the features themselves
+  bool features = false;  ///< FeatureMoments
 };
 
-/// Reads blocks of rows with all threads, each adding to sums of its own.
+/// Computes MomentSums over blocks of rows. Each thread of the pool adds to its own sums. Does not own the pool and the
+/// model; the caller keeps them alive. Not thread-safe.
 template <typename Scalar>
 class MomentAccumulator {
  public:
-  /// Sums of the residual of `model`, which must not have seen the rows, against `probe`.
-  MomentAccumulator(ThreadPool& pool, const Model<Scalar>& model, const Eigen::Ref<const Tall<Scalar>>& probe,
-                    Collect collect = {});
+  /// `model`: its residuals are summed; for unbiased estimates it must not have been fitted to the rows. `probe`: Z; it
+  /// is copied.
+  MomentAccumulator(ThreadPool& pool, const Model<Scalar>& model, const Eigen::Ref<const RowMajorMatrix<Scalar>>& probe,
+                    OptionalSums collect = {});
 
-  /// Writes y - f(x) for each row to `residuals`, unless that is empty.
+  /// Adds rows. Writes y - f(x) of each row to `residuals` if that is not empty. Throws std::invalid_argument for rows
+  /// without targets, with another number of features, or with values that are not finite.
   void add(const Rows<Scalar>& rows, std::span<Scalar> residuals = {});
-  /// The model, which is also the probe, has grown; the sums grow with it.
-  void grow(const Growth& growth);
-  /// Continues from sums of an earlier run.
+  /// Inserts zeros for new features, after the model has grown. The probe must be the factors of the model.
+  void grow(const FeatureGrowth& growth);
+  /// Replaces the sums of the first thread; those of the other threads must be 0.
   void restore(const MomentSums<Scalar>& sums, const FeatureMoments& features);
+  /// Sum of the row weights.
   [[nodiscard]] double weight() const;
+  /// Sums over all threads.
   [[nodiscard]] MomentSums<Scalar> total() const;
   [[nodiscard]] FeatureMoments features() const;
 
  private:
-  struct OfOneWorker {
+  struct WorkerSums {
     MomentSums<Scalar> sums;
     FeatureMoments features;
   };
-  void fill_projector(const Eigen::Ref<const Tall<Scalar>>& probe);
-  void add_part(const Rows<Scalar>& rows, std::span<Scalar> residuals, OfOneWorker& own) const;
+  void fill_projector(const Eigen::Ref<const RowMajorMatrix<Scalar>>& probe);
+  void add_slice(const Rows<Scalar>& rows, std::span<Scalar> residuals, WorkerSums& worker) const;
 
   ThreadPool& pool_;
   const Model<Scalar>& model_;
   Sides sides_;
   Index probes_;
-  Collect collect_;
-  bool probe_is_model_;     ///< Z = U: its projections are already there
-  Tall<Scalar> projector_;  ///< [U, w] or [U, w, Z]
-  std::vector<OfOneWorker> by_worker_;
+  OptionalSums collect_;
+  bool probe_is_factors_;             ///< Z = U: the forward pass computes the projections
+  RowMajorMatrix<Scalar> projector_;  ///< [U, w] or [U, w, Z]
+  std::vector<WorkerSums> worker_sums_;
 };
 
 }  // namespace dyad

@@ -12,58 +12,63 @@
 
 namespace dyad {
 
-/// The one-scan update with its parts in the open: what the public solver does in one step, a learner does in several.
+/// Steps of the one-scan update, for OneScanSolver and MomentLearner. With Y = (M + dM) U, the new M is the best rank-k
+/// approximation of U Y' + Y U' - U (U'Y) U'. Each row is read once. Memory: O(rank * dim) per thread.
+/// Does not own the pool; the caller keeps it alive. Not thread-safe.
 template <typename Scalar>
 class OneScan {
  public:
-  /// Does not own the pool; `options.threads` has no effect.
+  /// `options.threads` has no effect. `start`: factors have orthonormal columns.
   OneScan(const MomentOptions& options, Model<Scalar> start, ThreadPool& pool);
 
   [[nodiscard]] const Model<Scalar>& model() const { return model_; }
   [[nodiscard]] Moments moments() const { return estimator_.moments(); }
-  [[nodiscard]] double weight_of_batch() const { return batch_ ? batch_->weight() : 0; }
+  /// Sum of the row weights of the current batch.
+  [[nodiscard]] double batch_weight() const { return batch_ ? batch_->weight() : 0; }
 
-  /// Adds rows to the batch, and writes y - f(x) to `residuals` unless that is empty.
+  /// Adds rows to the batch. Writes y - f(x) to `residuals` if that is not empty. If the rows are not valid, it throws
+  /// std::invalid_argument and discards the batch.
   void observe(const Rows<Scalar>& rows, std::span<Scalar> residuals = {});
 
-  /// Ends the batch, and puts what it says the model should be into `next`; a step that is not finite leaves it alone.
+  /// Ends the batch and writes the updated model to `next`. If the update is not finite, `next` does not change.
   BatchReport end_batch(Model<Scalar>& next);
 
-  /// What the batch has summed up so far; it begins again.
+  /// Sums of one batch.
   struct Sums {
-    MomentSums<Scalar> of_residuals;
-    FeatureMoments of_features;
+    MomentSums<Scalar> residual_sums;
+    FeatureMoments feature_moments;
 
     void archive(Archive& archive);
   };
-  [[nodiscard]] Sums take_batch();
-  /// A batch that was summed up elsewhere, in place of the one that is open.
-  void put_batch(const Sums& sums);
+  /// Returns the sums of the current batch and starts a new batch.
+  [[nodiscard]] Sums take_batch_sums();
+  /// Replaces the sums of the current batch.
+  void restore_batch_sums(const Sums& sums);
 
-  /// Takes a model of the same shape for the next batch. Not within a batch.
+  /// Sets a model of the same shape. The current batch must be empty.
   void set_model(Model<Scalar> model) { model_ = std::move(model); }
 
-  /// Begins the batch again if its sums have overflowed, which makes them useless. True if it did.
-  bool drop_overflow();
+  /// Starts a new batch if the sums of the current one have overflowed. Returns whether they have.
+  bool discard_overflowed_sums();
 
-  void grow(const Growth& growth);
+  void grow(const FeatureGrowth& growth);
   void archive(Archive& archive);
 
  private:
   MomentAccumulator<Scalar>& current_batch();
-  [[nodiscard]] Model<Scalar> next_model(const MomentSums<Scalar>& batch) const;
-  [[nodiscard]] Model<double> step_from(const Model<double>& model, const MomentSums<double>& sums) const;
+  [[nodiscard]] Model<Scalar> compute_next_model(const MomentSums<Scalar>& batch) const;
+  [[nodiscard]] Model<double> compute_step(const Model<double>& model, const MomentSums<double>& sums) const;
 
   MomentOptions options_;
   ThreadPool& pool_;
   Model<Scalar> model_;
   ChangeEstimator estimator_;
-  std::optional<MomentAccumulator<Scalar>> batch_;
+  std::optional<MomentAccumulator<Scalar>> batch_;  ///< empty: no rows since the last update
 };
 
-/// The same model with zeros for new features.
+/// Inserts zeros for new features.
 template <typename Scalar>
-void grow_model(Model<Scalar>& model, const Growth& growth);
+void grow_model(Model<Scalar>& model, const FeatureGrowth& growth);
 
 template <typename Scalar>
 void archive_model(Archive& archive, Model<Scalar>& model);

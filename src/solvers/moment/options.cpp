@@ -8,9 +8,11 @@ namespace dyad {
 
 void MomentOptions::validate() const {
   shape.validate();
-  if (!shape.linear && standardise == Standardise::centre)
-    throw std::invalid_argument("centring features moves part of x'Mx into w, which is not learned; only scale them");
-  ThreadPool::require_possible(threads);
+  if (!shape.linear && standardization == Standardization::center)
+    throw std::invalid_argument(
+        "standardization = center requires shape.linear = true, because centering moves part of x'Mx into w; use "
+        "scale");
+  ThreadPool::require_valid_count(threads);
 }
 
 }  // namespace dyad

@@ -12,30 +12,31 @@
 
 namespace dyad {
 
-/// Random directions, and nothing learned yet.
+/// A model with random orthonormal factors, and zeros otherwise.
 template <typename Scalar>
 Model<Scalar> random_start(const MomentOptions& options, Index columns) {
   options.validate();
   Random random(options.seed, start_stream);
   Model<Scalar> start(options.shape.dim, columns, options.shape.left_dim);
-  as_tall(start.factors, options.shape.dim, columns) =
+  as_row_major(start.factors, options.shape.dim, columns) =
       Sides(start).orthonormal_sides<Scalar>(random_normal<Scalar>(random, options.shape.dim, columns));
   if (options.shape.diagonal != Diagonal::tied) start.squares.resize(static_cast<std::size_t>(options.shape.dim));
   return start;
 }
 
-/// Replaces the iterate by make_next(), unless the batch or what was made of it is not finite.
+/// Replaces the iterate by make_next(), unless the sums or the result are not finite. Throws std::invalid_argument if
+/// the batch has no rows with a positive weight.
 template <typename Scalar, typename Iterate, typename MakeNext>
-BatchReport step(Iterate& iterate, const MomentSums<Scalar>& sums, MakeNext&& make_next) {
+BatchReport apply_step(Iterate& iterate, const MomentSums<Scalar>& sums, MakeNext&& make_next) {
   if (sums.rows == 0 || sums.weight == 0)
-    throw std::invalid_argument("an update needs at least one row in its batch, with a weight above 0");
+    throw std::invalid_argument("the batch has no rows with a positive weight; add rows before the update");
   BatchReport report;
   report.rows = sums.rows;
   report.residual_rms = std::sqrt(sums.residual_squares / sums.weight);
   if (!sums.is_finite()) return report;
   Iterate next = std::forward<MakeNext>(make_next)();
-  report.accepted = next.is_finite();
-  if (report.accepted) iterate = std::move(next);
+  report.is_accepted = next.is_finite();
+  if (report.is_accepted) iterate = std::move(next);
   return report;
 }
 

@@ -7,24 +7,24 @@ namespace dyad {
 
 template <typename Scalar>
 Incidence<Scalar>::Incidence(const Rows<Scalar>& rows) : dim(rows.dim()), rows_(rows) {
-  put_in_order();
-  copy();
-  transpose();
-  find_groups();
+  sort_rows();
+  copy_entries();
+  list_occurrences();
+  color_features();
 }
 
 template <typename Scalar>
 template <typename Visit>
-void Incidence<Scalar>::for_each_entry_of(Index given, Visit&& visit) const {
-  rows_.for_each_entry(given, [&](Index j, Scalar x) {
+void Incidence<Scalar>::for_each_entry_of(Index source, Visit&& visit) const {
+  rows_.for_each_entry(source, [&](Index j, Scalar x) {
     if (x != 0) visit(j, x);
   });
 }
 
 template <typename Scalar>
-Index Incidence<Scalar>::first_feature_of(Index given) const {
+Index Incidence<Scalar>::first_feature_of(Index source) const {
   Index first = dim;
-  for_each_entry_of(given, [&](Index j, Scalar) { first = std::min(first, j); });
+  for_each_entry_of(source, [&](Index j, Scalar) { first = std::min(first, j); });
   return first;
 }
 
@@ -32,46 +32,46 @@ template <typename Scalar>
 template <typename Visit>
 void Incidence<Scalar>::for_each_row(Visit&& visit) const {
   std::vector<Index> next = first_rows_;
-  for (Index given = 0; given < rows_.count(); ++given)
-    if (rows_.weight(given) > 0) visit(next[at(first_feature_of(given))]++, given);
+  for (Index source = 0; source < rows_.count(); ++source)
+    if (rows_.weight(source) > 0) visit(next[at(first_feature_of(source))]++, source);
 }
 
-/// Rows with the same first feature come together; those without any come last.
+/// Counting sort by the first feature. Rows without entries come last.
 template <typename Scalar>
-void Incidence<Scalar>::put_in_order() {
+void Incidence<Scalar>::sort_rows() {
   first_rows_.assign(at(dim + 2), 0);
-  for (Index given = 0; given < rows_.count(); ++given) {
-    if (!(rows_.weight(given) > 0)) continue;
-    weights_are_ones = weights_are_ones && rows_.weight(given) == 1;
-    Index own = 0;
-    for_each_entry_of(given, [&](Index, Scalar x) {
-      ++own;
-      all_ones_ = all_ones_ && x == 1;
+  for (Index source = 0; source < rows_.count(); ++source) {
+    if (!(rows_.weight(source) > 0)) continue;
+    weights_are_ones = weights_are_ones && rows_.weight(source) == 1;
+    Index row_entries = 0;
+    for_each_entry_of(source, [&](Index, Scalar x) {
+      ++row_entries;
+      values_are_ones_ = values_are_ones_ && x == 1;
     });
-    entries_ += own;
-    deep = deep || own > 2;
-    all_pairs_ = all_pairs_ && own == 2;
-    ++first_rows_[at(first_feature_of(given) + 1)];
+    entry_count_ += row_entries;
+    has_long_rows = has_long_rows || row_entries > 2;
+    rows_are_pairs_ = rows_are_pairs_ && row_entries == 2;
+    ++first_rows_[at(first_feature_of(source) + 1)];
   }
   std::partial_sum(first_rows_.begin(), first_rows_.end(), first_rows_.begin());
   count = first_rows_.back();
-  order_.resize(at(count));
-  for_each_row([&](Index i, Index given) { order_[at(i)] = static_cast<std::int32_t>(given); });
+  source_rows_.resize(at(count));
+  for_each_row([&](Index i, Index source) { source_rows_[at(i)] = static_cast<std::int32_t>(source); });
 }
 
 template <typename Scalar>
-void Incidence<Scalar>::copy() {
-  if (!all_pairs_) {
+void Incidence<Scalar>::copy_entries() {
+  if (!rows_are_pairs_) {
     row_offsets_.resize(at(count + 1));
     for_each_row(
-        [&](Index i, Index given) { for_each_entry_of(given, [&](Index, Scalar) { ++row_offsets_[at(i + 1)]; }); });
+        [&](Index i, Index source) { for_each_entry_of(source, [&](Index, Scalar) { ++row_offsets_[at(i + 1)]; }); });
     std::partial_sum(row_offsets_.begin(), row_offsets_.end(), row_offsets_.begin());
   }
-  row_features.resize(at(entries_));
-  row_values.resize(at(entries_), all_ones_);
-  for_each_row([&](Index i, Index given) {
+  row_features.resize(at(entry_count_));
+  row_values.resize(at(entry_count_), values_are_ones_);
+  for_each_row([&](Index i, Index source) {
     std::size_t entry = at(first_entry(i));
-    for_each_entry_of(given, [&](Index j, Scalar x) {
+    for_each_entry_of(source, [&](Index j, Scalar x) {
       row_features[entry] = static_cast<std::int32_t>(j);
       row_values.set(entry++, x);
     });
@@ -79,7 +79,7 @@ void Incidence<Scalar>::copy() {
 }
 
 template <typename Scalar>
-void Incidence<Scalar>::transpose() {
+void Incidence<Scalar>::list_occurrences() {
   const auto for_each_listed = [&](auto&& visit) {
     for (Index i = 0; i < count; ++i)
       for (Index e = first_entry(i) + 1; e < first_entry(i + 1); ++e) visit(i, at(e), at(row_features[at(e)]));
@@ -88,7 +88,7 @@ void Incidence<Scalar>::transpose() {
   for_each_listed([&](Index, std::size_t, std::size_t feature) { ++list_offsets_[feature + 1]; });
   std::partial_sum(list_offsets_.begin(), list_offsets_.end(), list_offsets_.begin());
   listed_rows_.resize(at(list_offsets_.back()));
-  listed_values_.resize(listed_rows_.size(), all_ones_);
+  listed_values_.resize(listed_rows_.size(), values_are_ones_);
   std::vector<Index> next = list_offsets_;
   for_each_listed([&](Index i, std::size_t entry, std::size_t feature) {
     const std::size_t to = at(next[feature]++);
@@ -97,34 +97,36 @@ void Incidence<Scalar>::transpose() {
   });
 }
 
-/// Each feature joins the first group none of whose members it ever meets.
+/// Greedy coloring: each feature joins the first class with which it shares no row.
 template <typename Scalar>
-void Incidence<Scalar>::find_groups() {
-  constexpr std::size_t most = 128;  // beyond, a feature is a group of its own
-  std::vector<std::vector<bool>> taken;
-  std::vector<std::vector<std::int32_t>> alone;
+void Incidence<Scalar>::color_features() {
+  // Maximum number of classes with more than one feature. Bounds the time to 128 tests per entry and the memory to 128
+  // bits per row. Features that do not fit get a class each.
+  constexpr std::size_t max_color_classes = 128;
+  std::vector<std::vector<bool>> class_rows;  // per class: the rows that contain one of its features
+  std::vector<std::vector<std::int32_t>> single_classes;
   for (Index j = 0; j < dim; ++j) {
-    const Occurrences own = of(j);
-    if (own.count == 0) continue;
-    const auto meets = [&](const std::vector<bool>& rows) {
-      for (Index e = 0; e < own.count; ++e)
-        if (rows[at(row(own, e))]) return true;
+    const Occurrences of = occurrences(j);
+    if (of.count == 0) continue;
+    const auto shares_row = [&](const std::vector<bool>& rows) {
+      for (Index e = 0; e < of.count; ++e)
+        if (rows[at(row(of, e))]) return true;
       return false;
     };
-    std::size_t group = 0;
-    while (group < taken.size() && meets(taken[group])) ++group;
-    if (group == most) {
-      alone.push_back({static_cast<std::int32_t>(j)});
+    std::size_t color = 0;
+    while (color < class_rows.size() && shares_row(class_rows[color])) ++color;
+    if (color == max_color_classes) {
+      single_classes.push_back({static_cast<std::int32_t>(j)});
       continue;
     }
-    if (group == taken.size()) {
-      taken.emplace_back(at(count));
-      groups.emplace_back();
+    if (color == class_rows.size()) {
+      class_rows.emplace_back(at(count));
+      color_classes.emplace_back();
     }
-    groups[group].push_back(static_cast<std::int32_t>(j));
-    for (Index e = 0; e < own.count; ++e) taken[group][at(row(own, e))] = true;
+    color_classes[color].push_back(static_cast<std::int32_t>(j));
+    for (Index e = 0; e < of.count; ++e) class_rows[color][at(row(of, e))] = true;
   }
-  groups.insert(groups.end(), alone.begin(), alone.end());
+  color_classes.insert(color_classes.end(), single_classes.begin(), single_classes.end());
 }
 
 template class Incidence<float>;

@@ -3,81 +3,109 @@
 #include <limits>
 #include <vector>
 
-#include <dyad/data.h>
 #include <dyad/rows.h>
+#include <dyad/types.h>
 
 #include "base/thread_pool.h"
 #include "likelihood/likelihood.h"
 #include "linalg/simd.h"
 #include "model/posterior.h"
-#include "solvers/variational/equations.h"
+#include "solvers/variational/feature_equations.h"
 #include "solvers/variational/incidence.h"
+
+/// Folder solvers/variational: variational inference for sparse rows in memory. `Incidence` stores the rows by row and
+/// by feature, `FeatureEquations` the equations of one feature, `VariationalSweeps` the updates.
 
 namespace dyad {
 
-/// Coordinate ascent on the variational bound of the model with an independent Gaussian posterior, for diagonals that
-/// are not tied: given all others, a prediction is linear in the parameters of one feature, f = f_rest + theta'g, and
-/// their best posterior has precisions tau + sum rho E[g^2] and means (tau + sum rho E[g g'])^-1 sum rho E[g (y -
-/// f_rest)]. Noise, the priors' precisions tau (of weights, of squares, of each factor) and the bounds of classes are
-/// learned on the way. Features that never occur in the same row do not see each other, so that they are updated at the
-/// same time. Results do not depend on the number of threads.
+/// Coordinate ascent on the variational bound of the log-likelihood, with an independent Gaussian posterior N(m, v) of
+/// every parameter, for zero and free diagonals.
+///
+/// Given the parameters of all other features, a prediction is linear in the parameters theta of one feature,
+/// f = f_rest + theta'g. The optimal posterior of theta has the precisions tau + alpha sum_i rho_i E[g_i^2]. Its means
+/// solve (tau / alpha + sum_i rho_i E[g_i g_i']) m = sum_i rho_i E[g_i (y_i - f_rest)], up to one Gauss-Seidel sweep.
+/// Here alpha is the noise precision, rho_i the weight of row i times the precision of its quadratic bound
+/// (Likelihood::QuadraticBound), and tau a prior precision per kind of parameter: weights, squares and each factor.
+/// The updates also estimate alpha, tau and the bounds (empirical Bayes).
+///
+/// Features that share no row are updated in parallel (`Incidence::color_classes`). Results do not depend on the number
+/// of threads. Does not own the rows and the thread pool; the caller keeps them alive. Not thread-safe.
 template <typename Scalar>
 class VariationalSweeps {
  public:
-  /// Rows without weight are left out. Their owner keeps them.
+  /// Rows of weight 0 are left out. Parameters with a variance of 0 in `start` (intercept, all weights) are not
+  /// estimated.
   VariationalSweeps(const Rows<Scalar>& rows, LikelihoodPointer likelihood, const Posterior<Scalar>& start,
                     ThreadPool& pool);
 
-  /// All of the updates below, each once.
+  /// Runs the updates below in this order, `update_features` for every color class.
   void sweep();
 
-  void look_at_rows();  ///< residuals and noise, or the bounds of classes; before anything else
-  void move_intercept();
-  void move_features(std::size_t group);
-  void learn_priors();
+  /// Recomputes the residuals, the noise precision and the quadratic bounds of all rows. Must be the first update.
+  void update_residuals();
+  void update_intercept();
+  void update_features(std::size_t color_class);
+  void update_priors();
 
-  [[nodiscard]] std::size_t group_count() const { return rows_.groups.size(); }
-  /// Of the log-likelihood. No update lowers it. One look at all rows.
+  [[nodiscard]] std::size_t color_class_count() const { return rows_.color_classes.size(); }
+  /// Lower bound of the log-likelihood, which no update decreases. Takes one pass over all rows.
   [[nodiscard]] double bound() const;
 
   [[nodiscard]] Posterior<Scalar> posterior() const;
   [[nodiscard]] double noise_variance() const { return 1 / noise_precision_; }
   [[nodiscard]] double total_weight() const { return total_weight_; }
-  /// Of the priors: of each factor, large where the data has no use for it, of weights, of squares.
-  [[nodiscard]] std::vector<double> precisions() const;
+  /// Prior precisions tau of each factor, of weights and of squares. The precision of an unused factor is large.
+  [[nodiscard]] std::vector<double> prior_precisions() const;
 
-  /// What the sweeps over rows like these need.
-  [[nodiscard]] static double bytes_for(double rows, double entries_of_row, Index rank);
+  /// Estimated number of bytes that the sweeps need besides the rows.
+  [[nodiscard]] static double estimate_bytes(double rows, double entries_per_row, Index rank);
 
  private:
-  struct RowTotals;
-  using Numbers = FeatureEquations::Numbers;
+  using Simd = FeatureEquations::Simd;
+  using Values = FeatureEquations::Values;
   using Occurrences = typename Incidence<Scalar>::Occurrences;
 
-  /// A feature's parameters, as its equations number them: the factors, padded to whole vectors, the weight, the
-  /// square, padding.
-  [[nodiscard]] Index weight_at() const { return width_; }
-  [[nodiscard]] Index square_at() const { return width_ + 1; }
-  /// A feature's numbers: the factors' means, their variances, the means of all others, their variances.
-  [[nodiscard]] const double* record(Index j) const { return records_.data() + j * 2 * stride_; }
-  [[nodiscard]] Index mean_at(Index place) const { return place < width_ ? place : width_ + place; }
-  [[nodiscard]] Index variance_at(Index place) const { return place < width_ ? width_ + place : stride_ + place; }
+  /// Mean and variance of a prediction under the posterior.
+  struct PredictionMoments {
+    double mean = 0;
+    double variance = 0;
+  };
 
-  void take(const Posterior<Scalar>& start);
-  void move_feature(Index j, FeatureEquations& own);
-  /// Of feature j, its occurrences [first, first + count).
-  template <bool deep>
-  void add_rows(Index j, Index first, Index count, FeatureEquations& own) const;
-  template <bool deep>
-  void move_rows(Index j, Index first, Index count, FeatureEquations& own);
-  void fetch_ahead(const Occurrences& of, Index e) const;
-  template <bool deep>
-  void find_slopes(Index j, Index first, Index count, FeatureEquations& own) const;
-  [[nodiscard]] double look_at_block(Index first, Index count);
-  [[nodiscard]] double bound_of_block(Index first, Index count) const;
-  [[nodiscard]] RowTotals totals_of_pair(Index i) const;
-  [[nodiscard]] RowTotals totals_of(Index i, double* sums) const;
-  /// The same blocks for any number of threads: sums up what visit(first, count) gives for each.
+  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+  /// Indices of the parameters of a feature in FeatureEquations: the factors, padded to `width_`, the weight, the
+  /// square, padding to `stride_`.
+  [[nodiscard]] Index weight_index() const { return width_; }
+  [[nodiscard]] Index square_index() const { return width_ + 1; }
+  /// Posterior of feature j: means of the factors, their variances, means of weight and square, their variances. The
+  /// record of feature `dim` is 0.
+  [[nodiscard]] const double* record(Index j) const { return records_.data() + j * 2 * stride_; }
+  /// Offsets of the mean and the variance of a parameter in a record.
+  [[nodiscard]] Index mean_offset(Index parameter) const { return parameter < width_ ? parameter : width_ + parameter; }
+  [[nodiscard]] Index variance_offset(Index parameter) const {
+    return parameter < width_ ? width_ + parameter : stride_ + parameter;
+  }
+
+  void load(const Posterior<Scalar>& start);
+  void update_feature(Index j, FeatureEquations& equations);
+  /// Adds occurrences [first, first + count) of feature j to its equations.
+  template <bool has_long_rows>
+  void add_rows(Index j, Index first, Index count, FeatureEquations& equations) const;
+  /// Updates the residuals and sums of the rows of occurrences [first, first + count) of feature j after its step.
+  template <bool has_long_rows>
+  void apply_step_to_rows(Index j, Index first, Index count, FeatureEquations& equations);
+  /// Prefetches the rows and partners of the occurrences after occurrence e.
+  void prefetch_after(const Occurrences& of, Index e) const;
+  /// Computes E[g] of occurrences [first, first + count) of feature j. Adds the terms of the posterior variances of
+  /// other features to the equations.
+  template <bool has_long_rows>
+  void compute_gradients(Index j, Index first, Index count, FeatureEquations& equations) const;
+  /// Updates rows [first, first + count) and returns the sum of their weighted E[(y - f)^2].
+  [[nodiscard]] double update_block_residuals(Index first, Index count);
+  /// Expected log-likelihood bound of rows [first, first + count).
+  [[nodiscard]] double block_bound(Index first, Index count) const;
+  [[nodiscard]] PredictionMoments predict_pair(Index i) const;
+  [[nodiscard]] PredictionMoments predict_row(Index i, double* sums) const;
+  /// Sums visit(first, count) over blocks of rows. The blocks do not depend on the number of threads.
   template <typename Visit>
   [[nodiscard]] double sum_over_rows(Visit&& visit) const;
 
@@ -85,25 +113,25 @@ class VariationalSweeps {
   ThreadPool& pool_;
   Incidence<Scalar> rows_;
   double total_weight_ = 0;
-  Index active_ = 0;  ///< features that occur
+  Index active_count_ = 0;  ///< number of features that occur in the rows
   Index rank_ = 0;
-  Index width_ = 0;             ///< the rank, rounded up to whole vectors
-  Index stride_ = 0;            ///< parameters per feature, padded
-  std::vector<Index> learned_;  ///< places of a feature's parameters that are
+  Index width_ = 0;                ///< the rank, padded to a multiple of Simd::count
+  Index stride_ = 0;               ///< number of parameters per feature, padded to a multiple of Simd::count
+  std::vector<Index> parameters_;  ///< indices of the estimated parameters of a feature
   Diagonal diagonal_ = Diagonal::zero;
   bool has_weights_ = true;
 
-  Numbers signs_;  ///< 0 beyond the rank
+  Values signs_;  ///< 0 beyond the rank
   double intercept_ = 0;
-  double intercept_variance_ = 0;
-  Numbers records_;  ///< of one feature more than there are, which is nothing
-  Numbers priors_;   ///< precisions, one per parameter of a feature
-  double noise_precision_ = 1;
+  double intercept_variance_ = 0;  ///< 0: the intercept is not estimated
+  Values records_;                 ///< dim + 1 records of 2 stride_ numbers
+  Values priors_;                  ///< prior precision tau of each parameter of a feature
+  double noise_precision_ = 1;     ///< alpha
 
-  BigVector<double> residuals_;     ///< y - E[f] of each row
-  ImplicitOnes<double> rhos_;       ///< how much it counts, in units of the noise precision
-  BigVector<double> bound_points_;  ///< of each row, if the likelihood needs them: see Likelihood::bound
-  Numbers totals_;                  ///< deep: per row and factor the sums of m x, v x^2, m v x^3
+  CacheAlignedVector<double> residuals_;     ///< y - E[f] of each row, where y is the target of its quadratic bound
+  ImplicitOnes<double> row_precisions_;      ///< rho of each row
+  CacheAlignedVector<double> bound_points_;  ///< of each row: QuadraticBound::point; empty if not needed
+  Values row_sums_;  ///< long rows only: per row and factor, the sums of m x, v x^2 and m v x^3 over its entries
 };
 
 }  // namespace dyad

@@ -1,41 +1,52 @@
 #include "training/multi_pass/level_selection.h"
 
-#include "training/multi_pass/level_choice.h"
+#include "training/multi_pass/early_stopping.h"
 
 namespace dyad {
+namespace {
+
+/// Maximum number of sweeps. A regularization path has at most 12 levels.
+constexpr Index max_levels = 200;
+/// EarlyStopping: number of levels over which the loss must decrease.
+constexpr std::size_t variational_patience = 3;
+constexpr std::size_t newton_patience = 2;
+
+}  // namespace
 
 template <typename Scalar>
-SelectedLevel select_level(const RefineContext<Scalar>& context, HeldOutFolds<Scalar>& folds,
-                           const MultiPassSolverOptions& options, bool keeps_fit, RefineResult<Scalar>& result) {
-  constexpr Index max_levels = 200;
-  const std::size_t patience = options.solver == Solver::variational ? 3 : 2;
+SelectedLevel select_level(const MultiPassContext<Scalar>& context, HeldOutFolds<Scalar>& folds,
+                           const MultiPassSolverOptions& options, bool needs_fit, MultiPassResult<Scalar>& result) {
+  const std::size_t patience = options.solver == Solver::variational ? variational_patience : newton_patience;
   HeldOutLoss held_out = folds.evaluate();
-  LevelChoice choice(held_out.loss, patience, context.options.may_decline);
-  result.one_pass = choice.one_pass();
-  context.report({"one pass", std::numeric_limits<double>::quiet_NaN(), choice.one_pass(), false});
+  EarlyStopping stopping(held_out.loss, patience, context.options.can_select_one_pass);
+  result.one_pass = stopping.one_pass_loss();
+  context.report({"one pass", std::numeric_limits<double>::quiet_NaN(), stopping.one_pass_loss(), false});
   folds.make_solvers(options);
   SelectedLevel selected;
-  while (choice.level() < max_levels && folds.advance()) {
+  while (stopping.level() < max_levels && folds.advance()) {
     held_out = folds.evaluate();
-    context.report({folds.first().level(), context.options.progress ? folds.objective() : 0, held_out.loss, false});
-    if (choice.add(held_out.loss)) {
-      selected.squares = held_out.squares;
-      result.level = folds.first().level();
-      if (keeps_fit) selected.fit = folds.first().result();
+    context.report(
+        {folds.first_solver().level(), context.options.progress ? folds.objective() : 0, held_out.loss, false});
+    if (stopping.add(held_out.loss)) {
+      selected.mean_squared_residual = held_out.mean_squared_residual;
+      result.level = folds.first_solver().level();
+      if (needs_fit) selected.fit = folds.first_solver().result();
     }
-    if (!choice.goes_on()) break;
+    if (!stopping.should_continue()) break;
   }
-  result.refined = choice.best_loss();
-  result.levels = choice.best();
+  result.multi_pass = stopping.best_loss();
+  result.levels = stopping.best();
   if (context.kalman().likelihood->is_classification())
-    result.gain_over_constant = held_out.weight * (held_out.constant_loss - choice.best_loss());
-  result.held_out_rows = context.options.exact_weights ? 0 : held_out.rows;  // 0: one pass was not evaluated
+    result.gain_over_constant = held_out.weight * (held_out.constant_loss - stopping.best_loss());
+  // With exact weights the folds start from moments instead of one pass, so that `result.one_pass` is not the loss of
+  // one pass. 0 rows mark both losses as not available.
+  result.held_out_rows = context.options.has_exact_weights ? 0 : held_out.rows;
   return selected;
 }
 
-template SelectedLevel select_level(const RefineContext<float>&, HeldOutFolds<float>&, const MultiPassSolverOptions&,
-                                    bool, RefineResult<float>&);
-template SelectedLevel select_level(const RefineContext<double>&, HeldOutFolds<double>&, const MultiPassSolverOptions&,
-                                    bool, RefineResult<double>&);
+template SelectedLevel select_level(const MultiPassContext<float>&, HeldOutFolds<float>&, const MultiPassSolverOptions&,
+                                    bool, MultiPassResult<float>&);
+template SelectedLevel select_level(const MultiPassContext<double>&, HeldOutFolds<double>&,
+                                    const MultiPassSolverOptions&, bool, MultiPassResult<double>&);
 
 }  // namespace dyad

@@ -7,14 +7,15 @@
 namespace dyad {
 
 struct SelectedLevel {
-  std::optional<Posterior<double>> fit;  ///< of the first fold at the selected level, if it was requested
-  std::optional<double> squares;         ///< mean squared residual of held-out rows; nothing if one pass is better
+  std::optional<Posterior<double>> fit;  ///< of the first fold at the selected level, if `needs_fit`
+  /// Mean squared residual of the held-out rows at the selected level; null if one pass is selected.
+  std::optional<double> mean_squared_residual;
 };
 
-/// Advances all folds level by level and selects the level with the smallest loss on held-out rows. Writes the level,
-/// its losses and the row reads to `result`.
+/// Advances the solvers of all folds level by level, until EarlyStopping ends it, and selects the level with the
+/// smallest loss on held-out rows. Writes the level and the held-out losses to `result`.
 template <typename Scalar>
-SelectedLevel select_level(const RefineContext<Scalar>& context, HeldOutFolds<Scalar>& folds,
-                           const MultiPassSolverOptions& options, bool keeps_fit, RefineResult<Scalar>& result);
+SelectedLevel select_level(const MultiPassContext<Scalar>& context, HeldOutFolds<Scalar>& folds,
+                           const MultiPassSolverOptions& options, bool needs_fit, MultiPassResult<Scalar>& result);
 
 }  // namespace dyad

@@ -15,8 +15,8 @@
 namespace dyad {
 namespace {
 
-/// The posterior of a bilinear model as that of a symmetric one, for rows with one feature per side: each pair then
-/// occurs twice in M.
+/// Converts the posterior of a bilinear model x'Mz to that of a symmetric model with features [x, z], for rows with one
+/// non-zero per side. A pair occurs twice in the symmetric M, so that the factors are divided by sqrt(2).
 Posterior<double> as_symmetric(Posterior<double> posterior) {
   posterior.means.left_dim = posterior.variances.left_dim = 0;
   posterior.means.diagonal = posterior.variances.diagonal = Diagonal::zero;
@@ -25,7 +25,8 @@ Posterior<double> as_symmetric(Posterior<double> posterior) {
   return posterior;
 }
 
-Posterior<double> as_two_sides(Posterior<double> posterior, Index left_dim) {
+/// Inverse of as_symmetric().
+Posterior<double> as_bilinear(Posterior<double> posterior, Index left_dim) {
   posterior.means.left_dim = posterior.variances.left_dim = left_dim;
   posterior.means.diagonal = posterior.variances.diagonal = Diagonal::tied;
   posterior.means.A *= std::sqrt(2.0);
@@ -33,22 +34,24 @@ Posterior<double> as_two_sides(Posterior<double> posterior, Index left_dim) {
   return posterior;
 }
 
-/// Coordinate ascent cannot leave factors of 0. If the factors of the start explain less than `collapse_threshold` of
-/// the noise variance, they are replaced by random ones that explain a tenth of it.
+/// Replaces collapsed factors by random ones, because factors of 0 are a fixed point of coordinate ascent. For a row
+/// with two non-zeros of 1 and k factors of mean square a^2, the interaction 2 sum_c s_c A_ic A_jc has the variance 4 k
+/// a^4. Factors are collapsed if it is below `collapse_threshold` times the noise variance.
 Posterior<double> restart_collapsed_factors(Posterior<double> start) {
-  constexpr double collapse_threshold = 1e-3;  // for a row of two features
-  constexpr double restart_share = 0.1;
-  Tall<double>& A = start.means.A;
+  constexpr double collapse_threshold = 1e-3;
+  constexpr double restart_fraction = 0.1;  // of the noise variance that the random factors explain
+  RowMajorMatrix<double>& A = start.means.A;
   const auto rank = static_cast<double>(A.cols());
   const double mean_square = A.squaredNorm() / static_cast<double>(std::max<Index>(1, A.size()));
   if (4 * rank * mean_square * mean_square > collapse_threshold * start.noise_variance) return start;
-  const double size = std::sqrt(std::sqrt(restart_share * start.noise_variance / (4 * rank)));
+  const double size = std::sqrt(std::sqrt(restart_fraction * start.noise_variance / (4 * rank)));
   Random random(1, start_stream - 2);
   A = size * random_normal<double>(random, A.rows(), A.cols());
   start.variances.A.setConstant(size * size);
   return start;
 }
 
+/// Variational sweeps; one sweep is one level.
 template <typename Scalar>
 class VariationalPassSolver : public MultiPassSolver {
  public:
@@ -64,31 +67,50 @@ class VariationalPassSolver : public MultiPassSolver {
   bool advance(const std::function<void()>& after_step) override {
     if ((options_.interrupted && options_.interrupted()) || passes() >= options_.max_passes) return false;
     sweeps_.sweep();
-    ++count_;
+    ++sweep_count_;
     if (after_step) after_step();
     return true;
   }
 
-  [[nodiscard]] std::string level() const override { return fmt::format("sweep {}", count_); }
+  [[nodiscard]] std::string level() const override { return fmt::format("sweep {}", sweep_count_); }
   [[nodiscard]] double objective() const override { return -sweeps_.bound() / sweeps_.total_weight(); }
   [[nodiscard]] SignedFactors<double> parameters() const override { return result().means; }
   [[nodiscard]] Posterior<double> result() const override {
     const Index left_dim = options_.kalman.shape.left_dim;
-    Posterior<double> found = sweeps_.posterior().template cast<double>();
-    return left_dim > 0 ? as_two_sides(std::move(found), left_dim) : found;
+    Posterior<double> posterior = sweeps_.posterior().template cast<double>();
+    return left_dim > 0 ? as_bilinear(std::move(posterior), left_dim) : posterior;
   }
-  [[nodiscard]] Index passes() const override { return 4 * count_; }  // each entry from both ends, twice
+  [[nodiscard]] Index passes() const override { return passes_per_sweep * sweep_count_; }
 
  private:
+  // A sweep reads each entry as the updated feature and as the partner of another one, for the sums and for the update
+  // of the residuals.
+  static constexpr Index passes_per_sweep = 4;
+
   const MultiPassSolverOptions& options_;
   VariationalSweeps<Scalar> sweeps_;
-  Index count_ = 0;
+  Index sweep_count_ = 0;
 };
 
-/// Regularization path, relative to the mean sum of squares of a feature. Each fit starts from the previous one,
-/// because a strong ridge has few local minima. Dense rows start at the third level.
+/// Regularization path with two levels per decade, relative to the mean over features of sum x^2. Each fit starts start
+/// the previous one, because a strong ridge has few local minima: on the concrete data a fit with ridge 1e-3 from one
+/// pass ends at 0.709, along the path at 0.464 (docs/method.md). Dense rows start at entry `first_dense_ridge`.
 constexpr std::array ridges{1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 0.0};
-constexpr Index first_dense = 2;
+constexpr Index first_dense_ridge = 2;
+
+/// Smallest number of rows per unknown for a ridge of 0. With one row per unknown the fit interpolates the rows.
+constexpr double min_rows_per_unknown_without_ridge = 2;
+/// Factors whose squared norm is below this fraction of that of the start count as collapsed.
+constexpr double collapsed_norm_ratio = 1e-2;
+/// Work limit of polish(), in multiplications.
+constexpr double max_polish_work = 3e8;
+/// Maximum number of Levenberg-Marquardt steps of one level.
+constexpr int max_steps_per_level = 30;
+/// Measurements with this number of rows per unknown are fitted from one start only: all starts then lead to the same
+/// fit.
+constexpr double min_rows_per_unknown_without_restarts = 10;
+/// Lower bound of the noise variance. For targets of size 1 the squares of double rounding errors are about 1e-32.
+constexpr double min_fit_noise_variance = 1e-30;
 
 NewtonOptions interruptible_options(const MultiPassSolverOptions& options) {
   NewtonOptions newton = newton_options(options.kalman);
@@ -96,6 +118,7 @@ NewtonOptions interruptible_options(const MultiPassSolverOptions& options) {
   return newton;
 }
 
+/// Gauss-Newton along the regularization path. Measurements (no linear term) have one level without a ridge.
 class NewtonPassSolver : public MultiPassSolver {
  public:
   NewtonPassSolver(const std::shared_ptr<const NormalEquations>& equations, bool are_sparse,
@@ -103,21 +126,21 @@ class NewtonPassSolver : public MultiPassSolver {
       : are_sparse_(are_sparse), options_(interruptible_options(options)), solver_(equations, options_) {
     options_.exact_steps = options.exact_steps;
     options_.patience = options.patience;
-    options_.most_products = options.max_passes;
+    options_.max_passes = options.max_passes;
     unknowns_ = static_cast<double>(options.kalman.shape.unknowns());
     is_measurement_ = !options.kalman.shape.linear;
     weight_ = solver_.total_weight();
     predictor_scale_ = std::sqrt(options_.likelihood->predictor_variance(2 * solver_.constant_loss()));
-    const Vector<double> moments = equations->product_diagonal(false).tail(equations->dim());
+    const Vector<double> moments = equations->gram_diagonal(false).tail(equations->dim());
     const auto occurring = static_cast<double>((moments.array() > 0).count());
-    usual_moment_ = moments.sum() / std::max(1.0, occurring);
+    mean_feature_squares_ = moments.sum() / std::max(1.0, occurring);
     start_factors_ = start.A;
     level_ = options.first_level;
     stride_ = options.stride;
     solver_.start(start);
   }
 
-  /// Rows in memory allow other starts.
+  /// Rows in memory, which allow further starts: the signs of the moments, and sign restarts of measurements.
   NewtonPassSolver(const ObservedRows& rows, const MultiPassSolverOptions& options, const SignedFactors<double>& start,
                    ThreadPool& pool)
       : NewtonPassSolver(std::make_shared<InMemoryNormalEquations>(rows, interruptible_options(options), pool),
@@ -128,107 +151,106 @@ class NewtonPassSolver : public MultiPassSolver {
 
   bool advance(const std::function<void()>& after_step) override {
     if (is_measurement_) return solve_measurements();
-    const Index place = stride_ * level_ + (are_sparse_ ? 0 : first_dense);
-    if (place >= static_cast<Index>(ridges.size()) || passes() >= options_.most_products || is_interrupted())
+    const Index path_index = stride_ * level_ + (are_sparse_ ? 0 : first_dense_ridge);
+    if (path_index >= static_cast<Index>(ridges.size()) || passes() >= options_.max_passes || is_interrupted())
       return false;
-    ridge_ = ridges[static_cast<std::size_t>(place)];
-    // Without a ridge the loss of separable classes has no minimum.
+    ridge_ = ridges[static_cast<std::size_t>(path_index)];
+    // The loss of separable classes has no minimum without a ridge.
     const bool has_identity_link = options_.likelihood->has_identity_link();
-    if (ridge_ == 0 && (!has_identity_link || weight_ < 2 * unknowns_)) return false;
+    if (ridge_ == 0 && (!has_identity_link || weight_ < min_rows_per_unknown_without_ridge * unknowns_)) return false;
     ++level_;
-    // M scales with the linear predictor, and A with its square root.
-    const double precision = ridge_ * usual_moment_;
+    // M is proportional to the linear predictor, and the factors A are proportional to its square root.
+    const double precision = ridge_ * mean_feature_squares_;
     options_.ridge = {precision, precision * predictor_scale_};
-    // The gradient of factors is 0 at factors of 0, to which a strong ridge may have led.
-    constexpr double vanished = 1e-2;
-    SignedFactors<double> from = solver_.parameters();
-    if (from.A.squaredNorm() < vanished * start_factors_.squaredNorm()) from.A = start_factors_;
-    solver_.start(std::move(from));
+    // A strong ridge may shrink factors to 0, where their gradient is 0.
+    SignedFactors<double> start = solver_.parameters();
+    if (start.A.squaredNorm() < collapsed_norm_ratio * start_factors_.squaredNorm()) start.A = start_factors_;
+    solver_.start(std::move(start));
     descend(after_step);
-    // The moments of fewer rows than unknowns do not determine the signs.
+    // With fewer rows than unknowns the moments do not determine the signs.
     if (level_ == 1 && has_identity_link && !are_sparse_ && rows_ && weight_ >= unknowns_)
       try_signs_of_moments(after_step);
     return !is_interrupted();
   }
 
   void polish() override {
-    constexpr double most_work = 3e8;  // numbers touched
-    const auto work_of_pass =
-        rows_ ? static_cast<double>(rows_->count() * rows_->dim() * (options_.shape.rank + 1)) : most_work;
-    if (!exact_) solver_.polish(static_cast<Index>(most_work / std::max(1.0, work_of_pass)));
+    const auto work_per_pass =
+        rows_ ? static_cast<double>(rows_->count() * rows_->dim() * (options_.shape.rank + 1)) : max_polish_work;
+    if (!measurement_fit_) solver_.polish(static_cast<Index>(max_polish_work / std::max(1.0, work_per_pass)));
   }
 
   [[nodiscard]] std::string level() const override {
     return is_measurement_ ? std::string("least squares") : fmt::format("ridge {:g}", ridge_);
   }
   [[nodiscard]] double objective() const override {
-    return exact_ ? exact_->residual_squares / 2 : solver_.objective();
+    return measurement_fit_ ? measurement_fit_->mean_squared_residual / 2 : solver_.objective();
   }
   [[nodiscard]] SignedFactors<double> parameters() const override {
-    return exact_ ? exact_->parameters : solver_.parameters();
+    return measurement_fit_ ? measurement_fit_->parameters : solver_.parameters();
   }
   [[nodiscard]] Posterior<double> result() const override {
-    const double squares = exact_ ? exact_->residual_squares : 2 * solver_.loss();
-    const double spare = std::max(weight_ - unknowns_, weight_ / 2);
-    constexpr double least_noise = 1e-30;
-    return {parameters(), {}, std::max(least_noise, squares * weight_ / spare)};
+    const double squares = measurement_fit_ ? measurement_fit_->mean_squared_residual : 2 * solver_.loss();
+    const double degrees_of_freedom = std::max(weight_ - unknowns_, weight_ / 2);
+    return {parameters(), {}, std::max(min_fit_noise_variance, squares * weight_ / degrees_of_freedom)};
   }
-  [[nodiscard]] bool is_exact() const override { return exact_ && exact_->exact && weight_ > unknowns_; }
-  [[nodiscard]] Index passes() const override { return solver_.products() + (exact_ ? exact_->products : 0); }
+  [[nodiscard]] bool has_exact_fit() const override {
+    return measurement_fit_ && measurement_fit_->is_exact && weight_ > unknowns_;
+  }
+  [[nodiscard]] Index passes() const override {
+    return solver_.passes() + (measurement_fit_ ? measurement_fit_->passes : 0);
+  }
 
  private:
   [[nodiscard]] bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
 
   void descend(const std::function<void()>& after_step) {
-    constexpr int most_steps = 30;
-    for (int i = 0; i < most_steps && !is_interrupted() && solver_.step(); ++i)
+    for (int i = 0; i < max_steps_per_level && !is_interrupted() && solver_.step(); ++i)
       if (after_step) after_step();
   }
 
-  /// Starts again with the numbers of positive and negative factors of the moments, because steps do not change signs.
+  /// Fits again from the moments, with their numbers of positive and negative eigenvalues, because steps do not change
+  /// the signs of factors. Keeps the better fit.
   void try_signs_of_moments(const std::function<void()>& after_step) {
     if (options_.shape.left_dim > 0 || options_.shape.positive || is_interrupted()) return;
-    const SignedFactors<double> other = solver_.parameters();
+    const SignedFactors<double> previous = solver_.parameters();
     const double objective = solver_.objective();
-    const MomentStart moments = moment_start(*rows_, options_, *pool_);
-    solver_.start(moments.take(options_, moments.positive_count(options_.shape.rank)));
+    const MomentStart moments = compute_moment_start(*rows_, options_, *pool_);
+    solver_.start(moments.to_parameters(options_, moments.count_positive(options_.shape.rank)));
     descend(after_step);
-    if (!(solver_.objective() < objective)) solver_.start(other);
+    if (!(solver_.objective() < objective)) solver_.start(previous);
   }
 
-  /// Measurements without noise can be fitted exactly.
+  /// Least squares without a ridge, which fits measurements without noise exactly. Needs rows in memory.
   bool solve_measurements() {
     if (level_ > 0 || !rows_ || weight_ < unknowns_ || is_interrupted()) return false;
     ++level_;
     const SignedFactors<double> start = solver_.parameters();
-    // With many rows all starts lead to the same fit.
-    constexpr double many = 10;
-    options_.restarts = weight_ < many * unknowns_;
-    exact_ = gauss_newton(*rows_, options_, *pool_, &start);
-    return exact_->finite && !is_interrupted();
+    options_.sign_restarts = weight_ < min_rows_per_unknown_without_restarts * unknowns_;
+    measurement_fit_ = fit_gauss_newton(*rows_, options_, *pool_, &start);
+    return measurement_fit_->is_finite && !is_interrupted();
   }
 
-  std::optional<ObservedRows> rows_;
+  std::optional<ObservedRows> rows_;  ///< null: only the normal equations are known
   ThreadPool* pool_ = nullptr;
   bool are_sparse_;
   NewtonOptions options_;
   LevenbergMarquardt solver_;
-  std::optional<NewtonFit> exact_;  ///< of measurements
+  std::optional<NewtonFit> measurement_fit_;  ///< null before advance(), and for models with a linear term
   double unknowns_ = 0;
-  double weight_ = 0;           ///< of all rows
-  double predictor_scale_ = 0;  ///< standard deviation of the linear predictor
-  double usual_moment_ = 0;     ///< sum of squares of a feature that occurs
-  Tall<double> start_factors_;
-  double ridge_ = 0;
+  double weight_ = 0;                     ///< sum of the weights of all rows
+  double predictor_scale_ = 0;            ///< standard deviation of the linear predictor
+  double mean_feature_squares_ = 0;       ///< mean of sum x^2 over the features that occur
+  RowMajorMatrix<double> start_factors_;  ///< factors of the first start
+  double ridge_ = 0;                      ///< entry of `ridges`
   bool is_measurement_ = false;
-  Index level_ = 0;
-  Index stride_ = 1;
+  Index level_ = 0;   ///< number of levels so far, skipped ones included
+  Index stride_ = 1;  ///< as in MultiPassSolverOptions
 };
 
 }  // namespace
 
 template <typename Scalar>
-bool can_sweep(const Rows<Scalar>& rows, const ModelShape& shape) {
+bool supports_variational_sweeps(const Rows<Scalar>& rows, const ModelShape& shape) {
   if (shape.left_dim == 0) return shape.diagonal != Diagonal::tied;
   for (Index i = 0; i < rows.count(); ++i) {
     std::array<int, 2> entries{};
@@ -252,8 +274,8 @@ std::unique_ptr<MultiPassSolver> make_newton_pass_solver(const std::shared_ptr<c
   return std::make_unique<NewtonPassSolver>(equations, are_sparse, options, start);
 }
 
-template bool can_sweep(const Rows<float>&, const ModelShape&);
-template bool can_sweep(const Rows<double>&, const ModelShape&);
+template bool supports_variational_sweeps(const Rows<float>&, const ModelShape&);
+template bool supports_variational_sweeps(const Rows<double>&, const ModelShape&);
 template std::unique_ptr<MultiPassSolver> make_multi_pass_solver(const Rows<float>&, const MultiPassSolverOptions&,
                                                                  Posterior<double>, ThreadPool&);
 template std::unique_ptr<MultiPassSolver> make_multi_pass_solver(const Rows<double>&, const MultiPassSolverOptions&,

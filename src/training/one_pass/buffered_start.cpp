@@ -8,9 +8,16 @@
 namespace dyad {
 namespace {
 
-/// Sizes of the kept block at which it is solved, in numbers of unknowns. Without noise the first ones are enough.
-constexpr std::array attempts{1.5, 2.0, 3.0, 4.5};
-constexpr double enough_with_noise = 3;
+/// Sizes of the buffer at which it is fitted, in rows per unknown. Without noise 10 of 10 fits succeed at 1.5 if M has
+/// condition number 1, and 7 of 10 at condition number 5 (docs/method.md), so that larger sizes follow.
+constexpr std::array fit_rows_per_unknown{1.5, 2.0, 3.0, 4.5};
+/// Rows per unknown from which a fit that is not exact is used as a start. Without sign restarts it is also the first
+/// size.
+constexpr double min_rows_per_unknown_with_noise = 3;
+/// Number of passes over the buffer that a fit needs at least. Rows are buffered only if the work limit allows them.
+constexpr double min_passes_per_fit = 300;
+/// Lower bound of the noise variance. For targets of size 1 the squares of double rounding errors are about 1e-32.
+constexpr double min_buffered_noise_variance = 1e-30;
 
 }  // namespace
 
@@ -23,53 +30,52 @@ NewtonOptions newton_options(const KalmanOptions& kalman) {
 }
 
 template <typename Scalar>
-void BufferedStart<Scalar>::begin(const KalmanOptions& kalman, bool sparse) {
+void BufferedStart<Scalar>::start(const KalmanOptions& kalman, bool sparse) {
   kalman_ = kalman;
   sparse_ = sparse;
-  // What sign restarts would solve with hardly any rows more than unknowns, one start alone often will not.
-  while (!options_.sign_restarts && attempts[attempt_] < enough_with_noise) ++attempt_;
-  if (can_afford(attempt_)) kept_.emplace();
+  // Without sign restarts, fits with few rows per unknown often end in a local minimum.
+  while (!options_.sign_restarts && fit_rows_per_unknown[attempt_] < min_rows_per_unknown_with_noise) ++attempt_;
+  if (can_afford(attempt_)) buffer_.emplace();
 }
 
 template <typename Scalar>
 void BufferedStart<Scalar>::stop() {
-  kept_.reset();
+  buffer_.reset();
   last_fit_.reset();
 }
 
 template <typename Scalar>
 Index BufferedStart<Scalar>::rows_for(std::size_t attempt) const {
-  return static_cast<Index>(std::ceil(attempts[attempt] * static_cast<double>(kalman_.shape.unknowns())));
+  return static_cast<Index>(std::ceil(fit_rows_per_unknown[attempt] * static_cast<double>(kalman_.shape.unknowns())));
 }
 
 template <typename Scalar>
-Index BufferedStart<Scalar>::rows_missing() const {
-  return std::max<Index>(1, rows_for(attempt_) - kept_->count());
+Index BufferedStart<Scalar>::rows_until_next_fit() const {
+  return std::max<Index>(1, rows_for(attempt_) - buffer_->count());
 }
 
 template <typename Scalar>
-double BufferedStart<Scalar>::work_of_look(double rows) const {
-  return rows * kalman_.entries * static_cast<double>(kalman_.shape.rank + 1);
+double BufferedStart<Scalar>::work_per_pass(double rows) const {
+  return rows * kalman_.entries_per_row * static_cast<double>(kalman_.shape.rank + 1);
 }
 
 template <typename Scalar>
 bool BufferedStart<Scalar>::can_afford(std::size_t attempt) const {
-  constexpr double looks = 300;  // that a fit takes at least
-  if (attempt >= attempts.size()) return false;
+  if (attempt >= fit_rows_per_unknown.size()) return false;
   const auto rows = static_cast<double>(rows_for(attempt));
-  return RowCache<Scalar>::bytes_for(rows, kalman_.entries, sparse_) <= options_.memory &&
-         looks * work_of_look(rows) <= options_.most_work - work_;
+  return RowCache<Scalar>::bytes_for(rows, kalman_.entries_per_row, sparse_) <= options_.memory &&
+         min_passes_per_fit * work_per_pass(rows) <= options_.max_work - work_;
 }
 
 template <typename Scalar>
-std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::keep(const Rows<Scalar>& rows,
-                                                                                 const Prior& prior,
-                                                                                 const FeatureScales& scales) {
-  kept_->append(rows);
-  if (kept_->count() < rows_for(attempt_)) return std::nullopt;
-  std::optional<Start> start = solve(prior, scales);
+std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::append(const Rows<Scalar>& rows,
+                                                                                   const Prior& prior,
+                                                                                   const FeatureScales& scales) {
+  buffer_->append(rows);
+  if (buffer_->count() < rows_for(attempt_)) return std::nullopt;
+  std::optional<Start> start = fit(prior, scales);
   ++attempt_;
-  if ((start && start->exact) || !can_afford(attempt_)) stop();
+  if ((start && start->is_exact) || !can_afford(attempt_)) stop();
   return start;
 }
 
@@ -77,37 +83,39 @@ template <typename Scalar>
 std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::finish(const Prior& prior,
                                                                                    const FeatureScales& scales) {
   std::optional<Start> start;
-  if (kept_ && !last_fit_ && kept_->count() >= rows_for(0)) start = solve(prior, scales);
+  if (buffer_ && !last_fit_ && buffer_->count() >= rows_for(0)) start = fit(prior, scales);
   stop();
   return start;
 }
 
 template <typename Scalar>
-std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::solve(const Prior& prior,
-                                                                                  const FeatureScales& scales) {
+std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::fit(const Prior& prior,
+                                                                                const FeatureScales& scales) {
   NewtonOptions newton = newton_options(kalman_);
-  newton.restarts = options_.sign_restarts;
+  newton.sign_restarts = options_.sign_restarts;
   newton.interrupted = options_.interrupted;
-  const auto count = static_cast<double>(kept_->count());
-  const double looks = (options_.most_work - work_) / work_of_look(count);
-  if (looks < static_cast<double>(newton.most_products)) newton.most_products = static_cast<Index>(looks);
-  NewtonFit fit;
+  const auto count = static_cast<double>(buffer_->count());
+  const double affordable_passes = (options_.max_work - work_) / work_per_pass(count);
+  if (affordable_passes < static_cast<double>(newton.max_passes))
+    newton.max_passes = static_cast<Index>(affordable_passes);
+  NewtonFit result;
   {
-    const ScaledRows<Scalar> scaled(*kept_, {scales.all().begin(), scales.all().end()});
-    fit = gauss_newton(kept_->view(kalman_.shape.dim), newton, pool_, last_fit_ ? &*last_fit_ : nullptr);
+    const ScaledRows<Scalar> scaled(*buffer_, {scales.all().begin(), scales.all().end()});
+    result = fit_gauss_newton(buffer_->view(kalman_.shape.dim), newton, pool_, last_fit_ ? &*last_fit_ : nullptr);
   }
-  last_fit_ = fit.parameters;
-  extra_row_reads_ += fit.products * kept_->count();
-  work_ += static_cast<double>(fit.products) * work_of_look(count);
-  if (!scales.are_one()) fit.parameters.scale_features(scales.inverse());
-  const Rows<Scalar> rows = kept_->view(kalman_.shape.dim);
+  last_fit_ = result.parameters;
+  extra_row_reads_ += result.passes * buffer_->count();
+  work_ += static_cast<double>(result.passes) * work_per_pass(count);
+  if (!scales.are_one()) result.parameters.scale_features(scales.inverse());
+  const Rows<Scalar> rows = buffer_->view(kalman_.shape.dim);
   const auto unknowns = static_cast<double>(kalman_.shape.unknowns());
-  if (!fit.finite || !(fit.exact || count >= enough_with_noise * unknowns)) return std::nullopt;
-  constexpr double least_noise = 1e-30;
-  const double spare = std::max(1.0, count - unknowns);
-  const double noise = std::max(fit.residual_squares * count / spare, least_noise);
-  return Start{KalmanFilter<Scalar>(kalman_, prior, fit.parameters.cast<Scalar>(), scales.all(), noise, spare, rows),
-               rows.count(), fit.exact};
+  if (!result.is_finite || !(result.is_exact || count >= min_rows_per_unknown_with_noise * unknowns))
+    return std::nullopt;
+  const double degrees_of_freedom = std::max(1.0, count - unknowns);
+  const double noise = std::max(result.mean_squared_residual * count / degrees_of_freedom, min_buffered_noise_variance);
+  return Start{KalmanFilter<Scalar>(kalman_, prior, result.parameters.cast<Scalar>(), scales.all(), noise,
+                                    degrees_of_freedom, rows),
+               rows.count(), result.is_exact};
 }
 
 template class BufferedStart<float>;

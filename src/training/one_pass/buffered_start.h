@@ -11,62 +11,67 @@
 
 namespace dyad {
 
-/// What rows may be kept at the start of a stream, and how hard they may be worked on.
-struct KeepOptions {
-  double memory = 0;           ///< bytes
-  double most_work = 2e10;     ///< numbers that all looks at the rows together may touch
-  bool sign_restarts = false;  ///< solve from other numbers of positive factors, too
-  std::function<bool()> interrupted;
+/// Limits of the buffer and of the work spent on it.
+struct BufferedStartOptions {
+  double memory = 0;                  ///< maximum size of the buffer in bytes; 0: no buffer
+  double max_work = 2e10;             ///< limit of the multiplications of all passes over the buffer
+  bool sign_restarts = false;         ///< restarts Gauss-Newton with other numbers of positive factors
+  std::function<bool()> interrupted;  ///< called between steps; true ends the fit
 };
 
-/// The first rows of a stream, kept until there are enough of them to be solved by Gauss-Newton; solved again when
-/// there are more, unless the fit is exact.
+/// Buffer of the first rows of a stream, from which Gauss-Newton computes a start for the filters. The buffer is fitted
+/// at several sizes, in multiples of the number of unknowns, until a fit is exact or a limit is reached. Does not own
+/// the thread pool; the caller keeps it alive.
 template <typename Scalar>
 class BufferedStart {
  public:
-  /// A filter that starts from the fit.
+  /// Filter that continues from a fit.
   struct Start {
     KalmanFilter<Scalar> filter;
-    Index rows = 0;
-    bool exact = false;
+    Index rows = 0;         ///< number of buffered rows
+    bool is_exact = false;  ///< whether all residuals are of rounding size
   };
 
-  BufferedStart(KeepOptions options, ThreadPool& pool) : options_(std::move(options)), pool_(pool) {}
+  BufferedStart(BufferedStartOptions options, ThreadPool& pool) : options_(std::move(options)), pool_(pool) {}
 
-  /// Begins to keep rows like these, if memory and work allow it for such a model.
-  void begin(const KalmanOptions& kalman, bool sparse);
+  /// Starts to buffer rows if memory and work suffice for a fit of this model. `sparse`: layout of the rows.
+  void start(const KalmanOptions& kalman, bool sparse);
+  /// Discards the buffer.
   void stop();
-  [[nodiscard]] bool is_keeping() const { return kept_.has_value(); }
-  [[nodiscard]] Index rows_to_first_fit() const { return rows_for(attempt_); }
-  /// Rows that are still missing for the next fit.
-  [[nodiscard]] Index rows_missing() const;
+  [[nodiscard]] bool is_buffering() const { return buffer_.has_value(); }
+  /// Size of the buffer at the next fit.
+  [[nodiscard]] Index rows_of_next_fit() const { return rows_for(attempt_); }
+  /// Number of rows to append before the next fit, at least 1.
+  [[nodiscard]] Index rows_until_next_fit() const;
 
-  /// Keeps rows, and solves them where there are enough by now.
-  std::optional<Start> keep(const Rows<Scalar>& rows, const Prior& prior, const FeatureScales& scales);
+  /// Appends rows. Returns a start if the buffer has reached the size of the next fit and the fit succeeds.
+  std::optional<Start> append(const Rows<Scalar>& rows, const Prior& prior, const FeatureScales& scales);
 
-  /// Solves what is there, if it has not been, and stops.
+  /// Fits the buffered rows unless they have been fitted at a smaller size, and discards the buffer. Returns null if
+  /// there are too few rows or the fit fails.
   std::optional<Start> finish(const Prior& prior, const FeatureScales& scales);
 
+  /// Number of rows read by all fits, summed over passes.
   [[nodiscard]] Index extra_row_reads() const { return extra_row_reads_; }
 
  private:
   [[nodiscard]] Index rows_for(std::size_t attempt) const;
   [[nodiscard]] bool can_afford(std::size_t attempt) const;
-  [[nodiscard]] double work_of_look(double rows) const;
-  std::optional<Start> solve(const Prior& prior, const FeatureScales& scales);
+  [[nodiscard]] double work_per_pass(double rows) const;
+  std::optional<Start> fit(const Prior& prior, const FeatureScales& scales);
 
-  KeepOptions options_;
+  BufferedStartOptions options_;
   ThreadPool& pool_;
   KalmanOptions kalman_;
   bool sparse_ = false;
-  std::optional<RowCache<Scalar>> kept_;
-  std::size_t attempt_ = 0;
+  std::optional<RowCache<Scalar>> buffer_;         ///< null: not buffering
+  std::size_t attempt_ = 0;                        ///< index of the next fit
   std::optional<SignedFactors<double>> last_fit_;  ///< for features of scale 1
-  double work_ = 0;
+  double work_ = 0;                                ///< multiplications so far
   Index extra_row_reads_ = 0;
 };
 
-/// The same shape for Gauss-Newton.
+/// Gauss-Newton options with the shape, likelihood and seed of the filter.
 NewtonOptions newton_options(const KalmanOptions& kalman);
 
 }  // namespace dyad

@@ -9,49 +9,52 @@
 
 namespace dyad {
 
-/// Whether rows speak for a model of classes rather than for a constant probability.
+/// Evidence of the rows for a classifier against a constant class probability.
 ///
-/// The evidence is the sum of the log-losses of the best constant on these rows less that of the model, each row
-/// predicted before it was learned or held out. For rows whose class does not depend on their features, the likelihood
-/// ratio of predictions that precede their rows has the expectation 1, so that the evidence exceeds log 20 with a
-/// probability of at most 1/20 (Ville's inequality). The best constant is chosen afterwards, which makes this an upper
-/// bound. With one positive row in 1,000 there is hardly any evidence; with 50 rows that are classified well, plenty.
+/// The evidence is the sum of the log-losses of the best constant minus that of the model, over rows that were
+/// predicted before they were learned, or held out. If classes do not depend on features, the likelihood ratio of such
+/// predictions against the true constant has expectation 1. By Ville's inequality it then exceeds 20 at any time with
+/// probability at most 1/20. The best constant is chosen afterwards and has a smaller loss than the true one, so that
+/// the probability is smaller still.
 class ClassEvidence {
  public:
-  static constexpr double least_nats = 3;  // log 20
+  /// log 20, rounded: evidence from which the classifier is used. See the bound above.
+  static constexpr double required_nats = 3;
 
-  /// Rows that were predicted before they were learned.
+  /// Adds a row that the model predicted before learning it.
   void add(bool is_positive, double log_loss, double weight) {
     weight_ += weight;
     positive_ += is_positive ? weight : 0;
     loss_ += weight * log_loss;
   }
 
-  /// A row that was predicted by a constant, before there was a model: it is no evidence, but counts for the constant.
-  void add_constant(bool is_positive, double weight) {
+  /// Adds a row that was predicted by a constant, before there was a model. It affects log_odds() only.
+  void add_constant_prediction(bool is_positive, double weight) {
     constant_weight_ += weight;
     constant_positive_ += is_positive ? weight : 0;
   }
 
+  /// The larger one of the evidence of held-out rows and of rows predicted before they were learned.
   [[nodiscard]] double nats() const {
-    return std::max(held_out_, (weight_ > 0 ? weight_ * entropy(positive_ / weight_) : 0) - loss_);
+    return std::max(held_out_, (weight_ > 0 ? weight_ * binary_entropy(positive_ / weight_) : 0) - loss_);
   }
 
-  [[nodiscard]] bool is_enough() const { return nats() >= least_nats; }
+  [[nodiscard]] bool is_sufficient() const { return nats() >= required_nats; }
 
-  /// The evidence of rows that were held out, if any.
+  /// Sets the evidence of held-out rows; 0 if there are none.
   void set_held_out(double nats) { held_out_ = nats; }
   [[nodiscard]] double held_out() const { return held_out_; }
 
-  /// Of the positive class, neither of which is taken for impossible.
+  /// Log-odds of the positive class over all rows. Its probability is bounded away from 0 and 1 by half a row.
   [[nodiscard]] double log_odds() const {
-    const double all = weight_ + constant_weight_;
-    const double least = 0.5 / (all + 1);
-    const double share = std::clamp(all > 0 ? (positive_ + constant_positive_) / all : 0.5, least, 1 - least);
+    const double weight = weight_ + constant_weight_;
+    const double min_share = 0.5 / (weight + 1);
+    const double share =
+        std::clamp(weight > 0 ? (positive_ + constant_positive_) / weight : 0.5, min_share, 1 - min_share);
     return std::log(share / (1 - share));
   }
 
-  /// Models of version 0.1.0 do not have it; their training counts as evidence.
+  /// Training states of version 0.1.0 have no evidence; their classifiers stay in use.
   void archive(Archive& archive) {
     if (archive.is_loading() && !archive.has("weight")) {
       loss_ = -std::numeric_limits<double>::max();
@@ -67,12 +70,12 @@ class ClassEvidence {
   }
 
  private:
-  double weight_ = 0;
-  double positive_ = 0;
-  double loss_ = 0;
-  double held_out_ = 0;
-  double constant_weight_ = 0;
-  double constant_positive_ = 0;
+  double weight_ = 0;             ///< sum of the weights of rows predicted by the model
+  double positive_ = 0;           ///< those of the positive class
+  double loss_ = 0;               ///< sum of their weighted log-losses
+  double held_out_ = 0;           ///< evidence of held-out rows in nats
+  double constant_weight_ = 0;    ///< sum of the weights of rows predicted by a constant
+  double constant_positive_ = 0;  ///< those of the positive class
 };
 
 }  // namespace dyad

@@ -10,91 +10,102 @@
 namespace dyad {
 namespace {
 
-struct Usual {
+/// Outliers are clipped at this number of median absolute deviations from the median. For Gaussian values that is 6.7
+/// standard deviations.
+constexpr double outlier_threshold_mads = 10;
+
+/// Statistics of clipped values.
+struct RobustStatistics {
   double mean = 0;
   double variance = 0;
-  double least = 0;
-  double most = 0;
+  double min = 0;
+  double max = 0;
 };
 
-Usual usual(std::vector<double> numbers) {
-  if (numbers.empty()) return {};
-  const double centre = median(numbers);
-  std::vector<double> distances(numbers.size());
-  std::transform(numbers.begin(), numbers.end(), distances.begin(), [&](double x) { return std::abs(x - centre); });
-  double reach = 10 * median(distances);
-  if (!(reach > 0)) reach = std::numeric_limits<double>::max();  // most values are equal: outliers cannot be identified
-  const auto count = static_cast<double>(numbers.size());
-  Usual result{0, 0, std::numeric_limits<double>::max(), std::numeric_limits<double>::lowest()};
-  for (double& x : numbers) {
-    x = std::clamp(x, centre - reach, centre + reach);
+RobustStatistics robust_statistics(std::vector<double> values) {
+  if (values.empty()) return {};
+  const double center = median(values);
+  std::vector<double> distances(values.size());
+  std::transform(values.begin(), values.end(), distances.begin(), [&](double x) { return std::abs(x - center); });
+  double threshold = outlier_threshold_mads * median(distances);
+  // If more than half of the values are equal, the median distance is 0 and outliers cannot be identified.
+  if (!(threshold > 0)) threshold = std::numeric_limits<double>::max();
+  const auto count = static_cast<double>(values.size());
+  RobustStatistics result{0, 0, std::numeric_limits<double>::max(), std::numeric_limits<double>::lowest()};
+  for (double& x : values) {
+    x = std::clamp(x, center - threshold, center + threshold);
     result.mean += x / count;
-    result.least = std::min(result.least, x);
-    result.most = std::max(result.most, x);
+    result.min = std::min(result.min, x);
+    result.max = std::max(result.max, x);
   }
-  for (const double x : numbers) result.variance += (x - result.mean) * (x - result.mean) / count;
+  for (const double x : values) result.variance += (x - result.mean) * (x - result.mean) / count;
   return result;
 }
 
-/// Rows that are still empty will have an entry or so.
-double usual_length(const std::vector<double>& lengths) {
-  const double length = usual(lengths).mean;
-  return length > 0 ? length : 1;
+/// Robust mean of squared norms. 1 if all rows are empty, which is the squared norm of a row with one non-zero.
+double robust_squared_norm(const std::vector<double>& squared_norms) {
+  const double mean = robust_statistics(squared_norms).mean;
+  return mean > 0 ? mean : 1;
 }
 
 }  // namespace
 
 template <typename Scalar>
-DataSummary DataSummary::at(const Rows<Scalar>& rows, std::span<const double> scales, const KalmanOptions& options) {
+DataSummary DataSummary::of(const Rows<Scalar>& rows, std::span<const double> scales, const KalmanOptions& options) {
   std::vector<double> entries;
-  std::array<std::vector<double>, 2> lengths;
+  std::array<std::vector<double>, 2> squared_norms;  // of both sides
   std::vector<double> targets;
   for (Index i = 0; i < rows.count(); ++i) {
     if (!(rows.weight(i) > 0)) continue;
     double count = 0;
-    std::array<double, 2> length{};
+    std::array<double, 2> squared_norm{};
     rows.for_each_entry(i, [&](Index j, Scalar x) {
       const double scale = scales[static_cast<std::size_t>(j)];
       if (!(scale > 0)) return;
       count += 1;
-      length[options.shape.left_dim > 0 && j >= options.shape.left_dim ? 1 : 0] +=
+      squared_norm[options.shape.left_dim > 0 && j >= options.shape.left_dim ? 1 : 0] +=
           std::pow(static_cast<double>(x) / scale, 2);
     });
     entries.push_back(count);
-    for (std::size_t side = 0; side < 2; ++side) lengths[side].push_back(length[side]);
+    for (std::size_t side = 0; side < 2; ++side) squared_norms[side].push_back(squared_norm[side]);
     targets.push_back(static_cast<double>(rows.targets()[static_cast<std::size_t>(i)]));
   }
-  DataSummary look;
-  look.entries = std::max(1.0, usual(entries).mean);
-  look.left_length = usual_length(lengths[0]);
-  look.right_length = usual_length(lengths[1]);
-  const Usual target = usual(targets);
-  look.target_mean = target.mean;
-  look.least_target = target.least;
-  look.most_target = target.most;
-  look.predictor_variance = options.likelihood->predictor_variance(target.variance);
+  DataSummary summary;
+  summary.entries_per_row = std::max(1.0, robust_statistics(entries).mean);
+  summary.left_squared_norm = robust_squared_norm(squared_norms[0]);
+  summary.right_squared_norm = robust_squared_norm(squared_norms[1]);
+  const RobustStatistics target = robust_statistics(targets);
+  summary.target_mean = target.mean;
+  summary.min_target = target.min;
+  summary.max_target = target.max;
+  summary.predictor_variance = options.likelihood->predictor_variance(target.variance);
   if (!options.likelihood->has_identity_link()) {
     double observed = 0;
     for (const double y : targets) observed += options.likelihood->observed(y);
     const double mean = options.likelihood->constant_mean(observed, static_cast<double>(targets.size()));
-    look.initial_predictor = options.likelihood->link(mean);
+    summary.initial_predictor = options.likelihood->link(mean);
   }
-  return look;
+  return summary;
 }
 
 Prior DataSummary::prior(const PriorShares& shares, const KalmanOptions& options) const {
-  const bool two_sides = options.shape.left_dim > 0;
-  const double length = two_sides ? left_length + right_length : left_length;
-  const double of_weights = shares.weights * predictor_variance / length;
-  // The variance of x'Mx is 2k (P |x|^2)^2, that of x'Mz is k P^2 |x|^2 |z|^2. Without weights all of it is theirs.
-  const double pair = two_sides ? std::sqrt(left_length * right_length) : std::sqrt(2.0) * left_length;
+  const bool is_bilinear = options.shape.left_dim > 0;
+  const double squared_norm = is_bilinear ? left_squared_norm + right_squared_norm : left_squared_norm;
+  // The variance of w'x is P |x|^2.
+  const double weight_variance = shares.weights * predictor_variance / squared_norm;
+  // With factor variances P the variance of x'Mx is 2k (P |x|^2)^2, and that of x'Mz is k P^2 |x|^2 |z|^2. Without a
+  // linear term the interactions explain all of the variance.
+  const double norm_product =
+      is_bilinear ? std::sqrt(left_squared_norm * right_squared_norm) : std::sqrt(2.0) * left_squared_norm;
   const double share = options.shape.linear ? shares.factors : std::max(1.0, shares.weights);
-  const double of_factors = std::sqrt(share * predictor_variance / static_cast<double>(options.shape.rank)) / pair;
-  // Numbers are centred by the first rows; the intercept of classes begins at their log-odds.
-  return {predictor_variance + target_mean * target_mean, of_weights, of_weights, of_factors, initial_predictor};
+  const double factor_variance =
+      std::sqrt(share * predictor_variance / static_cast<double>(options.shape.rank)) / norm_product;
+  // The prior variance of the intercept includes the squared mean of the targets. Classes start at their log-odds.
+  return {predictor_variance + target_mean * target_mean, weight_variance, weight_variance, factor_variance,
+          initial_predictor};
 }
 
-template DataSummary DataSummary::at(const Rows<float>&, std::span<const double>, const KalmanOptions&);
-template DataSummary DataSummary::at(const Rows<double>&, std::span<const double>, const KalmanOptions&);
+template DataSummary DataSummary::of(const Rows<float>&, std::span<const double>, const KalmanOptions&);
+template DataSummary DataSummary::of(const Rows<double>&, std::span<const double>, const KalmanOptions&);
 
 }  // namespace dyad

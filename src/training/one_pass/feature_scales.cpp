@@ -10,19 +10,30 @@
 namespace dyad {
 namespace {
 
-/// The root mean square of sizes, of which outliers are clipped at ten times the typical size.
-double robust_size(std::vector<double>& sizes) {
-  const double most = 10 * median(sizes);
+/// Absolute values are clipped at this multiple of their median.
+constexpr double outlier_threshold_medians = 10;
+/// Number of non-zero values from which the scale of a feature is that of its values alone.
+constexpr std::size_t min_values_per_feature = 20;
+/// Number of pseudo-values of the typical scale in the scale of a feature with fewer values. It prevents scales that
+/// are far too small, for example from a single value near 0.
+constexpr double typical_scale_pseudo_values = 4;
+/// Powers of the scale up to the fourth, and of its inverse, must be finite: scale < max^(1/4). The exponent leaves a
+/// factor of max^0.12 (5e4 in single precision) for sums and products.
+constexpr double max_scale_exponent = 0.22;
+
+/// Root mean square of absolute values after clipping.
+double robust_rms(std::vector<double>& sizes) {
+  const double max_size = outlier_threshold_medians * median(sizes);
   double squares = 0;
-  for (const double size : sizes) squares += std::pow(std::min(size, most), 2);
+  for (const double size : sizes) squares += std::pow(std::min(size, max_size), 2);
   return std::sqrt(squares / static_cast<double>(sizes.size()));
 }
 
-/// Whether fourth powers of a scale, and of its inverse, are numbers. A feature beyond is left out.
+/// Whether fourth powers of the scale and of its inverse are representable. Other features are omitted.
 template <typename Scalar>
-bool is_possible(double scale) {
-  const double most = std::pow(static_cast<double>(std::numeric_limits<Scalar>::max()), 0.22);
-  return scale > 1 / most && scale < most;
+bool is_representable(double scale) {
+  const double max_scale = std::pow(static_cast<double>(std::numeric_limits<Scalar>::max()), max_scale_exponent);
+  return scale > 1 / max_scale && scale < max_scale;
 }
 
 }  // namespace
@@ -34,62 +45,60 @@ std::vector<double> FeatureScales::inverse() const {
 }
 
 template <typename Scalar>
-std::vector<std::pair<Index, double>> FeatureScales::meet_standardised(const Rows<Scalar>& rows) {
-  std::vector<std::pair<Index, double>> met;
-  if (unseen_ == 0) return met;
-  const auto show = [&](Index j) {
+std::vector<std::pair<Index, double>> FeatureScales::add_standardized_features(const Rows<Scalar>& rows) {
+  std::vector<std::pair<Index, double>> added;
+  if (unseen_ == 0) return added;
+  const auto add = [&](Index j) {
     double& scale = scales_[static_cast<std::size_t>(j)];
     if (scale > 0) return;
     scale = 1;
     --unseen_;
-    met.emplace_back(j, scale);
+    added.emplace_back(j, scale);
   };
   if (!rows.is_sparse())
-    for (Index j = 0; j < rows.dim(); ++j) show(j);
+    for (Index j = 0; j < rows.dim(); ++j) add(j);
   else
     for (Index i = 0; i < rows.count(); ++i)
       rows.for_each_entry(i, [&](Index j, Scalar x) {
-        if (x != 0 && rows.weight(i) > 0) show(j);
+        if (x != 0 && rows.weight(i) > 0) add(j);
       });
-  return met;
+  return added;
 }
 
 void FeatureScales::count_unseen() { unseen_ = std::count(scales_.begin(), scales_.end(), 0.0); }
 
 template <typename Scalar>
 std::vector<std::pair<Index, double>> FeatureScales::add_new_features(const Rows<Scalar>& rows) {
-  if (standardised_) return meet_standardised(rows);
+  if (are_one_) return add_standardized_features(rows);
   std::map<Index, std::vector<double>> sizes;
   for (Index i = 0; i < rows.count(); ++i)
     rows.for_each_entry(i, [&](Index j, Scalar x) {
       if (scales_[static_cast<std::size_t>(j)] > 0 || x == 0 || !(rows.weight(i) > 0)) return;
       sizes[j].push_back(std::abs(static_cast<double>(x)));
     });
-  // A single value may be next to nothing, and a scale that is far too small does harm: few values count together with
-  // what is typical.
-  constexpr std::size_t enough = 20;
-  constexpr double doubt = 4;
-  std::vector<std::pair<Index, double>> met;
-  std::vector<double> sure;
-  for (auto& [j, found] : sizes) {
-    met.emplace_back(j, robust_size(found));
-    if (found.size() >= enough) sure.push_back(met.back().second);
+  std::vector<std::pair<Index, double>> added;
+  std::vector<double> reliable;  // scales of features with many values
+  for (auto& [j, values] : sizes) {
+    added.emplace_back(j, robust_rms(values));
+    if (values.size() >= min_values_per_feature) reliable.push_back(added.back().second);
   }
-  if (sure.empty() && !(typical_ > 0))
-    for (const auto& [j, scale] : met) sure.push_back(scale);
-  if (!sure.empty()) typical_ = median(sure);
-  for (auto& [j, scale] : met) {
+  if (reliable.empty() && !(typical_ > 0))
+    for (const auto& [j, scale] : added) reliable.push_back(scale);
+  if (!reliable.empty()) typical_ = median(reliable);
+  for (auto& [j, scale] : added) {
     const auto count = static_cast<double>(sizes[j].size());
-    if (sizes[j].size() < enough)
-      scale = std::sqrt((count * scale * scale + doubt * typical_ * typical_) / (count + doubt));
+    if (sizes[j].size() < min_values_per_feature)
+      scale = std::sqrt((count * scale * scale + typical_scale_pseudo_values * typical_ * typical_) /
+                        (count + typical_scale_pseudo_values));
   }
-  const auto left_out = std::erase_if(met, [](const auto& feature) { return !is_possible<Scalar>(feature.second); });
-  left_out_ = std::max(left_out_, static_cast<Index>(left_out));
-  for (const auto& [j, scale] : met) scales_[static_cast<std::size_t>(j)] = scale;
-  return met;
+  const auto omitted =
+      std::erase_if(added, [](const auto& feature) { return !is_representable<Scalar>(feature.second); });
+  omitted_ = std::max(omitted_, static_cast<Index>(omitted));
+  for (const auto& [j, scale] : added) scales_[static_cast<std::size_t>(j)] = scale;
+  return added;
 }
 
-void FeatureScales::learn_of(std::span<const double> scales) {
+void FeatureScales::adopt(std::span<const double> scales) {
   for (std::size_t j = 0; j < scales_.size(); ++j)
     if (!(scales_[j] > 0)) scales_[j] = scales[j];
   count_unseen();

@@ -10,42 +10,47 @@
 
 namespace dyad {
 
-/// How large the values of each feature are where they are not zero: what variances of its parameters are measured by.
-/// Found from the rows that first show a feature, and kept; 0 where it has not shown itself.
+/// Scale of each feature: the root mean square of its non-zero values in the block of rows in which it first occurs,
+/// after outliers are clipped. Features with few values are shrunk towards the typical scale. Prior variances are
+/// relative to it. A scale does not change once it is set; features that have not occurred have scale 0.
 class FeatureScales {
  public:
-  /// `standardised`: all features that have shown themselves have the scale 1.
-  FeatureScales(Index dim, bool standardised)
-      : standardised_(standardised), scales_(static_cast<std::size_t>(dim)), unseen_(dim) {}
+  /// `features_are_standardized`: all features that have occurred have scale 1.
+  FeatureScales(Index dim, bool features_are_standardized)
+      : are_one_(features_are_standardized), scales_(static_cast<std::size_t>(dim)), unseen_(dim) {}
 
   [[nodiscard]] std::span<const double> all() const { return scales_; }
+  /// 1 / scale; 0 for features of scale 0.
   [[nodiscard]] std::vector<double> inverse() const;
-  /// Features whose scale is not possible, in the block of rows that had most of them.
-  [[nodiscard]] Index left_out() const { return left_out_; }
-  [[nodiscard]] bool are_one() const { return standardised_; }
+  /// Number of features without a scale because powers of it overflow or underflow: maximum over the blocks of rows.
+  [[nodiscard]] Index omitted() const { return omitted_; }
+  /// Whether features are standardized.
+  [[nodiscard]] bool are_one() const { return are_one_; }
 
-  /// Features that these rows show for the first time, with their scales. Dense rows of standardised features show all.
+  /// Sets the scales of features that occur for the first time and returns these features with their scales. In dense
+  /// rows of standardized features all features occur.
   template <typename Scalar>
   std::vector<std::pair<Index, double>> add_new_features(const Rows<Scalar>& rows);
 
-  /// Features that another object has already registered.
-  void learn_of(std::span<const double> scales);
+  /// Sets the scales of features that have not occurred here to those of another object.
+  void adopt(std::span<const double> scales);
 
-  /// New features: `left` of them behind the first `left_before`, `right` of them at the end.
+  /// Inserts `left` features after the first `left_before` and appends `right` features.
   void grow(Index left_before, Index left, Index right);
 
+  /// Saves or loads the scales.
   void archive(Archive& archive);
 
  private:
   template <typename Scalar>
-  std::vector<std::pair<Index, double>> meet_standardised(const Rows<Scalar>& rows);
+  std::vector<std::pair<Index, double>> add_standardized_features(const Rows<Scalar>& rows);
   void count_unseen();
 
-  bool standardised_;
+  bool are_one_;
   std::vector<double> scales_;
-  Index unseen_;  ///< features of scale 0
-  double typical_ = 0;
-  Index left_out_ = 0;
+  Index unseen_;        ///< number of features of scale 0
+  double typical_ = 0;  ///< median scale of features with many values; 0: unknown
+  Index omitted_ = 0;
 };
 
 }  // namespace dyad

@@ -6,32 +6,54 @@
 #include <limits>
 
 namespace dyad {
+namespace {
+
+/// Minimum number of compared rows for a z-score.
+constexpr double min_compared_rows = 50;
+/// z-score from which a candidate replaces the best one: two standard errors of the paired difference of losses.
+constexpr double promotion_z_score = 2;
+/// z-score below which a candidate is removed after `min_rows_before_removal` rows.
+constexpr double removal_z_score = -4;
+constexpr double min_rows_before_removal = 1000;
+/// Limit of the number of candidates in a training state. With the default priors a selection has at most 15 (9 priors,
+/// 3 from moments, 3 others), so that a larger number is damaged data.
+constexpr Index max_archived_candidates = 100;
+
+/// Maximum number of candidates after a number of learned rows. It bounds the time per row, which is proportional to
+/// the number of candidates.
+Index max_candidates_after(double rows) {
+  if (rows < 8192) return 12;
+  if (rows < 32768) return 5;
+  if (rows < 131072) return 3;
+  return 2;
+}
+
+}  // namespace
 
 template <typename Scalar>
-void FilterSelection<Scalar>::Lead::add(double difference) {
+void FilterSelection<Scalar>::LossDifference::add(double difference) {
   rows += 1;
-  const double rate = 2 / (rows + 1);  // weights rise along the rows
+  const double rate = 2 / (rows + 1);  // weights proportional to the index of the row
   mean += (difference - mean) * rate;
   square += (difference * difference - square) * rate;
 }
 
 template <typename Scalar>
-double FilterSelection<Scalar>::Lead::significance() const {
-  constexpr double fewest = 50;
-  if (rows < fewest) return 0;
+double FilterSelection<Scalar>::LossDifference::z_score() const {
+  if (rows < min_compared_rows) return 0;
   const double variance = std::max(square - mean * mean, std::numeric_limits<double>::min());
-  return mean / std::sqrt(variance * 4 / (3 * rows));  // the sum of squared weights is 4 / (3 rows)
+  return mean / std::sqrt(variance * 4 / (3 * rows));  // the sum of squared normalized weights is 4 / (3 rows)
 }
 
 template <typename Scalar>
-void FilterSelection<Scalar>::enter(KalmanFilter<Scalar> filter, Origin origin) {
+void FilterSelection<Scalar>::add(KalmanFilter<Scalar> filter, Origin origin) {
   candidates_.push_back({std::move(filter), origin});
 }
 
 template <typename Scalar>
 void FilterSelection<Scalar>::promote(KalmanFilter<Scalar> filter, Origin origin) {
   candidates_.push_front({std::move(filter), origin});
-  for (Candidate& candidate : candidates_) candidate.lead = {};
+  for (Candidate& candidate : candidates_) candidate.advantage = {};
 }
 
 template <typename Scalar>
@@ -73,58 +95,49 @@ void FilterSelection<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> 
     const Likelihood& likelihood = *best_filter().options().likelihood;
     const double loss_of_best = loss(likelihood, rows.targets()[at], best[at]);
     for (auto c = std::next(candidates_.begin()); c != candidates_.end(); ++c)
-      c->lead.add(weight * (loss_of_best - loss(likelihood, rows.targets()[at], c->predictions[at])));
+      c->advantage.add(weight * (loss_of_best - loss(likelihood, rows.targets()[at], c->predictions[at])));
   }
 }
 
 template <typename Scalar>
-Index FilterSelection<Scalar>::max_candidates() const {
-  if (rows_ < 8192) return 12;
-  if (rows_ < 32768) return 5;
-  if (rows_ < 131072) return 3;
-  return 2;
-}
-
-template <typename Scalar>
-void FilterSelection<Scalar>::decide() {
-  constexpr double better = 2;
-  constexpr double behind = -4;
-  constexpr double given_time = 1000;  // rows
+void FilterSelection<Scalar>::select() {
   for (auto c = std::next(candidates_.begin()); c != candidates_.end();) {
-    const bool lost = c->lead.rows > given_time && c->lead.significance() < behind;
-    c = lost ? candidates_.erase(c) : std::next(c);
+    const bool is_worse = c->advantage.rows > min_rows_before_removal && c->advantage.z_score() < removal_z_score;
+    c = is_worse ? candidates_.erase(c) : std::next(c);
   }
-  while (count() > max_candidates()) {
+  while (count() > max_candidates_after(rows_)) {
     auto worst = std::next(candidates_.begin());
     for (auto c = worst; c != candidates_.end(); ++c)
-      if (c->lead.mean < worst->lead.mean) worst = c;
+      if (c->advantage.mean < worst->advantage.mean) worst = c;
     candidates_.erase(worst);
   }
   auto best = candidates_.begin();
   for (auto c = std::next(candidates_.begin()); c != candidates_.end(); ++c)
-    if (c->lead.significance() > better && (best == candidates_.begin() || c->lead.mean > best->lead.mean)) best = c;
+    if (c->advantage.z_score() > promotion_z_score &&
+        (best == candidates_.begin() || c->advantage.mean > best->advantage.mean))
+      best = c;
   if (best == candidates_.begin()) return;
-  // Compared with the new best candidate, everybody is further behind by what it was ahead of the old one.
-  const Lead won = best->lead;
+  // Advantages over the new best candidate are smaller by its mean advantage over the old one.
+  const LossDifference promoted = best->advantage;
   for (Candidate& candidate : candidates_) {
-    candidate.lead.mean -= won.mean;
-    candidate.lead.rows = std::min(candidate.lead.rows, won.rows);
+    candidate.advantage.mean -= promoted.mean;
+    candidate.advantage.rows = std::min(candidate.advantage.rows, promoted.rows);
   }
-  candidates_.front().lead = {won.rows, -won.mean, won.square};
+  candidates_.front().advantage = {promoted.rows, -promoted.mean, promoted.square};
   candidates_.splice(candidates_.begin(), candidates_, best);
-  candidates_.front().lead = {};
+  candidates_.front().advantage = {};
 }
 
 template <typename Scalar>
 void FilterSelection<Scalar>::drop_worst(Origin origin) {
   auto worst = candidates_.end();
   for (auto c = std::next(candidates_.begin()); c != candidates_.end(); ++c)
-    if (c->origin == origin && (worst == candidates_.end() || c->lead.mean < worst->lead.mean)) worst = c;
+    if (c->origin == origin && (worst == candidates_.end() || c->advantage.mean < worst->advantage.mean)) worst = c;
   if (worst != candidates_.end()) candidates_.erase(worst);
 }
 
 template <typename Scalar>
-void FilterSelection<Scalar>::drop_runaways() {
+void FilterSelection<Scalar>::drop_non_finite() {
   for (auto c = std::next(candidates_.begin()); c != candidates_.end();)
     c = c->filter.is_finite() ? std::next(c) : candidates_.erase(c);
 }
@@ -140,20 +153,21 @@ void FilterSelection<Scalar>::archive(Archive& archive, const std::function<Kalm
   Index candidates = count();
   archive.number("contenders", candidates);
   if (archive.is_loading()) {
-    constexpr Index most = 100;
-    if (candidates < 1 || candidates > most) throw std::runtime_error("the training state has no sensible filters");
+    if (candidates < 1 || candidates > max_archived_candidates)
+      throw std::runtime_error("the number of filters is " + std::to_string(candidates) + ", expected 1 to " +
+                               std::to_string(max_archived_candidates));
     candidates_.clear();
-    for (Index i = 0; i < candidates; ++i) enter(make(), Origin::nothing);
+    for (Index i = 0; i < candidates; ++i) add(make(), Origin::random);
   }
-  Index place = 0;
+  Index index = 0;
   for (Candidate& candidate : candidates_)
-    archive.group(std::to_string(place++), [&] {
+    archive.group(std::to_string(index++), [&] {
       auto origin = static_cast<Index>(candidate.origin);
       archive.number("origin", origin);
-      candidate.origin = static_cast<Origin>(std::clamp<Index>(origin, 0, static_cast<Index>(Origin::all_rows)));
-      archive.number("lead_rows", candidate.lead.rows);
-      archive.number("lead_mean", candidate.lead.mean);
-      archive.number("lead_square", candidate.lead.square);
+      candidate.origin = static_cast<Origin>(std::clamp<Index>(origin, 0, static_cast<Index>(Origin::multi_pass)));
+      archive.number("lead_rows", candidate.advantage.rows);
+      archive.number("lead_mean", candidate.advantage.mean);
+      archive.number("lead_square", candidate.advantage.square);
       candidate.filter.archive(archive);
     });
 }

@@ -8,6 +8,31 @@
 #include <fmt/format.h>
 
 namespace dyad {
+namespace {
+
+/// Memory limit of all candidates with random starts. With very many features only the first priors are used.
+constexpr double max_candidate_bytes = 1e9;
+/// A sign-flipped copy of the best filter is added at this number of rows, or at this multiple of the parameters that a
+/// row updates if that is larger, and whenever the number of rows has doubled.
+constexpr Index min_sign_flip_rows = 1024;
+constexpr Index sign_flip_rows_per_parameter = 8;
+/// A start from the moment solver is added if its squared residuals are below this multiple of those of the best
+/// candidate. They were measured before the last step, which reduces them by a factor of about 2.
+constexpr double max_moment_loss_ratio = 2;
+/// Maximum number of candidates from the moment solver.
+constexpr Index max_moment_candidates = 3;
+/// Number of rows between two updates of the selection: the number of rows so far divided by this divisor, within the
+/// two limits. The upper limit is raised to half of the number of parameters that a row updates.
+constexpr Index selection_interval_divisor = 8;
+constexpr Index min_selection_interval_rows = 64;
+constexpr double max_selection_interval_rows = 512;
+/// Largest relative residual of a row that is consistent with an exact fit. The mean residual of an exact fit is at
+/// most 1e-7 (single precision: 3e-5) of the standard deviation of the targets; one of 10^4 rows may exceed it by a
+/// factor of 100.
+template <typename Scalar>
+constexpr double exact_fit_tolerance = std::is_same_v<Scalar, float> ? 3e-3 : 1e-5;
+
+}  // namespace
 
 KalmanOptions kalman_options(const MomentOptions& moment) {
   KalmanOptions kalman;
@@ -21,58 +46,62 @@ StreamLearner<Scalar>::StreamLearner(StreamOptions options, ThreadPool& pool)
     : options_(std::move(options)),
       pool_(pool),
       selection_(pool_),
-      scales_(options_.kalman.shape.dim, options_.standardised),
-      keeping_(options_.keep, pool_) {
+      scales_(options_.kalman.shape.dim, options_.features_are_standardized),
+      buffered_start_(options_.buffered_start, pool_) {
   if (options_.moment) moments_.emplace(*options_.moment, options_.batch, pool_, options_.features_are_independent);
 }
 
 template <typename Scalar>
 void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
-  started_ = true;
+  has_started_ = true;
   add_new_features(rows);
   KalmanOptions& kalman = options_.kalman;
-  const DataSummary look = DataSummary::at(rows, scales_.all(), kalman);
-  kalman.entries = look.entries;
-  least_target_ = look.least_target;
-  most_target_ = look.most_target;
-  prior_ = look.prior(options_.priors.front(), kalman);
+  const DataSummary summary = DataSummary::of(rows, scales_.all(), kalman);
+  kalman.entries_per_row = summary.entries_per_row;
+  min_target_ = summary.min_target;
+  max_target_ = summary.max_target;
+  prior_ = summary.prior(options_.priors.front(), kalman);
 
-  constexpr double most_bytes = 1e9;  // for all priors together: with very many features fewer of them race
-  double last_factors = -1;
+  // Half of the variance of the linear predictor is attributed to the noise, half to the parameters.
+  const double initial_noise_variance = summary.predictor_variance / 2;
+  double last_factors = -1;  // without a linear term priors with equal factor variances are equal
   for (const PriorShares& shares : options_.priors) {
-    const Prior prior = look.prior(shares, kalman);
+    const Prior prior = summary.prior(shares, kalman);
     if (!kalman.shape.linear && prior.factors == std::exchange(last_factors, prior.factors)) continue;
     if (!selection_.is_empty() &&
-        static_cast<double>(selection_.count() + 1) * selection_.best_filter().bytes() > most_bytes)
+        static_cast<double>(selection_.count() + 1) * selection_.best_filter().bytes() > max_candidate_bytes)
       break;
-    selection_.enter(KalmanFilter<Scalar>(kalman, prior, look.predictor_variance / 2), Origin::nothing);
+    selection_.add(KalmanFilter<Scalar>(kalman, prior, initial_noise_variance), Origin::random);
   }
   selection_.for_each([&](KalmanFilter<Scalar>& filter) {
     for (Index j = 0; j < kalman.shape.dim; ++j)
-      if (const double scale = scales_.all()[static_cast<std::size_t>(j)]; scale > 0) filter.begin(j, scale);
+      if (const double scale = scales_.all()[static_cast<std::size_t>(j)]; scale > 0) filter.add_feature(j, scale);
   });
   if (kalman.shape.is_phase_retrieval()) search_.emplace(kalman.shape.dim, kalman.seed);
-  // Targets at the ends of a range would be taken for what they seem.
-  if (moments_ && !kalman.likelihood->support().is_bounded()) keeping_.begin(kalman, rows.is_sparse());
-  next_turn_ = std::max<Index>(1024, 8 * static_cast<Index>(kalman.unknowns_of_row()));
+  // The buffered fit starts from moments of the targets, which are biased by censored targets.
+  if (moments_ && !kalman.likelihood->support().is_bounded()) buffered_start_.start(kalman, rows.is_sparse());
+  next_sign_flip_ =
+      std::max<Index>(min_sign_flip_rows, sign_flip_rows_per_parameter * static_cast<Index>(kalman.unknowns_per_row()));
 }
 
 template <typename Scalar>
 void StreamLearner<Scalar>::add_new_features(const Rows<Scalar>& rows) {
   for (const auto& [j, scale] : scales_.add_new_features(rows))
-    selection_.for_each([feature = j, size = scale](KalmanFilter<Scalar>& filter) { filter.begin(feature, size); });
+    selection_.for_each(
+        [feature = j, size = scale](KalmanFilter<Scalar>& filter) { filter.add_feature(feature, size); });
 }
 
-/// Losses are those of predictions within reach of the targets so far, and within their range.
+/// Sets the interval to which predictions are clamped: the range of the targets so far, extended by its width on both
+/// sides, within the support of the likelihood.
 template <typename Scalar>
 void StreamLearner<Scalar>::update_target_bounds(const Rows<Scalar>& rows) {
   for (const Scalar y : rows.targets()) {
-    least_target_ = std::min(least_target_, static_cast<double>(y));
-    most_target_ = std::max(most_target_, static_cast<double>(y));
+    min_target_ = std::min(min_target_, static_cast<double>(y));
+    max_target_ = std::max(max_target_, static_cast<double>(y));
   }
-  const double reach = most_target_ - least_target_;
+  const double width = max_target_ - min_target_;
   const Support support = options_.kalman.likelihood->support();
-  selection_.set_bounds(std::max(support.low, least_target_ - reach), std::min(support.high, most_target_ + reach));
+  selection_.set_bounds(std::max(support.low, min_target_ - width), std::min(support.high, max_target_ + width));
 }
 
 template <typename Scalar>
@@ -88,7 +117,7 @@ void StreamLearner<Scalar>::grow(Index dim, Index left_dim) {
   if (moments_) moments_->grow(dim, left_dim);
   if (search_) search_->grow(dim);
   selection_.for_each([&](KalmanFilter<Scalar>& filter) { filter.grow(dim, left_dim); });
-  keeping_.stop();  // its rows have another shape
+  buffered_start_.stop();  // the buffered rows have the previous shape
 }
 
 template <typename Scalar>
@@ -100,44 +129,45 @@ void StreamLearner<Scalar>::set_likelihood(const LikelihoodPointer& likelihood) 
 template <typename Scalar>
 void StreamLearner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predictions) {
   if (rows.count() == 0) return;
-  if (!started_) start(rows);
+  if (!has_started_) start(rows);
   add_new_features(rows);
   for (Index first = 0; first < rows.count();) {
-    Index count = std::clamp<Index>(next_decision_ - rows_, 1, rows.count() - first);
-    if (keeping_.is_keeping()) count = std::min(count, keeping_.rows_missing());
+    Index count = std::clamp<Index>(next_selection_ - rows_, 1, rows.count() - first);
+    if (buffered_start_.is_buffering()) count = std::min(count, buffered_start_.rows_until_next_fit());
     if (fits_exactly()) {
-      const Index agreeing =
-          predict_agreeing(rows.slice(first, count), predictions.subspan(static_cast<std::size_t>(first)));
-      if (agreeing > 0)
-        count = agreeing;
+      const Index consistent =
+          predict_consistent_rows(rows.slice(first, count), predictions.subspan(static_cast<std::size_t>(first)));
+      if (consistent > 0)
+        count = consistent;
       else
         withdraw_exact_start(rows.slice(first, 1));
     }
-    const Rows<Scalar> part = rows.slice(first, count);
-    const auto own = predictions.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
-    update_target_bounds(part);
-    if (!fits_exactly()) selection_.learn(part, own);
-    if (search_) follow_search(part);
-    if (moments_) follow_moments(part, own);
-    if (keeping_.is_keeping()) enter(keeping_.keep(part, prior_, scales_));
+    const Rows<Scalar> block = rows.slice(first, count);
+    const auto block_predictions =
+        predictions.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+    update_target_bounds(block);
+    if (!fits_exactly()) selection_.learn(block, block_predictions);
+    if (search_) update_search(block);
+    if (moments_) update_moments(block, block_predictions);
+    if (buffered_start_.is_buffering()) add(buffered_start_.append(block, prior_, scales_));
     rows_ += count;
     first += count;
-    if (rows_ >= next_decision_) decide();
+    if (rows_ >= next_selection_) update_selection();
   }
 }
 
 template <typename Scalar>
-void StreamLearner<Scalar>::follow_search(const Rows<Scalar>& rows) {
+void StreamLearner<Scalar>::update_search(const Rows<Scalar>& rows) {
   search_->learn(rows);
   if (!search_->is_done()) return;
-  selection_.enter(
-      KalmanFilter<Scalar>(options_.kalman, prior_, search_->best(), scales_.all(), search_->residual_variance()),
-      Origin::search);
+  selection_.add(
+      KalmanFilter<Scalar>(options_.kalman, prior_, search_->best_model(), scales_.all(), search_->residual_variance()),
+      Origin::phase_search);
   search_.reset();
 }
 
 template <typename Scalar>
-void StreamLearner<Scalar>::follow_moments(const Rows<Scalar>& rows, std::span<const Scalar> predictions) {
+void StreamLearner<Scalar>::update_moments(const Rows<Scalar>& rows, std::span<const Scalar> predictions) {
   std::vector<Scalar> residuals(static_cast<std::size_t>(rows.count()));
   moments_->learn(rows, residuals);
   const Support support = options_.kalman.likelihood->support();
@@ -148,134 +178,136 @@ void StreamLearner<Scalar>::follow_moments(const Rows<Scalar>& rows, std::span<c
     const auto weight = static_cast<double>(rows.weight(static_cast<Index>(i)));
     const Scalar y = rows.targets()[i];
     moment_squares_ += weight * square(y, y - residuals[i]);
-    champion_squares_ += weight * square(y, predictions[i]);
-    compared_rows_ += weight;
+    best_squares_ += weight * square(y, predictions[i]);
+    compared_weight_ += weight;
   }
   if (moments_->steps_taken() == moment_steps_) return;
   moment_steps_ = moments_->steps_taken();
-  // The step has made them better than these squares say, by half or so.
-  constexpr double worth_a_try = 2;
-  constexpr Index most = 3;
-  if (moment_steps_ > 0 && compared_rows_ > 0 && moment_squares_ < worth_a_try * champion_squares_) {
-    if (selection_.count(Origin::moments) >= most) selection_.drop_worst(Origin::moments);
-    selection_.enter(KalmanFilter<Scalar>(options_.kalman, prior_, moments_->model(), scales_.all(),
-                                          moment_squares_ / compared_rows_ / 2),
-                     Origin::moments);
+  if (moment_steps_ > 0 && compared_weight_ > 0 && moment_squares_ < max_moment_loss_ratio * best_squares_) {
+    if (selection_.count(Origin::moments) >= max_moment_candidates) selection_.drop_worst(Origin::moments);
+    const double residual_variance = moment_squares_ / compared_weight_ / 2;  // after the step
+    selection_.add(KalmanFilter<Scalar>(options_.kalman, prior_, moments_->model(), scales_.all(), residual_variance),
+                   Origin::moments);
   }
-  moment_squares_ = champion_squares_ = compared_rows_ = 0;
+  moment_squares_ = best_squares_ = compared_weight_ = 0;
 }
 
 template <typename Scalar>
-void StreamLearner<Scalar>::enter(std::optional<typename BufferedStart<Scalar>::Start> start) {
+void StreamLearner<Scalar>::add(std::optional<typename BufferedStart<Scalar>::Start> start) {
   if (!start) return;
-  if (start->exact) {
-    selection_.promote(std::move(start->filter), Origin::cached_rows);
-    selection_.drop_challengers();
+  if (start->is_exact) {
+    selection_.promote(std::move(start->filter), Origin::buffered_rows);
+    selection_.drop_all_but_best();
     exact_rows_ = start->rows;
-    solved_rows_ = start->rows;
+    fitted_rows_ = start->rows;
     return;
   }
-  solved_rows_ = start->rows;
-  selection_.drop_worst(Origin::cached_rows);
-  selection_.enter(std::move(start->filter), Origin::cached_rows);
+  fitted_rows_ = start->rows;
+  selection_.drop_worst(Origin::buffered_rows);
+  selection_.add(std::move(start->filter), Origin::buffered_rows);
 }
 
-/// Writes the predictions of the exact model and returns the number of rows before the first one that contradicts it.
+/// Writes the predictions of the exact fit. Returns the number of rows before the first one whose residual exceeds
+/// `exact_fit_tolerance`.
 template <typename Scalar>
-Index StreamLearner<Scalar>::predict_agreeing(const Rows<Scalar>& rows, std::span<Scalar> predictions) const {
-  // A fit is exact up to 1e-7 (single precision: 3e-5) of the targets' deviation in the mean; one of 10^4 rows may then
-  // be off by 100 times as much.
-  constexpr double tolerance = std::is_same_v<Scalar, float> ? 3e-3 : 1e-5;
+Index StreamLearner<Scalar>::predict_consistent_rows(const Rows<Scalar>& rows, std::span<Scalar> predictions) const {
   std::vector<Scalar> variances(static_cast<std::size_t>(rows.count()));
   selection_.best_filter().predict(rows, predictions.first(variances.size()), variances);
-  const double usual = std::max(std::abs(least_target_), std::abs(most_target_));
+  const double target_size = std::max(std::abs(min_target_), std::abs(max_target_));
   for (std::size_t i = 0; i < variances.size(); ++i) {
     const auto y = static_cast<double>(rows.targets()[i]);
     const auto f = static_cast<double>(predictions[i]);
-    const double size = std::max({usual, std::abs(y), std::abs(f)});
-    if (rows.weight(static_cast<Index>(i)) > 0 && !(std::abs(y - f) <= tolerance * size)) return static_cast<Index>(i);
+    const double size = std::max({target_size, std::abs(y), std::abs(f)});
+    if (rows.weight(static_cast<Index>(i)) > 0 && !(std::abs(y - f) <= exact_fit_tolerance<Scalar> * size))
+      return static_cast<Index>(i);
   }
   return rows.count();
 }
 
-/// The means stay. The variances become those of least squares over all rows so far, of which the filter has learned
-/// the first `exact_rows_`, with the noise that the contradicting row implies: its squared residual over the degrees of
-/// freedom, since all other residuals are 0.
+/// Ends an exact fit. The means are kept. The variances become those of least squares over all rows so far: the fit
+/// contains the first `exact_rows_` of them, and the information of all rows is proportional to their number. The noise
+/// variance is the squared residual of the inconsistent row divided by the degrees of freedom, because all other
+/// residuals are 0.
 template <typename Scalar>
-void StreamLearner<Scalar>::withdraw_exact_start(const Rows<Scalar>& contradicting) {
+void StreamLearner<Scalar>::withdraw_exact_start(const Rows<Scalar>& inconsistent_row) {
   Scalar prediction = 0;
   Scalar variance = 0;
-  selection_.best_filter().predict(contradicting, {&prediction, 1}, {&variance, 1});
-  const double residual = static_cast<double>(contradicting.targets().front()) - static_cast<double>(prediction);
+  selection_.best_filter().predict(inconsistent_row, {&prediction, 1}, {&variance, 1});
+  const double residual = static_cast<double>(inconsistent_row.targets().front()) - static_cast<double>(prediction);
   const auto rows = static_cast<double>(rows_);
-  const double spare = std::max(1.0, rows + 1 - static_cast<double>(options_.kalman.shape.unknowns()));
+  const double degrees_of_freedom = std::max(1.0, rows + 1 - static_cast<double>(options_.kalman.shape.unknowns()));
   const double repetitions = std::max(1.0, rows / static_cast<double>(exact_rows_));
-  selection_.for_champion(
-      [&](KalmanFilter<Scalar>& filter) { filter.expect_noise(residual * residual / spare, repetitions); });
+  selection_.update_best([&](KalmanFilter<Scalar>& filter) {
+    filter.set_noise_variance(residual * residual / degrees_of_freedom, repetitions);
+  });
   exact_rows_ = 0;
 }
 
 template <typename Scalar>
-void StreamLearner<Scalar>::stop_keeping() {
-  enter(keeping_.finish(prior_, scales_));
+void StreamLearner<Scalar>::finish_buffered_start() {
+  add(buffered_start_.finish(prior_, scales_));
 }
 
 template <typename Scalar>
 void StreamLearner<Scalar>::promote(KalmanFilter<Scalar> filter) {
-  scales_.learn_of(filter.scales());
-  selection_.promote(std::move(filter), Origin::all_rows);
-  selection_.drop_challengers();
+  scales_.adopt(filter.scales());
+  selection_.promote(std::move(filter), Origin::multi_pass);
+  selection_.drop_all_but_best();
   search_.reset();
 }
 
 template <typename Scalar>
-void StreamLearner<Scalar>::decide() {
+void StreamLearner<Scalar>::update_selection() {
   if (!fits_exactly()) {
-    selection_.decide();
-    if (rows_ >= next_turn_) {
-      enter_copy_with_turned_factors();
-      next_turn_ *= 2;
+    selection_.select();
+    if (rows_ >= next_sign_flip_) {
+      add_sign_flipped_copy();
+      next_sign_flip_ *= 2;
     }
   }
-  const auto most = static_cast<Index>(std::max(512.0, options_.kalman.unknowns_of_row() / 2));
-  next_decision_ = rows_ + std::clamp<Index>(rows_ / 8, 64, most);
+  const auto max_interval =
+      static_cast<Index>(std::max(max_selection_interval_rows, options_.kalman.unknowns_per_row() / 2));
+  next_selection_ =
+      rows_ + std::clamp<Index>(rows_ / selection_interval_divisor, min_selection_interval_rows, max_interval);
 }
 
 template <typename Scalar>
-void StreamLearner<Scalar>::enter_copy_with_turned_factors() {
-  std::optional<KalmanFilter<Scalar>> turned = selection_.best_filter().with_weak_factors_turned();
-  if (!turned) return;
-  selection_.drop_worst(Origin::turned);
-  selection_.enter(std::move(*turned), Origin::turned);
+void StreamLearner<Scalar>::add_sign_flipped_copy() {
+  std::optional<KalmanFilter<Scalar>> flipped = selection_.best_filter().with_weak_factors_sign_flipped();
+  if (!flipped) return;
+  selection_.drop_worst(Origin::sign_flipped);
+  selection_.add(std::move(*flipped), Origin::sign_flipped);
 }
 
 template <typename Scalar>
 std::string StreamLearner<Scalar>::plan() const {
-  std::string text = selection_.count() > 1 ? fmt::format("{} priors race on the first rows", selection_.count())
-                                            : std::string("from a small random start");
-  if (keeping_.is_keeping())
-    text += fmt::format("; the first {} rows are kept and solved by Gauss-Newton", keeping_.rows_to_first_fit());
-  if (search_) text += "; a search for the phases";
-  if (moments_) text += "; moments of the dense rows offer starts, and watch for what is missed";
+  std::string text = selection_.count() > 1
+                         ? fmt::format("{} priors are compared on the first rows", selection_.count())
+                         : std::string("one prior, random start");
+  if (buffered_start_.is_buffering())
+    text +=
+        fmt::format("; the first {} rows are buffered and fitted by Gauss-Newton", buffered_start_.rows_of_next_fit());
+  if (search_) text += "; phase search";
+  if (moments_) text += "; the moment solver adds starts";
   return text;
 }
 
 template <typename Scalar>
 std::string StreamLearner<Scalar>::origin() const {
-  switch (selection_.champion_origin()) {
-    case Origin::nothing:
-      return "from a small random start";
+  switch (selection_.best_origin()) {
+    case Origin::random:
+      return "the Kalman filter from a random start";
     case Origin::moments:
-      return "from the moments of the rows";
-    case Origin::cached_rows:
-      return exact_rows_ > 0 ? fmt::format("from {} cached rows, which it fits exactly", exact_rows_)
-                             : "from the cached rows";
-    case Origin::search:
-      return "from the search for the phases";
-    case Origin::turned:
-      return "with factors whose sign was turned on the way";
-    case Origin::all_rows:
-      return "from all rows of a file, read again and again";
+      return "the Kalman filter from the moments of the rows";
+    case Origin::buffered_rows:
+      return exact_rows_ > 0 ? fmt::format("Gauss-Newton on {} cached rows, which it fits exactly", exact_rows_)
+                             : "the Kalman filter from Gauss-Newton on cached rows";
+    case Origin::phase_search:
+      return "the Kalman filter from a phase search";
+    case Origin::sign_flipped:
+      return "the Kalman filter with flipped signs of weak factors";
+    case Origin::multi_pass:
+      return "the Kalman filter after multi-pass training";
   }
   return {};
 }
@@ -283,29 +315,29 @@ std::string StreamLearner<Scalar>::origin() const {
 template <typename Scalar>
 void StreamLearner<Scalar>::archive(Archive& archive) {
   if (!archive.is_loading()) {
-    selection_.drop_runaways();
-    if (!std::isfinite(moment_squares_) || !std::isfinite(champion_squares_))
-      moment_squares_ = champion_squares_ = compared_rows_ = 0;
+    selection_.drop_non_finite();
+    if (!std::isfinite(moment_squares_) || !std::isfinite(best_squares_))
+      moment_squares_ = best_squares_ = compared_weight_ = 0;
   }
   archive.number("rows", rows_);
-  archive.number("next_decision", next_decision_);
-  archive.number("next_turn", next_turn_);
+  archive.number("next_decision", next_selection_);
+  archive.number("next_turn", next_sign_flip_);
   archive.number("exact_rows", exact_rows_);
-  archive.number("entries", options_.kalman.entries);
-  archive.number("square_centre", options_.kalman.square_centre);
-  archive.number("least_target", least_target_);
-  archive.number("most_target", most_target_);
+  archive.number("entries", options_.kalman.entries_per_row);
+  archive.number("square_centre", options_.kalman.square_center);
+  archive.number("least_target", min_target_);
+  archive.number("most_target", max_target_);
   archive.group("prior", [&] { prior_.archive(archive); });
   archive.group("scales", [&] { scales_.archive(archive); });
   archive.number("moment_steps", moment_steps_);
   archive.number("moment_squares", moment_squares_);
-  archive.number("champion_squares", champion_squares_);
-  archive.number("compared_rows", compared_rows_);
+  archive.number("champion_squares", best_squares_);
+  archive.number("compared_rows", compared_weight_);
   if (moments_) archive.group("moments", [&] { moments_->archive(archive); });
   bool searching = search_.has_value();
   archive.number("searching", searching);
   if (archive.is_loading()) {
-    started_ = true;
+    has_started_ = true;
     search_.reset();
     if (searching) search_.emplace(options_.kalman.shape.dim, options_.kalman.seed);
   }

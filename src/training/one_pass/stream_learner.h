@@ -13,59 +13,71 @@
 #include "training/one_pass/feature_scales.h"
 #include "training/one_pass/filter_selection.h"
 
+/// \file
+/// This folder implements the first pass over the rows: statistics of the first rows (DataSummary, FeatureScales),
+/// starts for the filters (BufferedStart), their selection (FilterSelection, StreamLearner), the evidence for
+/// classifiers (ClassEvidence) and the public Learner.
+
 namespace dyad {
 
+/// Options of StreamLearner.
 struct StreamOptions {
   KalmanOptions kalman;
-  std::optional<MomentOptions> moment;    ///< where features are dense and targets are numbers: a start, and a watch
-  std::optional<Index> batch;             ///< of the moments, unless the usual
-  bool features_are_independent = false;  ///< so that every step of the moments can be taken whole
-  std::vector<PriorShares> priors = usual_priors;  ///< starts from nothing, one for each
-  bool standardised = true;  ///< features have the scale 1; else it is found from the rows that show them
-  KeepOptions keep;          ///< rows at the start, to be solved by Gauss-Newton
+  std::optional<MomentOptions> moment;    ///< moment solver beside the filters, for dense features; null: none
+  std::optional<Index> batch;             ///< rows in the first batch of the moment solver; null: its default
+  bool features_are_independent = false;  ///< moment solver: full steps without a line search
+  std::vector<PriorShares> priors = default_prior_shares;  ///< of the candidates with random starts; at least one
+  bool features_are_standardized = true;  ///< features have scale 1; false: scales are estimated (FeatureScales)
+  BufferedStartOptions buffered_start;    ///< Gauss-Newton on the first rows; used if there are moments
 };
 
-/// One pass that tunes itself: Kalman filters from several starts race each other. Starts are nothing but small random
-/// factors, with several priors; the moments of the rows; the first rows, where they may be kept. The moments go on
-/// beside the best candidate, and take over where they predict better: a direction that it missed shows there.
+/// One-pass solver without a step size. Kalman filters from several starts learn the rows, and FilterSelection compares
+/// the losses of their predictions. The starts are random factors with several priors, the moment solver, a
+/// Gauss-Newton fit to the first rows (BufferedStart), PhaseSearch, and copies of the best filter with flipped signs of
+/// weak factors. The moment solver runs beside the filters and offers a start after each of its steps, which recovers
+/// directions that the best filter has missed. Not thread-safe.
 template <typename Scalar>
 class StreamLearner {
  public:
-  /// Does not own the pool.
+  /// Does not own the pool; the caller keeps it alive.
   StreamLearner(StreamOptions options, ThreadPool& pool);
 
-  /// Looks at the first rows and enters the starts for such data. The first learn() does it otherwise.
+  /// Computes scales and priors from the first rows and adds the candidates with random starts. Does not learn the
+  /// rows. learn() calls it with its first rows unless it has been called before.
   void start(const Rows<Scalar>& rows);
 
-  /// Predicts each row before it is learned.
+  /// Learns the rows. Writes the prediction of each row before it was learned.
   void learn(const Rows<Scalar>& rows, std::span<Scalar> predictions);
 
+  /// Adds features at the end of their side.
   void grow(Index dim, Index left_dim);
 
-  /// As in KalmanOptions.
+  /// Replaces the likelihood of all candidates.
   void set_likelihood(const LikelihoodPointer& likelihood);
 
-  /// Solves what was kept so far, and keeps no more.
-  void stop_keeping();
+  /// Fits the buffered rows, if there are enough, and ends the buffering.
+  void finish_buffered_start();
 
-  /// What all rows so far, read again, have made of it.
+  /// Replaces all candidates by the result of multi-pass training.
   void promote(KalmanFilter<Scalar> filter);
 
   [[nodiscard]] Model<Scalar> model() const { return selection_.best_filter().model(); }
   [[nodiscard]] const StreamOptions& options() const { return options_; }
   [[nodiscard]] const KalmanFilter<Scalar>& filter() const { return selection_.best_filter(); }
   [[nodiscard]] double noise_variance() const { return selection_.best_filter().noise_variance(); }
-  /// Rows of the kept block in this run, where it gave a start.
-  [[nodiscard]] Index solved_rows() const { return solved_rows_; }
-  /// Whether the kept block gave the model exactly, and no later row has contradicted it.
+  /// Number of buffered rows in the last fit that gave a start; 0: no such fit in this run.
+  [[nodiscard]] Index fitted_rows() const { return fitted_rows_; }
+  /// Whether the model fits the buffered rows up to rounding, and all later rows, too.
   [[nodiscard]] bool fits_exactly() const { return exact_rows_ > 0; }
-  /// Features that are left out because powers of their values overflow or underflow.
-  [[nodiscard]] Index left_out_features() const { return scales_.left_out(); }
-  [[nodiscard]] Index extra_row_reads() const { return keeping_.extra_row_reads(); }
+  /// Number of features that are omitted because powers of their values overflow or underflow.
+  [[nodiscard]] Index omitted_features() const { return scales_.omitted(); }
+  /// Number of rows read by the fits to buffered rows, summed over passes.
+  [[nodiscard]] Index extra_row_reads() const { return buffered_start_.extra_row_reads(); }
 
-  [[nodiscard]] std::string plan() const;    ///< one line: what it will do with such data, and why
-  [[nodiscard]] std::string origin() const;  ///< one line: where the present model comes from
+  [[nodiscard]] std::string plan() const;    ///< one line: the starts that are used
+  [[nodiscard]] std::string origin() const;  ///< one line: the start of the best candidate
 
+  /// Saves or loads the state, without the buffered rows. Saving drops candidates that are not finite.
   void archive(Archive& archive);
 
  private:
@@ -73,37 +85,38 @@ class StreamLearner {
 
   void add_new_features(const Rows<Scalar>& rows);
   void update_target_bounds(const Rows<Scalar>& rows);
-  void follow_search(const Rows<Scalar>& rows);
-  void follow_moments(const Rows<Scalar>& rows, std::span<const Scalar> predictions);
-  void enter(std::optional<typename BufferedStart<Scalar>::Start> start);
-  Index predict_agreeing(const Rows<Scalar>& rows, std::span<Scalar> predictions) const;
-  void withdraw_exact_start(const Rows<Scalar>& contradicting);
-  void decide();
-  void enter_copy_with_turned_factors();
+  void update_search(const Rows<Scalar>& rows);
+  void update_moments(const Rows<Scalar>& rows, std::span<const Scalar> predictions);
+  void add(std::optional<typename BufferedStart<Scalar>::Start> start);
+  Index predict_consistent_rows(const Rows<Scalar>& rows, std::span<Scalar> predictions) const;
+  void withdraw_exact_start(const Rows<Scalar>& inconsistent_row);
+  void update_selection();
+  void add_sign_flipped_copy();
 
   StreamOptions options_;
   ThreadPool& pool_;
   FilterSelection<Scalar> selection_;
   FeatureScales scales_;
-  BufferedStart<Scalar> keeping_;
+  BufferedStart<Scalar> buffered_start_;
   std::optional<MomentLearner<Scalar>> moments_;
   std::optional<PhaseSearch<Scalar>> search_;
-  Prior prior_;  ///< the likeliest one of the race
-  bool started_ = false;
-  Index rows_ = 0;
-  Index next_decision_ = 0;
-  Index next_turn_ = 0;
-  Index solved_rows_ = 0;  ///< of the kept block, where it gave a start
-  Index exact_rows_ = 0;  ///< of the kept block, where it gave the model exactly; later rows that agree are not learned
-  double least_target_ = 0;
-  double most_target_ = 0;
-  Index moment_steps_ = 0;
-  double moment_squares_ = 0;    ///< of the moments' residuals since their last step
-  double champion_squares_ = 0;  ///< of the best candidate's on the same rows
-  double compared_rows_ = 0;
+  Prior prior_;  ///< of the first entry of StreamOptions::priors
+  bool has_started_ = false;
+  Index rows_ = 0;            ///< number of rows so far
+  Index next_selection_ = 0;  ///< number of rows at the next update of the selection
+  Index next_sign_flip_ = 0;  ///< number of rows from which a sign-flipped copy is added
+  Index fitted_rows_ = 0;     ///< value of fitted_rows()
+  Index exact_rows_ = 0;      ///< number of buffered rows of an exact fit; 0: none. Later rows that the fit predicts up
+                              ///< to rounding are not learned.
+  double min_target_ = 0;     ///< smallest target so far
+  double max_target_ = 0;     ///< largest target so far
+  Index moment_steps_ = 0;    ///< steps of the moment solver so far
+  double moment_squares_ = 0;   ///< weighted squared residuals of the moment solver since its last step
+  double best_squares_ = 0;     ///< those of the best candidate on the same rows
+  double compared_weight_ = 0;  ///< sum of the weights of these rows
 };
 
-/// The same shape for the filters.
+/// Filter options with the shape and seed of the moment solver.
 KalmanOptions kalman_options(const MomentOptions& moment);
 
 }  // namespace dyad

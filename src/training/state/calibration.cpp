@@ -6,35 +6,44 @@
 #include "likelihood/logistic.h"
 
 namespace dyad {
+namespace {
+
+/// Lower limit of p (1 - p): each row adds at least this information per unit of weight.
+constexpr double min_curvature = 1e-6;
+/// Variances that are added when the scores come from another model; the prior variances are 4 and 1.
+constexpr double intercept_variance_increase = 0.05;
+constexpr double slope_variance_increase = 0.5;
+
+}  // namespace
 
 void Calibration::learn(double score, double positive, double weight) {
   if (weight == 0 || !std::isfinite(score)) return;
   const double p = logistic(log_odds(score));
-  const double information = std::max(p * (1 - p), 1e-6) * weight;
-  // P g for g = (1, score), and what the row adds to the certainty of its own log-odds.
-  const double gain_shift = var_shift_ + covariance_ * score;
-  const double gain_stretch = covariance_ + var_stretch_ * score;
-  const double variance = gain_shift + gain_stretch * score;
+  const double information = std::max(p * (1 - p), min_curvature) * weight;
+  // gain = P g for g = (1, score), variance = g'P g.
+  const double intercept_gain = intercept_variance_ + covariance_ * score;
+  const double slope_gain = covariance_ + slope_variance_ * score;
+  const double variance = intercept_gain + slope_gain * score;
   const double denominator = 1 + information * variance;
-  shift_ += gain_shift * weight * (positive - p) / denominator;
-  stretch_ = std::max(0.0, stretch_ + gain_stretch * weight * (positive - p) / denominator);
+  intercept_ += intercept_gain * weight * (positive - p) / denominator;
+  slope_ = std::max(0.0, slope_ + slope_gain * weight * (positive - p) / denominator);
   const double shrink = information / denominator;
-  var_shift_ -= shrink * gain_shift * gain_shift;
-  covariance_ -= shrink * gain_shift * gain_stretch;
-  var_stretch_ -= shrink * gain_stretch * gain_stretch;
+  intercept_variance_ -= shrink * intercept_gain * intercept_gain;
+  covariance_ -= shrink * intercept_gain * slope_gain;
+  slope_variance_ -= shrink * slope_gain * slope_gain;
 }
 
-void Calibration::loosen() {
-  var_shift_ += 0.05;
-  var_stretch_ += 0.5;
+void Calibration::increase_variances() {
+  intercept_variance_ += intercept_variance_increase;
+  slope_variance_ += slope_variance_increase;
 }
 
 void Calibration::archive(Archive& archive) {
-  archive.number("shift", shift_);
-  archive.number("stretch", stretch_);
-  archive.number("var_shift", var_shift_);
+  archive.number("shift", intercept_);
+  archive.number("stretch", slope_);
+  archive.number("var_shift", intercept_variance_);
   archive.number("covariance", covariance_);
-  archive.number("var_stretch", var_stretch_);
+  archive.number("var_stretch", slope_variance_);
 }
 
 }  // namespace dyad

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "base/file_paths.h"
 #include "base/thread_pool.h"
@@ -22,6 +22,7 @@
 namespace dyad {
 namespace {
 
+// Names of enumerators in model files.
 constexpr std::array<std::pair<const char*, Diagonal>, 3> diagonals{
     {{"tied", Diagonal::tied}, {"zero", Diagonal::zero}, {"free", Diagonal::free}}};
 constexpr std::array<std::pair<const char*, Solver>, 5> solvers{{{"auto", Solver::automatic},
@@ -30,17 +31,25 @@ constexpr std::array<std::pair<const char*, Solver>, 5> solvers{{{"auto", Solver
                                                                  {"newton", Solver::newton},
                                                                  {"variational", Solver::variational}}};
 
+/// Upper limits of TrainOptions. They detect typing errors; no algorithm depends on them.
+constexpr Index max_rank = 10'000;
+constexpr Index max_passes = 10'000;
+/// Feature indices are 32-bit signed integers, so that 2^30 is the largest power of two below their limit.
+constexpr int max_hash_bits = 30;
+/// Row counts are converted to double, which represents integers up to 2^53 exactly.
+constexpr Index max_row_count = Index{1} << 50;
+
 template <typename Choice, std::size_t count>
-std::string word_for(const std::array<std::pair<const char*, Choice>, count>& words, Choice choice) {
-  for (const auto& [word, value] : words)
-    if (value == choice) return word;
+std::string name_of(const std::array<std::pair<const char*, Choice>, count>& names, Choice choice) {
+  for (const auto& [name, value] : names)
+    if (value == choice) return name;
   return {};
 }
 
-/// Reads the settings that a model file keeps as text.
-class SavedText {
+/// Reads the settings that a model file stores as text. Does not own its arguments; the caller keeps them alive.
+class SettingsReader {
  public:
-  explicit SavedText(const ModelFile& file, const std::string& path) : saved_(file.training), path_(path) {}
+  explicit SettingsReader(const ModelFile& file, const std::string& path) : saved_(file.training), path_(path) {}
 
   [[nodiscard]] std::string text(const char* name) const {
     const auto found = saved_.find(name);
@@ -58,16 +67,18 @@ class SavedText {
   }
 
   template <typename Choice, std::size_t count>
-  [[nodiscard]] Choice choice(const std::array<std::pair<const char*, Choice>, count>& words, const char* name) const {
+  [[nodiscard]] Choice choice(const std::array<std::pair<const char*, Choice>, count>& names, const char* name) const {
     const std::string value = text(name);
-    for (const auto& [word, meaning] : words)
-      if (value == word) return meaning;
+    for (const auto& [known, meaning] : names)
+      if (value == known) return meaning;
     fail(name);
   }
 
+  /// Throws the error of a missing or invalid setting.
   [[noreturn]] void fail(const char* name) const {
     throw DataError(path_, 0, 0,
-                    std::string("the model is of no use for that: its setting '") + name + "' is missing or damaged");
+                    std::string("training cannot be resumed from this model: its setting '") + name +
+                        "' is missing or invalid; expected a model file written by train");
   }
 
  private:
@@ -75,52 +86,53 @@ class SavedText {
   const std::string& path_;
 };
 
+[[noreturn]] void reject_option(const char* option) {
+  throw std::invalid_argument(std::string(option) +
+                              " does not agree with the model that is resumed; leave it out to use the model's value");
+}
+
 template <typename Value>
 void require_same(const std::optional<Value>& given, const Value& saved, const char* option) {
-  if (given && *given != saved)
-    throw std::invalid_argument(std::string(option) + " does not agree with the model that is resumed; leave it out");
+  if (given && *given != saved) reject_option(option);
 }
 
 void require_same_columns(const ColumnOptions& given, const FeatureMap& map) {
-  const auto refuse = [](const char* option) {
-    throw std::invalid_argument(std::string(option) + " does not agree with the model that is resumed; leave it out");
-  };
-  // Whether all columns that are meant, and one at least, have the property.
-  const auto are = [&](const std::string& pattern, auto&& property) {
-    Index meant = 0;
+  // Whether the pattern matches at least one column and all matching columns have the property.
+  const auto all_have = [&](const std::string& pattern, auto&& property) {
+    Index matches = 0;
     for (const Column& column : map.columns())
-      if (is_meant(pattern, column.name)) {
-        ++meant;
+      if (matches_pattern(pattern, column.name)) {
+        ++matches;
         if (!property(column)) return false;
       }
-    return meant > 0;
+    return matches > 0;
   };
-  const auto categorical = [](const Column& c) { return c.role == Column::Role::category; };
-  const auto right = [](const Column& c) { return c.right; };
-  if (!given.target.empty() && given.target != map.target.name) refuse("--target");
-  if (!given.weight.empty() && given.weight != map.weight) refuse("--weight");
-  if (given.task && *given.task != map.target.task) refuse("--task");
-  if (given.hash_bits > 0 && given.hash_bits != map.hash_bits) refuse("--hash-bits");
-  if (given.index_base > 0 && given.index_base != map.index_base) refuse("--index-base");
+  const auto categorical = [](const Column& c) { return c.role == Column::Role::categorical; };
+  const auto right = [](const Column& c) { return c.is_right; };
+  if (!given.target.empty() && given.target != map.target.name) reject_option("`target`");
+  if (!given.weight.empty() && given.weight != map.weight) reject_option("`weight`");
+  if (given.task && *given.task != map.target.task) reject_option("`task`");
+  if (given.hash_bits > 0 && given.hash_bits != map.hash_bits) reject_option("`hash_bits`");
+  if (given.index_base > 0 && given.index_base != map.index_base) reject_option("`index_base`");
   for (const std::string& name : given.categorical)
-    if (!are(name, categorical)) refuse("--categorical");
+    if (!all_have(name, categorical)) reject_option("`categorical`");
   for (const std::string& name : given.ignored)
-    if (are(name, [](const Column&) { return true; })) refuse("--ignore");
+    if (all_have(name, [](const Column&) { return true; })) reject_option("`ignored`");
   const std::string range =
       std::to_string(map.right_first) + "-" + (map.right_last >= 0 ? std::to_string(map.right_last) : std::string());
   for (const std::string& name : given.right)
-    if (map.layout == Layout::table ? !are(name, right) : name != range) refuse("--right");
+    if (map.layout == Layout::table ? !all_have(name, right) : name != range) reject_option("`right`");
 }
 
 }  // namespace
 
-TrainSettings TrainSettings::fresh(const TrainOptions& options, ModelFile& file) {
+TrainSettings TrainSettings::make(const TrainOptions& options, ModelFile& file) {
   file.features.kind = options.kind.value_or(Kind::gfm);
   file.precision = options.precision.value_or(Precision::double_precision);
   if (options.range) {
     file.features.target.low = options.range->first;
     file.features.target.high = options.range->second;
-    file.features.target.range_is_given = true;
+    file.features.target.is_range_given = true;
   }
   TrainSettings settings;
   settings.solver = options.solver.value_or(Solver::automatic);
@@ -133,8 +145,8 @@ TrainSettings TrainSettings::fresh(const TrainOptions& options, ModelFile& file)
   return settings;
 }
 
-TrainSettings TrainSettings::saved(const ModelFile& file, const std::string& path) {
-  const SavedText saved(file, path);
+TrainSettings TrainSettings::load(const ModelFile& file, const std::string& path) {
+  const SettingsReader saved(file, path);
   TrainSettings settings;
   settings.solver = saved.choice(solvers, "solver");
   settings.rank = saved.number<Index>("rank");
@@ -145,11 +157,11 @@ TrainSettings TrainSettings::saved(const ModelFile& file, const std::string& pat
   settings.diagonal = saved.choice(diagonals, "diagonal");
   if (settings.solver != Solver::moment) {
     settings.half_life = saved.number<Index>("half_life");
-    settings.watches_moments = saved.number<int>("watches_moments") != 0;
+    settings.uses_moments = saved.number<int>("watches_moments") != 0;
   }
   const FeatureMap& map = file.features;
-  const Index most_rank = map.is_bilinear() ? std::min(map.left_dim(), map.dim() - map.left_dim()) : map.dim();
-  if (settings.rank < 1 || settings.rank > most_rank || settings.rank != file.model.rank()) saved.fail("rank");
+  const Index full_rank = map.is_bilinear() ? std::min(map.left_dim(), map.dim() - map.left_dim()) : map.dim();
+  if (settings.rank < 1 || settings.rank > full_rank || settings.rank != file.model.rank()) saved.fail("rank");
   if (settings.rows < 1) saved.fail("rows");
   if (settings.batch && *settings.batch < 1) saved.fail("batch");
   if (settings.half_life < 0) saved.fail("half_life");
@@ -157,38 +169,38 @@ TrainSettings TrainSettings::saved(const ModelFile& file, const std::string& pat
   return settings;
 }
 
-TrainSettings TrainSettings::resumed(const TrainOptions& options, const ModelFile& file) {
-  const TrainSettings settings = saved(file, options.model_path);
+TrainSettings TrainSettings::resume(const TrainOptions& options, const ModelFile& file) {
+  const TrainSettings settings = load(file, options.model_path);
   const FeatureMap& map = file.features;
-  if (options.range && (!map.target.range_is_given || options.range->first != map.target.low ||
+  if (options.range && (!map.target.is_range_given || options.range->first != map.target.low ||
                         options.range->second != map.target.high))
-    throw std::invalid_argument("--range does not agree with the model that is resumed; leave it out");
-  require_same(options.solver, settings.solver, "--solver");
-  require_same(options.half_life, settings.half_life, "--forget");
-  require_same(options.kind, map.kind, "--kind");
-  require_same(options.rank, settings.rank, "--rank");
-  require_same(options.diagonal, *settings.diagonal, "--diagonal");
-  require_same(options.precision, settings.precision, "--precision");
-  require_same(options.seed, settings.seed, "--seed");
-  if (options.batch) require_same(options.batch, settings.batch.value_or(0), "--batch");
+    reject_option("`range`");
+  require_same(options.solver, settings.solver, "`solver`");
+  require_same(options.half_life, settings.half_life, "`half_life`");
+  require_same(options.kind, map.kind, "`kind`");
+  require_same(options.rank, settings.rank, "`rank`");
+  require_same(options.diagonal, *settings.diagonal, "`diagonal`");
+  require_same(options.precision, settings.precision, "`precision`");
+  require_same(options.seed, settings.seed, "`seed`");
+  if (options.batch) require_same(options.batch, settings.batch.value_or(0), "`batch`");
   require_same_columns(options.columns, map);
   return settings;
 }
 
 std::map<std::string, std::string> TrainSettings::to_text() const {
-  std::map<std::string, std::string> text{{"solver", word_for(solvers, solver)},
+  std::map<std::string, std::string> text{{"solver", name_of(solvers, solver)},
                                           {"rank", std::to_string(rank)},
-                                          {"diagonal", word_for(diagonals, diagonal.value_or(Diagonal::tied))},
+                                          {"diagonal", name_of(diagonals, diagonal.value_or(Diagonal::tied))},
                                           {"batch", batch ? std::to_string(*batch) : "auto"},
                                           {"seed", std::to_string(seed)},
                                           {"rows", std::to_string(rows)}};
   if (solver == Solver::moment) return text;
   text["half_life"] = std::to_string(half_life);
-  text["watches_moments"] = watches_moments ? "1" : "0";
+  text["watches_moments"] = uses_moments ? "1" : "0";
   return text;
 }
 
-bool TrainOptions::asks_to_read_again() const {
+bool TrainOptions::requests_multiple_passes() const {
   return solver == Solver::newton || solver == Solver::variational || passes.value_or(1) > 1;
 }
 
@@ -201,73 +213,79 @@ DataOptions TrainOptions::validation_data() const {
 }
 
 void TrainOptions::validate() const {
-  const Format format = data.format_of_all();
+  const Format format = data.resolve_format();
   data.limits.validate();
   if (!validation_path.empty()) {
-    if (validation_path == "-") throw std::invalid_argument("the validation rows must be in a file");
-    if (format == Format::npy || validation_data().format_of_all() == Format::npy)
-      throw std::invalid_argument("npy rows for validation have no place for targets; use evaluate with --target-file");
+    if (validation_path == "-") throw std::invalid_argument("validation_path must be a file, not standard input");
+    if (format == Format::npy || validation_data().resolve_format() == Format::npy)
+      throw std::invalid_argument(
+          "validation_path must not be an npy file, which has no targets; use evaluate with target files");
     if (std::error_code error; std::filesystem::is_other(validation_path, error))
-      throw std::invalid_argument("the validation rows may be read twice, so " + validation_path +
-                                  " must be a regular file, not a pipe or a device");
-    // A file that cannot be read is reported before training; ByteStream throws the message.
+      throw std::invalid_argument("validation_path must be a regular file, because it may be read twice; " +
+                                  validation_path + " is a pipe or a device");
+    // Reports an unreadable file before training: ByteStream throws the error.
     if (::access(validation_path.c_str(), R_OK) != 0) (void)ByteStream(validation_path);
   }
-  if ((model_path.empty() && data.memory == nullptr) || model_path == "-")
-    throw std::invalid_argument("a model needs a file: -m MODEL");
+  if ((model_path.empty() && data.dataset == nullptr) || model_path == "-")
+    throw std::invalid_argument("model_path must name a file for the model");
   std::vector<NamedFile> inputs = input_files(data);
   inputs.push_back({validation_path, "the validation rows"});
   require_distinct_files({{model_path, "the model"}}, inputs);
-  if (rank && (*rank < 1 || *rank > 10000))
-    throw std::invalid_argument(fmt::format("rank must lie in [1, 10000], got {}", *rank));
-  const Kind of_kind = kind.value_or(Kind::gfm);
-  if (of_kind == Kind::phase && rank.value_or(1) != 1)
-    throw std::invalid_argument("phase retrieval has rank 1; leave --rank out");
-  if (of_kind != Kind::gfm && diagonal.value_or(Diagonal::tied) != Diagonal::tied)
-    throw std::invalid_argument("--diagonal goes with gfm; the other kinds have no squares of their own");
-  if (!resume && (of_kind == Kind::bilinear) == columns.right.empty())
+  if (rank && (*rank < 1 || *rank > max_rank))
+    throw std::invalid_argument(fmt::format("rank must lie in [1, {}], got {}", max_rank, *rank));
+  const Kind model_kind = kind.value_or(Kind::gfm);
+  if (model_kind == Kind::phase && rank.value_or(1) != 1)
+    throw std::invalid_argument("rank must be 1 for the kind phase");
+  if (model_kind != Kind::gfm && diagonal.value_or(Diagonal::tied) != Diagonal::tied)
+    throw std::invalid_argument("diagonal must be tied unless the kind is gfm");
+  if (!resume && (model_kind == Kind::bilinear) == columns.right.empty())
     throw std::invalid_argument(
-        "the columns of the second factor go with --kind bilinear, which needs them: --right COLS");
-  if (of_kind != Kind::gfm && of_kind != Kind::bilinear &&
+        "the kind bilinear needs the columns of its right side (`right`), and no other kind accepts them");
+  if (model_kind != Kind::gfm && model_kind != Kind::bilinear &&
       !likelihood_of(columns.task.value_or(Task::regression)).has_identity_link())
-    throw std::invalid_argument("sensing and phase retrieval measure numbers, not classes; leave --task out");
-  if (columns.hash_bits < 0 || columns.hash_bits > 30)
-    throw std::invalid_argument(fmt::format("hash bits must lie in [1, 30], got {}", columns.hash_bits));
+    throw std::invalid_argument("the kinds sensing and phase need numeric targets, not classes; leave `task` out");
+  if (columns.hash_bits < 0 || columns.hash_bits > max_hash_bits)
+    throw std::invalid_argument(
+        fmt::format("hash_bits must lie in [1, {}], or be 0 for no hashing, got {}", max_hash_bits, columns.hash_bits));
   if (columns.index_base != 0 && columns.index_base != 1)
-    throw std::invalid_argument(fmt::format("the index base must be 0 or 1, got {}", columns.index_base));
+    throw std::invalid_argument(fmt::format("index_base must be 0 or 1, got {}", columns.index_base));
   if (solver == Solver::variational &&
       (kind.value_or(Kind::gfm) != Kind::gfm || diagonal.value_or(Diagonal::free) == Diagonal::tied))
     throw std::invalid_argument(
-        "variational sweeps are for gfm with a diagonal that is zero or free; newton is for all kinds");
-  const bool reads_again = asks_to_read_again();
-  if (reads_again && memory == 0)
-    throw std::invalid_argument("rows can only be read again where they may be kept; --memory 0 means one pass");
-  if (passes && (*passes < 1 || *passes > 10000))
-    throw std::invalid_argument(fmt::format("passes must lie in [1, 10000], got {}", *passes));
+        "the solver variational needs the kind gfm and a zero or free diagonal; use the solver newton otherwise");
+  const bool is_multi_pass = requests_multiple_passes();
+  if (is_multi_pass && memory == 0)
+    throw std::invalid_argument("multi-pass training needs memory for cached rows; `memory` = 0 allows one pass only");
+  if (passes && (*passes < 1 || *passes > max_passes))
+    throw std::invalid_argument(fmt::format("passes must lie in [1, {}], got {}", max_passes, *passes));
   if (passes.value_or(1) > 1 && (solver == Solver::moment || solver == Solver::kalman))
-    throw std::invalid_argument("moment and kalman make one pass; more are for auto, newton and variational");
-  if (passes.value_or(2) == 1 && (solver == Solver::newton || solver == Solver::variational))
-    throw std::invalid_argument("newton and variational need more than one pass");
-  if (reads_again && half_life)
     throw std::invalid_argument(
-        "--forget is for streams, which are read once; newton, variational and --passes are not");
-  if (reads_again && resume)
-    throw std::invalid_argument("--resume goes on in one pass over new rows; leave --passes and --solver out");
+        "the solvers moment and kalman make one pass; use auto, newton or variational with more passes");
+  if (passes.value_or(2) == 1 && (solver == Solver::newton || solver == Solver::variational))
+    throw std::invalid_argument(
+        "the solvers newton and variational need more than one pass; leave `passes` out, or raise it");
+  if (is_multi_pass && half_life)
+    throw std::invalid_argument(
+        "`half_life` is for one pass over a stream; it cannot be combined with newton, variational or "
+        "`passes`");
+  if (is_multi_pass && resume)
+    throw std::invalid_argument("`resume` makes one pass over new rows; leave `passes` and `solver` out");
   if (solver == Solver::moment && (half_life || range))
-    throw std::invalid_argument("--forget and --range are not for the moment solver");
-  if (half_life && (*half_life < 1 || *half_life > Index{1} << 50))
-    throw std::invalid_argument(fmt::format("data can be half forgotten after 1 to 2^50 rows, got {}", *half_life));
+    throw std::invalid_argument("the moment solver supports neither `half_life` nor `range`; leave them out");
+  if (half_life && (*half_life < 1 || *half_life > max_row_count))
+    throw std::invalid_argument(fmt::format("half_life must lie in [1, 2^50] rows, got {}", *half_life));
   if (range && !(range->first < range->second && std::isfinite(range->first) && std::isfinite(range->second)))
     throw std::invalid_argument(
-        fmt::format("a range goes from a number up to a larger one, got {} to {}", range->first, range->second));
+        fmt::format("range must be two finite numbers in ascending order, got {} and {}", range->first, range->second));
   if (range && (!likelihood_of(columns.task.value_or(Task::regression)).has_identity_link() ||
-                of_kind == Kind::sensing || of_kind == Kind::phase))
-    throw std::invalid_argument("--range is for numbers to predict; classes and measurements have none");
-  if (batch && (*batch < 1 || *batch > Index{1} << 50))
-    throw std::invalid_argument(fmt::format("a batch must have between 1 and 2^50 rows, got {}", *batch));
+                model_kind == Kind::sensing || model_kind == Kind::phase))
+    throw std::invalid_argument(
+        "`range` is for numeric targets of the kinds gfm and bilinear; classes and measurements have no range");
+  if (batch && (*batch < 1 || *batch > max_row_count))
+    throw std::invalid_argument(fmt::format("batch must lie in [1, 2^50] rows, got {}", *batch));
   if (checkpoint_every < 0)
-    throw std::invalid_argument(fmt::format("checkpoints need a number of rows above 0, got {}", checkpoint_every));
-  ThreadPool::require_possible(threads);
+    throw std::invalid_argument(fmt::format("checkpoint_every must be at least 0 rows, got {}", checkpoint_every));
+  ThreadPool::require_valid_count(threads);
 }
 
 }  // namespace dyad

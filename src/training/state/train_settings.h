@@ -9,26 +9,29 @@
 
 namespace dyad {
 
-/// What a training run has decided, and a model file remembers for the run that resumes it.
+/// Resolved settings of a training run. A model file stores them as text, so that `TrainOptions::resume` continues with
+/// the same settings.
 struct TrainSettings {
   Solver solver = Solver::automatic;
   Index rank = 8;
-  std::optional<Diagonal> diagonal;  ///< decided by the first block
-  std::optional<Index> batch;
+  std::optional<Diagonal> diagonal;  ///< null: chosen by default_diagonal() from the first block
+  std::optional<Index> batch;        ///< rows in the first update of the moment solver; null: its default
   Precision precision = Precision::double_precision;
   std::uint64_t seed = 1;
-  Index half_life = 0;           ///< rows; 0: nothing is forgotten
-  bool watches_moments = false;  ///< decided by the first block
-  Index rows = 0;                ///< learned so far, in all runs
+  Index half_life = 0;        ///< of the weight of past rows, in rows; 0: all rows have full weight
+  bool uses_moments = false;  ///< the moment solver runs beside the filters; see can_use_moments()
+  Index rows = 0;             ///< learned so far in all runs; 0: no training state
 
-  static TrainSettings fresh(const TrainOptions& options, ModelFile& file);
+  /// Settings of a run that does not resume a model. Sets the kind, precision and target range of `file`.
+  static TrainSettings make(const TrainOptions& options, ModelFile& file);
 
-  /// As a model file remembers them. Throws DataError where it does not.
-  static TrainSettings saved(const ModelFile& file, const std::string& path);
+  /// Settings that a model file stores. `path` is used in messages. Throws DataError if one is missing or invalid.
+  static TrainSettings load(const ModelFile& file, const std::string& path);
 
-  /// The same, for a run that goes on. Throws std::invalid_argument for an option that does not agree with the model.
-  static TrainSettings resumed(const TrainOptions& options, const ModelFile& file);
+  /// Settings of a run that resumes the model of `file`. Throws std::invalid_argument if an option differs from them.
+  static TrainSettings resume(const TrainOptions& options, const ModelFile& file);
 
+  /// The text that a model file stores, by name.
   [[nodiscard]] std::map<std::string, std::string> to_text() const;
 };
 

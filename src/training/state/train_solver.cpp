@@ -10,6 +10,9 @@
 namespace dyad {
 namespace {
 
+/// Largest share of `TrainOptions::memory` for the first rows of a stream, which are buffered for a Gauss-Newton fit.
+constexpr double max_buffered_share = 0.25;
+
 MomentOptions moment_options(const TrainSettings& settings, const FeatureMap& map) {
   MomentOptions moment;
   moment.shape = ModelShape::of(map.kind);
@@ -17,20 +20,21 @@ MomentOptions moment_options(const TrainSettings& settings, const FeatureMap& ma
   moment.shape.left_dim = map.left_dim();
   moment.shape.rank = settings.rank;
   moment.shape.diagonal = settings.diagonal.value_or(Diagonal::tied);
-  moment.standardise = map.is_measurement() ? Standardise::scale : Standardise::centre;
+  moment.standardization = map.is_measurement() ? Standardization::scale : Standardization::center;
   moment.seed = settings.seed;
   return moment;
 }
 
+/// Converts a model to double precision and multiplies all parameters except the intercept by `slope`.
 template <typename Scalar>
-Model<double> in_double(const Model<Scalar>& model, double stretch) {
+Model<double> scale_model(const Model<Scalar>& model, double slope) {
   Model<double> result = model_cast<double>(model);
-  for (auto* numbers : {&result.weights, &result.spectrum, &result.squares})
-    for (double& number : *numbers) number *= stretch;
+  for (auto* parameters : {&result.weights, &result.spectrum, &result.squares})
+    for (double& parameter : *parameters) parameter *= slope;
   return result;
 }
 
-/// Moments; classes are learned as -1 and +1, and a calibration makes log-odds of the scores.
+/// The moment solver. Classes are regression targets -1 and +1, and a calibration converts their scores to log-odds.
 template <typename Scalar>
 class MomentTraining : public TrainSolver<Scalar> {
  public:
@@ -38,7 +42,7 @@ class MomentTraining : public TrainSolver<Scalar> {
                  ThreadPool& pool)
       : learner_(moment, batch, pool),
         likelihood_(std::move(likelihood)),
-        first_step_(batch.value_or(usual_batch(moment.shape.rank, moment.shape.dim))) {}
+        first_step_rows_(batch.value_or(default_batch_rows(moment.shape.rank, moment.shape.dim))) {}
 
   void learn(const Rows<Scalar>& rows, std::span<double> predictions) override {
     const Index steps = learner_.steps_taken();
@@ -49,17 +53,17 @@ class MomentTraining : public TrainSolver<Scalar> {
                            predictions.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
       first += count;
     }
-    if (learner_.steps_taken() != steps) calibration_.loosen();
+    if (learner_.steps_taken() != steps) calibration_.increase_variances();
   }
 
-  [[nodiscard]] bool is_by_constant(std::size_t i) const override { return by_constant_[i]; }
+  [[nodiscard]] bool predicted_by_constant(std::size_t i) const override { return by_constant_[i]; }
 
   void grow(Index dim, Index left_dim) override { learner_.grow(dim, left_dim); }
 
   Model<double> model() override {
-    const bool classes = !likelihood_->has_identity_link();
-    Model<double> model = in_double(learner_.model(), classes ? calibration_.stretch() : 1);
-    if (classes)
+    const bool is_classification = !likelihood_->has_identity_link();
+    Model<double> model = scale_model(learner_.model(), is_classification ? calibration_.slope() : 1);
+    if (is_classification)
       model.intercept = learner_.is_constant() ? log_odds_of_share() : calibration_.log_odds(model.intercept);
     return model;
   }
@@ -72,24 +76,24 @@ class MomentTraining : public TrainSolver<Scalar> {
 
   [[nodiscard]] MomentLearner<Scalar>* moments() override { return &learner_; }
   [[nodiscard]] bool is_constant() const override { return learner_.is_constant(); }
-  [[nodiscard]] std::string why_constant() const override {
+  [[nodiscard]] std::string constant_reason() const override {
     if (learner_.steps_tried() == 0)
       return fmt::format(
-          "the moments carry no signal yet: a first step needs about {} more rows, so the model is the best constant; "
-          "a "
-          "lower --rank or --batch needs fewer",
+          "the model is the best constant: the first step of the moment solver needs about {} more rows; a lower "
+          "`rank` or `batch` needs fewer",
           learner_.rows_until_step() + 1);
     return fmt::format(
-        "the moments carry no signal: none of {} steps made predictions of fresh rows better than the best constant, "
-        "which is the model now",
+        "the model is the best constant: none of {} steps of the moment solver reduced the loss on new rows below that "
+        "of the constant",
         learner_.steps_tried());
   }
   [[nodiscard]] std::string plan() const override {
-    return fmt::format("moment: batches, with a first step after {} rows", first_step_);
+    return fmt::format("moment: batches, with a first step after {} rows", first_step_rows_);
   }
-  [[nodiscard]] std::string origin() const override { return "by the moments of batches"; }
+  [[nodiscard]] std::string origin() const override { return "the moment solver, in batches"; }
 
  private:
+  /// Learns rows between two decisions of the learner, which are all predicted by the same model.
   void learn_with_one_model(const Rows<Scalar>& rows, std::span<double> predictions) {
     by_constant_.insert(by_constant_.end(), predictions.size(), learner_.steps_taken() == 0);
     residuals_.resize(predictions.size());
@@ -105,22 +109,24 @@ class MomentTraining : public TrainSolver<Scalar> {
     }
   }
 
-  /// Of the positive class among all rows so far, neither of which is taken for impossible.
+  /// Log-odds of the share of the positive class in the n rows so far. The share is clipped to
+  /// [0.5 / (n + 1), 1 - 0.5 / (n + 1)], so that the log-odds are finite.
   [[nodiscard]] double log_odds_of_share() const {
-    const double least = 0.5 / (rows_ + 1);
-    const double share = std::clamp((1 + learner_.target_mean()) / 2, least, 1 - least);
+    const double min_share = 0.5 / (rows_ + 1);
+    const double share = std::clamp((1 + learner_.target_mean()) / 2, min_share, 1 - min_share);
     return std::log(share / (1 - share));
   }
 
   MomentLearner<Scalar> learner_;
   Calibration calibration_;
   LikelihoodPointer likelihood_;
-  Index first_step_;
-  double rows_ = 0;
+  Index first_step_rows_;  ///< number of rows before the first step
+  double rows_ = 0;        ///< number of rows so far
   std::vector<Scalar> residuals_;
-  std::vector<bool> by_constant_;  ///< of the rows of the last learn()
+  std::vector<bool> by_constant_;  ///< for each row of the last learn(): predicted by a constant
 };
 
+/// The Kalman solver, for all values of `Solver` except `moment`.
 template <typename Scalar>
 class KalmanTraining : public TrainSolver<Scalar> {
  public:
@@ -129,17 +135,17 @@ class KalmanTraining : public TrainSolver<Scalar> {
   void start(const Rows<Scalar>& rows) { learner_.start(rows); }
 
   void learn(const Rows<Scalar>& rows, std::span<double> predictions) override {
-    own_.resize(predictions.size());
-    learner_.learn(rows, own_);
-    std::copy(own_.begin(), own_.end(), predictions.begin());
+    predictions_.resize(predictions.size());
+    learner_.learn(rows, predictions_);
+    std::copy(predictions_.begin(), predictions_.end(), predictions.begin());
   }
 
   void grow(Index dim, Index left_dim) override { learner_.grow(dim, left_dim); }
-  void give_up_range() override { learner_.set_likelihood(make_likelihood(Task::regression)); }
+  void remove_target_range() override { learner_.set_likelihood(make_likelihood(Task::regression)); }
 
   Model<double> model() override {
-    learner_.stop_keeping();
-    return in_double(learner_.model(), 1);
+    learner_.finish_buffered_start();
+    return scale_model(learner_.model(), 1);
   }
 
   void archive(Archive& archive) override {
@@ -156,31 +162,32 @@ class KalmanTraining : public TrainSolver<Scalar> {
 
  private:
   StreamLearner<Scalar> learner_;
-  std::vector<Scalar> own_;
+  std::vector<Scalar> predictions_;  ///< of the last learn(), before conversion to double
 };
 
-/// Whether most features are there in most rows, of all entries or of those that `counts`.
-template <typename Scalar, typename Counts>
-bool is_full(const RowBlock<Scalar>& block, Counts&& counts) {
-  const auto entries = std::count_if(block.values.begin(), block.values.end(), counts);
+/// Whether more than half of the entries of the feature matrix are stored in the block and satisfy `predicate`.
+template <typename Scalar, typename Predicate>
+bool majority_satisfies(const RowBlock<Scalar>& block, Predicate&& predicate) {
+  const auto entries = std::count_if(block.values.begin(), block.values.end(), predicate);
   return 2 * static_cast<double>(entries) > static_cast<double>(block.dim) * static_cast<double>(block.count());
 }
 
 }  // namespace
 
 template <typename Scalar>
-Diagonal usual_diagonal(const FeatureMap& map, const RowBlock<Scalar>& first) {
+Diagonal default_diagonal(const FeatureMap& map, const RowBlock<Scalar>& first) {
   if (map.kind != Kind::gfm) return Diagonal::tied;
-  const bool has_numbers = first.dense ||
+  const bool has_numbers = first.is_dense ||
                            std::any_of(map.columns().begin(), map.columns().end(),
-                                       [](const Column& column) { return column.role == Column::Role::number; }) ||
-                           is_full(first, [](Scalar x) { return x != Scalar(0) && x != Scalar(1); });
+                                       [](const Column& column) { return column.role == Column::Role::numeric; }) ||
+                           majority_satisfies(first, [](Scalar x) { return x != Scalar(0) && x != Scalar(1); });
   return has_numbers ? Diagonal::free : Diagonal::zero;
 }
 
 template <typename Scalar>
-bool moments_carry_signal(const RowBlock<Scalar>& first, Task task) {
-  return likelihood_of(task).has_identity_link() && (first.dense || is_full(first, [](Scalar) { return true; }));
+bool can_use_moments(const RowBlock<Scalar>& first, Task task) {
+  return likelihood_of(task).has_identity_link() &&
+         (first.is_dense || majority_satisfies(first, [](Scalar) { return true; }));
 }
 
 KalmanOptions kalman_options(const TrainSettings& settings, const FeatureMap& map) {
@@ -193,13 +200,13 @@ KalmanOptions kalman_options(const TrainSettings& settings, const FeatureMap& ma
 StreamOptions stream_options(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map) {
   StreamOptions stream;
   stream.kalman = kalman_options(settings, map);
-  if (settings.watches_moments) stream.moment = moment_options(settings, map);
+  if (settings.uses_moments) stream.moment = moment_options(settings, map);
   stream.batch = settings.batch;
-  stream.standardised = map.layout != Layout::sparse && !map.is_measurement();
-  // Every row has every feature, and their squares have mean 1.
-  if (stream.standardised && map.is_dense()) stream.kalman.square_centre = 1;
-  stream.keep.memory = settings.solver == Solver::kalman ? 0 : options.memory / 4;
-  stream.keep.sign_restarts = map.kind == Kind::sensing;
+  stream.features_are_standardized = map.layout != Layout::sparse && !map.is_measurement();
+  // Standardized dense features have mean square 1.
+  if (stream.features_are_standardized && map.is_dense()) stream.kalman.square_center = 1;
+  stream.buffered_start.memory = settings.solver == Solver::kalman ? 0 : max_buffered_share * options.memory;
+  stream.buffered_start.sign_restarts = map.kind == Kind::sensing;
   return stream;
 }
 
@@ -212,7 +219,7 @@ std::unique_ptr<TrainSolver<Scalar>> make_train_solver(const TrainOptions& optio
     return std::make_unique<MomentTraining<Scalar>>(moment_options(settings, map), settings.batch,
                                                     map.target.likelihood(), pool);
   StreamOptions stream = stream_options(options, settings, map);
-  stream.keep.interrupted = interrupted;
+  stream.buffered_start.interrupted = interrupted;
   auto training = std::make_unique<KalmanTraining<Scalar>>(std::move(stream), pool);
   if (first != nullptr) training->start(first->view());
   return training;
@@ -224,9 +231,9 @@ template std::unique_ptr<TrainSolver<float>> make_train_solver(const TrainOption
 template std::unique_ptr<TrainSolver<double>> make_train_solver(const TrainOptions&, const TrainSettings&,
                                                                 const FeatureMap&, ThreadPool&, const RowBlock<double>*,
                                                                 const std::function<bool()>&);
-template Diagonal usual_diagonal(const FeatureMap&, const RowBlock<float>&);
-template Diagonal usual_diagonal(const FeatureMap&, const RowBlock<double>&);
-template bool moments_carry_signal(const RowBlock<float>&, Task);
-template bool moments_carry_signal(const RowBlock<double>&, Task);
+template Diagonal default_diagonal(const FeatureMap&, const RowBlock<float>&);
+template Diagonal default_diagonal(const FeatureMap&, const RowBlock<double>&);
+template bool can_use_moments(const RowBlock<float>&, Task);
+template bool can_use_moments(const RowBlock<double>&, Task);
 
 }  // namespace dyad

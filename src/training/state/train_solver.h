@@ -17,56 +17,63 @@
 
 namespace dyad {
 
-/// What the training loop needs of a solver. Predictions are scaled targets or, for classes, log-odds.
+/// Interface of the one-pass solvers to the training loop. Predictions are scaled targets or, for classes, log-odds.
+/// Not thread-safe.
 template <typename Scalar>
 class TrainSolver {
  public:
   virtual ~TrainSolver() = default;
 
-  /// Predicts each row before it is learned.
+  /// Predicts each row and learns it afterwards.
   virtual void learn(const Rows<Scalar>& rows, std::span<double> predictions) = 0;
-  /// Whether row i of the last learn() was predicted by a constant.
-  [[nodiscard]] virtual bool is_by_constant(std::size_t) const { return false; }
+  /// Whether row i of the last learn() was predicted by a constant, because there was no model yet.
+  [[nodiscard]] virtual bool predicted_by_constant(std::size_t) const { return false; }
+  /// Increases the number of features. `left_dim`: number of features of the left side; 0 unless bilinear.
   virtual void grow(Index dim, Index left_dim) = 0;
-  /// The target's range has been broken by the data.
-  virtual void give_up_range() {}
-  /// The model from here on; what it takes to make it is done now.
+  /// Removes the range of the target from the likelihood, because some target lies outside of it.
+  virtual void remove_target_range() {}
+  /// Returns the current model. May first fit buffered rows.
   virtual Model<double> model() = 0;
   virtual void archive(Archive& archive) = 0;
 
-  /// What one pass has left, where rows may be read again; and what they have made of it.
+  /// Start of multi-pass training; null if the solver does not support it.
   [[nodiscard]] virtual const StreamLearner<Scalar>* stream() const { return nullptr; }
+  /// Replaces the filter by the result of multi-pass training.
   virtual void promote(KalmanFilter<Scalar>) {}
 
-  /// Whose sums add over parts of the rows; nothing: some other solver.
+  /// The moment solver, whose sums add over workers; null for other solvers.
   [[nodiscard]] virtual MomentLearner<Scalar>* moments() { return nullptr; }
 
+  /// Whether the current model is a constant.
   [[nodiscard]] virtual bool is_constant() const { return false; }
-  /// Why the model is a constant, where it is.
-  [[nodiscard]] virtual std::string why_constant() const { return {}; }
-  [[nodiscard]] virtual std::string plan() const = 0;    ///< one line: what it does with such data, and why
-  [[nodiscard]] virtual std::string origin() const = 0;  ///< one line: where the model comes from
-  /// The standard deviation of what it cannot explain, of scaled targets; 0: it does not know.
+  /// Warning that states why the model is a constant.
+  [[nodiscard]] virtual std::string constant_reason() const { return {}; }
+  [[nodiscard]] virtual std::string plan() const = 0;    ///< one line: what the solver does with this data
+  [[nodiscard]] virtual std::string origin() const = 0;  ///< one line: what the model was fitted by
+  /// Estimated standard deviation of the noise, in units of scaled targets; 0: unknown.
   [[nodiscard]] virtual double noise() const { return 0; }
-  [[nodiscard]] virtual Index extra_row_reads() const { return 0; }  ///< beyond one look at each row
+  /// Number of rows read in addition to the first pass.
+  [[nodiscard]] virtual Index extra_row_reads() const { return 0; }
 };
 
-/// `first`: the first rows, which decide about the start; nothing where a state will be loaded.
+/// Creates the solver of the settings. `first`: the first block, which determines the start; null if a saved state will
+/// be loaded. The solver refers to `pool`; the caller keeps it alive.
 template <typename Scalar>
 std::unique_ptr<TrainSolver<Scalar>> make_train_solver(const TrainOptions& options, const TrainSettings& settings,
                                                        const FeatureMap& map, ThreadPool& pool,
                                                        const RowBlock<Scalar>* first,
                                                        const std::function<bool()>& interrupted);
 
-/// The square of a category is the category itself; that of a number is worth a weight.
+/// Diagonal of M unless the options give one. `zero` for categories and flags, because the square of an indicator is
+/// the indicator itself. `free` if there are numeric features. Other kinds than gfm have a tied diagonal.
 template <typename Scalar>
-Diagonal usual_diagonal(const FeatureMap& map, const RowBlock<Scalar>& first);
+Diagonal default_diagonal(const FeatureMap& map, const RowBlock<Scalar>& first);
 
-/// Whether the moments of such rows are worth following: dense ones with numbers for targets.
+/// Whether the moment solver can run beside the filters: for dense rows and numeric targets.
 template <typename Scalar>
-bool moments_carry_signal(const RowBlock<Scalar>& first, Task task);
+bool can_use_moments(const RowBlock<Scalar>& first, Task task);
 
-/// Options of the filter and of the Kalman solver for data of this map.
+/// Options of a filter, and of the one-pass solver, for rows of this map.
 KalmanOptions kalman_options(const TrainSettings& settings, const FeatureMap& map);
 StreamOptions stream_options(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map);
 

@@ -3,12 +3,13 @@
 #include <stdexcept>
 #include <utility>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 namespace dyad {
 namespace {
 
-const char* const usual_length_name = "usual_length";
+/// Name of `median_squared_norm` in the state of a model file.
+const char* const squared_norm_name = "usual_length";
 
 }  // namespace
 
@@ -20,7 +21,7 @@ void TrainState<Scalar>::restore(const TrainOptions& options, const std::string&
   try {
     archive(saved);
   } catch (const std::runtime_error& error) {
-    throw DataError(name, 0, 0, std::string("training cannot go on from this model: ") + error.what());
+    throw DataError(name, 0, 0, std::string("training cannot be resumed from this model: ") + error.what());
   }
 }
 
@@ -43,7 +44,7 @@ void TrainState<Scalar>::release_saved() {
 template <typename Scalar>
 void TrainState<Scalar>::archive(Archive& archive) {
   solver->archive(archive);
-  archive.number(usual_length_name, usual_length);
+  archive.number(squared_norm_name, median_squared_norm);
   if (evidence && likelihood_of(file.features.target.task).is_classification())
     archive.group("evidence", [&] { evidence->archive(archive); });
 }
@@ -52,14 +53,14 @@ SavedPosterior SavedPosterior::load(const ModelFile& file, const std::string& pa
   const auto solver = file.training.find("solver");
   if (solver == file.training.end() || solver->second == "moment")
     throw std::invalid_argument("the model in " + path +
-                                " has no error bars; those that train makes with --solver auto or kalman do");
-  const TrainSettings settings = TrainSettings::saved(file, path);
+                                " has no error bars; train it with the solver auto, kalman, newton or variational");
+  const TrainSettings settings = TrainSettings::load(file, path);
   SavedPosterior result{KalmanFilter<double>(kalman_options(settings, file.features), Prior(), 1)};
   Archive saved(file.state);
   try {
     saved.group("kalman",
                 [&] { saved.group("race", [&] { saved.group("0", [&] { result.filter.archive(saved); }); }); });
-    if (saved.has(usual_length_name)) saved.number(usual_length_name, result.usual_length);
+    if (saved.has(squared_norm_name)) saved.number(squared_norm_name, result.median_squared_norm);
   } catch (const std::runtime_error& error) {
     throw DataError(path, 0, 0, std::string("the error bars cannot be read: ") + error.what());
   }

@@ -12,38 +12,38 @@
 
 namespace dyad {
 
-/// State of training: the content of a model file, the settings, the solver and the scales. This type is the only one
-/// that reads or writes `ModelFile::state`. Not thread-safe.
+/// State of training: the content of a model file, the settings, the solver and the scales. The files of this folder
+/// define what a model file stores for `TrainOptions::resume`. Only this type writes `ModelFile::state`. Not
+/// thread-safe.
 template <typename Scalar>
 struct TrainState {
   ModelFile file{};
   TrainSettings settings{};
   std::unique_ptr<TrainSolver<Scalar>> solver{};  ///< null before the first block of a fresh run
-  double usual_length = 0;                        ///< median squared length of the first rows
-  /// Classification: evidence of all runs. Null: neither loaded nor saved.
+  double median_squared_norm = 0;  ///< median squared Euclidean norm of the first rows; see clip_outliers()
+  /// Classification: evidence against a constant probability, over all runs. Null: neither loaded nor saved.
   std::optional<ClassEvidence> evidence{ClassEvidence()};
 
-  /// Makes the solver and restores it, the scales and the evidence from `file.state`, which becomes empty. Throws
-  /// DataError, naming `name`, if the state is missing or damaged.
+  /// Creates the solver and restores it, the scales and the evidence from `file.state`, which becomes empty. Throws
+  /// DataError for the file `name` if the state is missing or damaged.
   void restore(const TrainOptions& options, const std::string& name, ThreadPool& pool,
                const std::function<bool()>& interrupted = {});
 
-  /// Writes the model, the settings and the state of the solver to `file`. `complete` may change the model, or refuse
-  /// it by an exception, before the state is written.
+  /// Writes the model, the settings and the state of the solver to `file`. `complete` may change the model before the
+  /// state is written, or throw to reject it.
   void save(const std::function<void(Model<double>&)>& complete = {});
 
-  /// Frees what save() has written, after the file has been stored.
+  /// Frees the model and the state that save() has written to `file`. Called after the file has been stored.
   void release_saved();
 
  private:
   void archive(Archive& archive);
 };
 
-/// The posterior that a Kalman solver left in a model file, and the median squared length of the first rows (0 if the
-/// file has none).
+/// The posterior that the Kalman solver stores in a model file.
 struct SavedPosterior {
   KalmanFilter<double> filter;
-  double usual_length = 0;
+  double median_squared_norm = 0;  ///< as in TrainState; 0 if the file has none
 
   /// `path` is used in messages. Throws std::invalid_argument if the model has no posterior, and DataError if the
   /// posterior is damaged.

@@ -10,15 +10,15 @@
 
 #include <gtest/gtest.h>
 
-#include <dyad/data_error.h>
-#include <dyad/memory.h>
+#include <dyad/dataset.h>
+#include <dyad/error.h>
 
 #include "io/bytes_support.h"
 
 namespace dyad {
 namespace {
 
-class RowReaderTest : public test::InFolder {
+class RowReaderTest : public test::TemporaryFolderTest {
  protected:
   static std::string rows(int count) {
     std::string text;
@@ -35,7 +35,7 @@ class RowReaderTest : public test::InFolder {
   }
 };
 
-TEST_F(RowReaderTest, BlocksDependOnTheRowsAloneNotOnHowTheyArrive) {
+TEST_F(RowReaderTest, BlocksDoNotDependOnTiming) {
   const std::string text = rows(10000);
   const std::string file = write("rows.svm", text);
   const std::string pipe = folder() + "/pipe.svm";
@@ -67,23 +67,23 @@ TEST_F(RowReaderTest, BlocksDependOnTheRowsAloneNotOnHowTheyArrive) {
   writer.join();
 }
 
-/// A reader that reads ahead waits for the caller behind the first block, so that its thread can be counted.
-TEST_F(RowReaderTest, StartsNoThreadUnlessItReadsAhead) {
+/// A reader with a thread waits for the caller after the first block, so that its thread can be counted.
+TEST_F(RowReaderTest, StartsAThreadOnlyToReadAhead) {
   if (!std::filesystem::exists("/proc/self/task")) GTEST_SKIP();
   const auto threads = [] {
     using Tasks = std::filesystem::directory_iterator;
     return std::distance(Tasks("/proc/self/task"), Tasks());
   };
   const std::vector<double> numbers(20000, 1);
-  MemoryRows memory;
+  DatasetView memory;
   memory.count = 20000;
-  memory.features = MemoryMatrix{1, numbers.data(), 1, 1};
+  memory.features = MatrixView{1, numbers.data(), 1, 1};
   memory.targets = numbers;
   const auto before = threads();
   for (const bool reads_ahead : {true, false}) {
     FeatureMap map;
     map.layout = Layout::matrix;
-    RowReader<double> reader(map, {.data = {.memory = &memory}, .reads_ahead = reads_ahead});
+    RowReader<double> reader(map, {.data = {.dataset = &memory}, .reads_ahead = reads_ahead});
     EXPECT_EQ(threads(), before + (reads_ahead ? 1 : 0));
     RowBlock<double> block;
     Index count = 0;
@@ -92,37 +92,37 @@ TEST_F(RowReaderTest, StartsNoThreadUnlessItReadsAhead) {
   }
 }
 
-TEST_F(RowReaderTest, EndsBlocksAtEveryStretch) {
+TEST_F(RowReaderTest, EndsBlocksAtCheckpointIntervals) {
   const std::string file = write("rows.svm", rows(10000));
   FeatureMap map;
-  RowReader<float> reader(map, {.data = {.paths = {file}}, .stretch = 3000, .rows_before = 1000});
+  RowReader<float> reader(map, {.data = {.paths = {file}}, .checkpoint_interval = 3000, .rows_before = 1000});
   std::vector<Index> ends;
   Index total = 1000;
   RowBlock<float> block;
   while (reader.next(block) == RowReader<float>::Next::block) {
     total += block.count();
-    if (block.ends_stretch) ends.push_back(total);
+    if (block.ends_checkpoint_interval) ends.push_back(total);
   }
   EXPECT_EQ(ends, (std::vector<Index>{3000, 6000, 9000}));
   EXPECT_EQ(total, 11000);
 }
 
-TEST_F(RowReaderTest, WaitsBehindAStretchSoThatTheMapCanBeSaved) {
+TEST_F(RowReaderTest, WaitsAfterACheckpointInterval) {
   std::string text;
   for (int i = 0; i < 300; ++i) text += std::to_string(i) + " " + std::to_string(i + 1) + ":1\n";
   const std::string file = write("rows.svm", text);
   FeatureMap map;
-  RowReader<double> reader(map, {.data = {.paths = {file}}, .stretch = 100});
+  RowReader<double> reader(map, {.data = {.paths = {file}}, .checkpoint_interval = 100});
   RowBlock<double> block;
   for (Index rows = 100; rows <= 300; rows += 100) {
     ASSERT_EQ(reader.next(block), RowReader<double>::Next::block);
-    ASSERT_TRUE(block.ends_stretch);
+    ASSERT_TRUE(block.ends_checkpoint_interval);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     EXPECT_EQ(map.dim(), rows + 1);
   }
 }
 
-TEST_F(RowReaderTest, DeliversTheRowsBeforeAnError) {
+TEST_F(RowReaderTest, DeliversRowsBeforeAnError) {
   const std::string file = write("rows.svm", rows(5000) + "spam\n");
   FeatureMap map;
   RowReader<double> reader(map, {.data = {.paths = {file}}});
@@ -132,7 +132,7 @@ TEST_F(RowReaderTest, DeliversTheRowsBeforeAnError) {
   EXPECT_THROW((void)reader.next(block), DataError);
 }
 
-TEST_F(RowReaderTest, CanBeStoppedWhileItWaitsForAPipe) {
+TEST_F(RowReaderTest, InterruptionEndsAWaitForAPipe) {
   const std::string pipe = folder() + "/pipe.svm";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   const int writer = open(pipe.c_str(), O_RDWR);
@@ -151,7 +151,7 @@ TEST_F(RowReaderTest, CanBeStoppedWhileItWaitsForAPipe) {
   close(writer);
 }
 
-TEST_F(RowReaderTest, ReadsOnlyAFewBlocksAhead) {
+TEST_F(RowReaderTest, LimitsTheBlocksReadAhead) {
   const std::string file = write("rows.svm", rows(100000));
   FeatureMap map;
   RowReader<double> reader(map, {.data = {.paths = {file}}});

@@ -2,16 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "io/bytes_support.h"
 
 namespace dyad {
 namespace {
 
-class RowStreamTest : public test::InFolder {
+class RowStreamTest : public test::TemporaryFolderTest {
  protected:
-  /// All rows as dense numbers, in the units of the file, with how the blocks were cut.
+  /// All rows as dense numbers in the units of the file, and the sizes of the blocks.
   struct Read {
     std::vector<std::vector<double>> rows;
     std::vector<double> targets;
@@ -20,8 +20,8 @@ class RowStreamTest : public test::InFolder {
   };
 
   static Read read(FeatureMap& map, const DataOptions& data, const ColumnOptions& columns = {},
-                   BlockLimits limits = {.rows = 3, .entries = 1000},
-                   TableEncoder::Unknown unknown = TableEncoder::Unknown::grows) {
+                   BlockLimits limits = {.max_rows = 3, .max_entries = 1000},
+                   TableEncoder::UnknownFeatures unknown = TableEncoder::UnknownFeatures::add) {
     const auto stream = open_rows(map, {data, columns, TableEncoder::Targets::needed, unknown});
     Read read;
     RowBlock<double> block;
@@ -34,10 +34,10 @@ class RowStreamTest : public test::InFolder {
         std::vector<double> row(static_cast<std::size_t>(block.dim));
         view.for_each_entry(i, [&](Index j, double x) {
           const Scaling& scaling = scalings[static_cast<std::size_t>(j)];
-          row[static_cast<std::size_t>(j)] = scaling.centre + scaling.scale * x;
+          row[static_cast<std::size_t>(j)] = scaling.center + scaling.scale * x;
         });
         read.rows.push_back(row);
-        read.targets.push_back(map.target.scaling.centre +
+        read.targets.push_back(map.target.scaling.center +
                                map.target.scaling.scale * block.targets[static_cast<std::size_t>(i)]);
       }
     }
@@ -50,7 +50,7 @@ class RowStreamTest : public test::InFolder {
   }
 };
 
-TEST_F(RowStreamTest, ReadsTheSameRowsFromEveryFormat) {
+TEST_F(RowStreamTest, ReadsEqualRowsFromAllFormats) {
   const std::string csv = "a,y,b\n1,10.5,2\n3,20.5,-4\n5,30.5,6.5\n7,5,0.5\n";
   std::string tsv = csv;
   std::replace(tsv.begin(), tsv.end(), ',', '\t');
@@ -86,7 +86,7 @@ TEST_F(RowStreamTest, ReadsTheSameRowsFromEveryFormat) {
   expect_near(libsvm.targets, {10.5, 20.5, 30.5, 5});
 }
 
-TEST_F(RowStreamTest, SeveralFilesAreOneStreamWhateverTheOrderOfTheirColumns) {
+TEST_F(RowStreamTest, ConcatenatesFilesWithReorderedColumns) {
   ColumnOptions columns;
   columns.target = "y";
   FeatureMap map;
@@ -99,22 +99,22 @@ TEST_F(RowStreamTest, SeveralFilesAreOneStreamWhateverTheOrderOfTheirColumns) {
   expect_near(both.targets, {3, 4, 5, 6});
 }
 
-TEST_F(RowStreamTest, NewIndicesGrowTheFeaturesOrAreLeftOut) {
+TEST_F(RowStreamTest, AddsOrIgnoresNewIndices) {
   const std::string path = write("r.svm", "1 3:1\n2 1:1 9:2\n3.5 20:1\n");
   FeatureMap map;
-  const Read grown = read(map, {.paths = {path}}, {}, {.rows = 1, .entries = 100});
+  const Read grown = read(map, {.paths = {path}}, {}, {.max_rows = 1, .max_entries = 100});
   EXPECT_EQ(grown.rows[0].size(), 4U);
   EXPECT_EQ(grown.rows[1].size(), 10U);
   EXPECT_EQ(grown.rows[2].size(), 21U);
   FeatureMap small;
-  (void)read(small, {.paths = {write("few.svm", "1 3:1\n2 1:1\n3.5 2:1\n")}});
+  (void)read(small, {.paths = {write("small.svm", "1 3:1\n2 1:1\n3.5 2:1\n")}});
   const Read left_out =
-      read(small, {.paths = {path}}, {}, {.rows = 10, .entries = 100}, TableEncoder::Unknown::is_left_out);
+      read(small, {.paths = {path}}, {}, {.max_rows = 10, .max_entries = 100}, TableEncoder::UnknownFeatures::ignore);
   EXPECT_EQ(left_out.unknown, 2);
   EXPECT_EQ(left_out.rows[1], (std::vector<double>{0, 1, 0, 0}));
 }
 
-TEST_F(RowStreamTest, IndicesMayBeHashedAndSplitIntoTwoFactors) {
+TEST_F(RowStreamTest, HashesIndicesAndSplitsThemIntoTwoFactors) {
   const std::string path = write("r.svm", "1 1:1 5:2\n2 2:1 7:1\n3.5 3:1 6:1\n");
   ColumnOptions hashed;
   hashed.hash_bits = 2;
@@ -132,8 +132,8 @@ TEST_F(RowStreamTest, IndicesMayBeHashedAndSplitIntoTwoFactors) {
   EXPECT_EQ(split.rows[1], (std::vector<double>{0, 1, 0, 0, 0, 1}));
 }
 
-TEST_F(RowStreamTest, RefusesWhatDoesNotFit) {
-  const auto refuse = [&](const DataOptions& data, const ColumnOptions& columns = {}, Kind kind = Kind::gfm) {
+TEST_F(RowStreamTest, RejectsInconsistentOptions) {
+  const auto expect_invalid = [&](const DataOptions& data, const ColumnOptions& columns = {}, Kind kind = Kind::gfm) {
     FeatureMap map;
     map.kind = kind;
     EXPECT_THROW((void)read(map, data, columns), std::invalid_argument);
@@ -141,18 +141,18 @@ TEST_F(RowStreamTest, RefusesWhatDoesNotFit) {
   const std::string svm = write("r.svm", "1 1:1\n2 2:2\n");
   ColumnOptions with_target;
   with_target.target = "y";
-  refuse({.paths = {svm}}, with_target);
-  refuse({.paths = {svm}, .target_paths = {svm}});
-  refuse({.paths = {svm}}, {}, Kind::bilinear);
-  refuse({.paths = {}});
-  refuse({.paths = {"rows.xyz"}});
-  refuse({.paths = {"-"}});
-  refuse({.paths = {"-", "-"}, .format = Format::csv});
-  refuse({.paths = {svm, "r.csv"}});
+  expect_invalid({.paths = {svm}}, with_target);
+  expect_invalid({.paths = {svm}, .target_paths = {svm}});
+  expect_invalid({.paths = {svm}}, {}, Kind::bilinear);
+  expect_invalid({.paths = {}});
+  expect_invalid({.paths = {"rows.xyz"}});
+  expect_invalid({.paths = {"-"}});
+  expect_invalid({.paths = {"-", "-"}, .format = Format::csv});
+  expect_invalid({.paths = {svm, "r.csv"}});
   for (const char* range : {"x", "3", "5-3", "0-4", "-3", "3-4x"}) {
     ColumnOptions columns;
     columns.right = {range};
-    refuse({.paths = {svm}}, columns, Kind::bilinear);
+    expect_invalid({.paths = {svm}}, columns, Kind::bilinear);
   }
   ColumnOptions one_based;
   one_based.index_base = 1;
@@ -162,7 +162,7 @@ TEST_F(RowStreamTest, RefusesWhatDoesNotFit) {
   bounded.right = {"2-3"};
   FeatureMap sides;
   sides.kind = Kind::bilinear;
-  EXPECT_THROW((void)read(sides, {.paths = {write("far.svm", "1 1:1 4:1\n")}}, bounded), DataError);
+  EXPECT_THROW((void)read(sides, {.paths = {write("beyond.svm", "1 1:1 4:1\n")}}, bounded), DataError);
 }
 
 }  // namespace

@@ -9,12 +9,14 @@
 namespace dyad {
 namespace {
 
-struct Solved {
+/// A fit and its distance from the planted model.
+struct Recovery {
   NewtonFit fit;
   double error = 0;
 };
 
-Solved solve(PlantedOptions problem, double rows_per_unknown, bool sparse = false) {
+/// Fits `rows_per_unknown` times as many planted rows as the model has unknowns.
+Recovery recover(PlantedOptions problem, double rows_per_unknown, bool sparse = false) {
   ThreadPool pool(2);
   const PlantedProblem planted(problem);
   const Index k = problem.rank;
@@ -22,7 +24,7 @@ Solved solve(PlantedOptions problem, double rows_per_unknown, bool sparse = fals
   const Index unknowns = (problem.is_bilinear() ? k * (d - k) : k * d - k * (k - 1) / 2) +
                          (problem.has_weights() ? d : 0) + (problem.diagonal == Diagonal::free ? d : 0);
   DenseBlock<double> block;
-  planted.read(0, static_cast<Index>(rows_per_unknown * static_cast<double>(unknowns)), pool, block);
+  planted.generate(0, static_cast<Index>(rows_per_unknown * static_cast<double>(unknowns)), pool, block);
   NewtonOptions options;
   options.shape.left_dim = problem.left_dim();
   options.shape.rank = k;
@@ -31,20 +33,20 @@ Solved solve(PlantedOptions problem, double rows_per_unknown, bool sparse = fals
   options.shape.positive = problem.kind == Kind::phase;
   options.shape.diagonal = problem.diagonal;
   options.seed = problem.seed;
-  Solved solved;
+  Recovery recovery;
   if (sparse) {
-    const test::OwnedRows<double> rows(as_tall(block.values, block.view().count(), d), block.targets);
-    solved.fit = gauss_newton(rows.sparse(), options, pool);
+    const test::OwnedRows<double> rows(as_row_major(block.values, block.view().count(), d), block.targets);
+    recovery.fit = fit_gauss_newton(rows.sparse(), options, pool);
   } else {
-    solved.fit = gauss_newton(block.view(), options, pool);
+    recovery.fit = fit_gauss_newton(block.view(), options, pool);
   }
-  const Model<double> model = solved.fit.parameters.model();
-  solved.error = (as_vector(model.weights) - as_vector(planted.truth().weights)).norm() +
-                 interaction_error(model, planted.truth());
-  return solved;
+  const Model<double> model = recovery.fit.parameters.model();
+  recovery.error = (as_vector(model.weights) - as_vector(planted.truth().weights)).norm() +
+                   interaction_error(model, planted.truth());
+  return recovery;
 }
 
-PlantedOptions planted(Kind kind, Index dim, Index rank, std::uint64_t seed) {
+PlantedOptions make_options(Kind kind, Index dim, Index rank, std::uint64_t seed) {
   PlantedOptions problem;
   problem.kind = kind;
   problem.dim = dim;
@@ -54,58 +56,59 @@ PlantedOptions planted(Kind kind, Index dim, Index rank, std::uint64_t seed) {
   return problem;
 }
 
-TEST(GaussNewton, RecoversExactlyFromHardlyMoreRowsThanUnknowns) {
+TEST(GaussNewton, RecoversExactlyFromTwoRowsPerUnknown) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed)
     for (const Kind kind : {Kind::gfm, Kind::sensing, Kind::bilinear}) {
-      const Solved solved = solve(planted(kind, 50, 3, seed), 2);
-      EXPECT_TRUE(solved.fit.exact) << seed;
-      EXPECT_LT(solved.error, 1e-9) << seed;
+      const Recovery recovery = recover(make_options(kind, 50, 3, seed), 2);
+      EXPECT_TRUE(recovery.fit.is_exact) << seed;
+      EXPECT_LT(recovery.error, 1e-9) << seed;
     }
 }
 
-TEST(GaussNewton, RestartsFindTheSigns) {
-  int exact = 0;
+TEST(GaussNewton, SignRestartsRecoverIllConditionedModels) {
+  int exact_count = 0;
   Index starts = 0;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
-    PlantedOptions problem = planted(Kind::gfm, 60, 3, seed);
+    PlantedOptions problem = make_options(Kind::gfm, 60, 3, seed);
     problem.condition = 5;
-    const Solved solved = solve(problem, 2.2);
-    exact += solved.fit.exact ? 1 : 0;
-    starts += solved.fit.starts;
+    const Recovery recovery = recover(problem, 2.2);
+    exact_count += recovery.fit.is_exact ? 1 : 0;
+    starts += recovery.fit.starts;
   }
-  EXPECT_EQ(exact, 8);
+  EXPECT_EQ(exact_count, 8);
   EXPECT_GE(starts, 8);
 }
 
-TEST(GaussNewton, PhaseRetrieval) {
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) EXPECT_LT(solve(planted(Kind::phase, 80, 1, seed), 4.5).error, 1e-9);
+TEST(GaussNewton, RecoversPhases) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed)
+    EXPECT_LT(recover(make_options(Kind::phase, 80, 1, seed), 4.5).error, 1e-9);
 }
 
-TEST(GaussNewton, OtherDiagonalsAndSparseRows) {
+TEST(GaussNewton, RecoversZeroAndFreeDiagonalsFromDenseAndSparseRows) {
   for (const Diagonal diagonal : {Diagonal::zero, Diagonal::free}) {
-    PlantedOptions problem = planted(Kind::gfm, 40, 2, 1);
+    PlantedOptions problem = make_options(Kind::gfm, 40, 2, 1);
     problem.diagonal = diagonal;
-    for (const bool sparse : {false, true}) EXPECT_LT(solve(problem, 3, sparse).error, 1e-9);
+    for (const bool sparse : {false, true}) EXPECT_LT(recover(problem, 3, sparse).error, 1e-9);
   }
 }
 
-TEST(GaussNewton, WithNoiseItIsLeastSquares) {
-  PlantedOptions problem = planted(Kind::gfm, 30, 2, 1);
+TEST(GaussNewton, ErrorWithNoiseDecreasesWithTheSquareRootOfRows) {
+  PlantedOptions problem = make_options(Kind::gfm, 30, 2, 1);
   problem.noise = 0.1;
-  const Solved few = solve(problem, 10);
-  const Solved many = solve(problem, 40);
-  EXPECT_FALSE(few.fit.exact);
-  EXPECT_NEAR(many.fit.residual_squares, 0.01 * (1 - 1.0 / 40), 0.001);
-  EXPECT_NEAR(few.error / many.error, 2, 0.7);
+  const Recovery fewer_rows = recover(problem, 10);
+  const Recovery more_rows = recover(problem, 40);
+  EXPECT_FALSE(fewer_rows.fit.is_exact);
+  EXPECT_NEAR(more_rows.fit.mean_squared_residual, 0.01 * (1 - 1.0 / 40), 0.001);
+  EXPECT_NEAR(fewer_rows.error / more_rows.error, 2, 0.7);
 }
 
-TEST(GaussNewton, WeightsCountLikeRepeatedRows) {
+TEST(GaussNewton, WeightsEqualRepeatedRows) {
   auto rows = test::random_rows<double>(300, 6, 1);
   const Model<double> truth = test::random_model<double>(6, 1, 2);
   const Vector<double> f = test::brute_force_predictions(truth, rows.X);
   for (Index i = 0; i < 300; ++i) rows.targets[static_cast<std::size_t>(i)] += f[i];
   std::vector<double> weights(300, 1);
-  Tall<double> repeated(350, 6);
+  RowMajorMatrix<double> repeated(350, 6);
   repeated << rows.X, rows.X.topRows(50);
   std::vector<double> targets = rows.targets;
   targets.insert(targets.end(), rows.targets.begin(), rows.targets.begin() + 50);
@@ -113,9 +116,9 @@ TEST(GaussNewton, WeightsCountLikeRepeatedRows) {
   NewtonOptions options;
   options.shape.rank = 1;
   ThreadPool pool(1);
-  const auto by_weight = gauss_newton(rows.dense().weighted(weights), options, pool);
-  const auto by_rows = gauss_newton(test::OwnedRows<double>(repeated, targets).dense(), options, pool);
-  EXPECT_NEAR(by_weight.residual_squares, by_rows.residual_squares, 1e-4 * by_rows.residual_squares);
+  const auto by_weight = fit_gauss_newton(rows.dense().weighted(weights), options, pool);
+  const auto by_rows = fit_gauss_newton(test::OwnedRows<double>(repeated, targets).dense(), options, pool);
+  EXPECT_NEAR(by_weight.mean_squared_residual, by_rows.mean_squared_residual, 1e-4 * by_rows.mean_squared_residual);
 }
 
 TEST(GaussNewton, StopsWhenInterrupted) {
@@ -123,7 +126,7 @@ TEST(GaussNewton, StopsWhenInterrupted) {
   options.shape.rank = 2;
   options.interrupted = [] { return true; };
   ThreadPool pool(1);
-  EXPECT_EQ(gauss_newton(test::random_rows<double>(50, 5, 1).dense(), options, pool).steps, 0);
+  EXPECT_EQ(fit_gauss_newton(test::random_rows<double>(50, 5, 1).dense(), options, pool).steps, 0);
 }
 
 }  // namespace

@@ -8,10 +8,10 @@
 namespace dyad {
 namespace {
 
-/// Features that go together, far from standardised.
+/// Rows of correlated features with different scales and a non-zero mean.
 test::OwnedRows<double> correlated_rows(Index count, Index dim, std::uint64_t seed, double mean = 0.5) {
   Random random(seed, 7);
-  Tall<double> X = random_normal<double>(random, count, dim);
+  RowMajorMatrix<double> X = random_normal<double>(random, count, dim);
   const Vector<double> common = random_normal<double>(random, count, 1);
   for (Index j = 0; j < dim; ++j)
     X.col(j) = (0.3 + 0.2 * static_cast<double>(j)) * (X.col(j) + 2 * common).array() + mean;
@@ -21,6 +21,7 @@ test::OwnedRows<double> correlated_rows(Index count, Index dim, std::uint64_t se
   return {std::move(X), std::move(y)};
 }
 
+/// Zero weights, small random factors and alternating signs.
 SignedFactors<double> small_start(Index dim, Index rank, Diagonal diagonal) {
   Random random(3, 0);
   SignedFactors<double> start;
@@ -32,7 +33,7 @@ SignedFactors<double> small_start(Index dim, Index rank, Diagonal diagonal) {
   return start;
 }
 
-TEST(LevenbergMarquardt, NeverGoesUp) {
+TEST(LevenbergMarquardt, ObjectiveNeverIncreases) {
   ThreadPool pool(2);
   auto rows = correlated_rows(500, 6, 1);
   for (const Task task : {Task::regression, Task::classification}) {
@@ -41,72 +42,72 @@ TEST(LevenbergMarquardt, NeverGoesUp) {
     options.likelihood = make_likelihood(task);
     options.shape.diagonal = Diagonal::free;
     options.ridge = {0.5, 0.5};
-    LevenbergMarquardt descent(rows.dense(), options, pool);
-    descent.start(small_start(6, 2, Diagonal::free));
-    double before = descent.objective();
-    while (descent.step()) {
-      EXPECT_LE(descent.objective(), before);
-      before = descent.objective();
+    LevenbergMarquardt solver(rows.dense(), options, pool);
+    solver.start(small_start(6, 2, Diagonal::free));
+    double before = solver.objective();
+    while (solver.step()) {
+      EXPECT_LE(solver.objective(), before);
+      before = solver.objective();
     }
-    EXPECT_LT(descent.loss(), 0.5);
+    EXPECT_LT(solver.loss(), 0.5);
   }
 }
 
-/// At the end the slope of loss and ridge is 0, whichever way the steps were solved.
-TEST(LevenbergMarquardt, EndsWhereRidgeAndLossBalance) {
+/// J'r = ridge theta at the minimum, with either preconditioner.
+TEST(LevenbergMarquardt, GradientOfLossAndRidgeVanishesAtTheEnd) {
   ThreadPool pool(2);
   const auto rows = correlated_rows(500, 6, 2);
-  for (const bool preconditioned : {true, false}) {
+  for (const bool has_moment_preconditioner : {true, false}) {
     NewtonOptions options;
     options.shape.rank = 2;
     options.shape.diagonal = Diagonal::free;
     options.ridge = {5, 3};
-    options.preconditioned = preconditioned;
-    LevenbergMarquardt descent(rows.dense(), options, pool);
-    descent.start(small_start(6, 2, Diagonal::free));
-    for (int again = 0; again < 5; ++again) {
-      descent.run();
-      descent.start(descent.parameters());
+    options.has_moment_preconditioner = has_moment_preconditioner;
+    LevenbergMarquardt solver(rows.dense(), options, pool);
+    solver.start(small_start(6, 2, Diagonal::free));
+    for (int restart = 0; restart < 5; ++restart) {
+      solver.run();
+      solver.start(solver.parameters());
     }
-    const SignedFactors<double>& end = descent.parameters();
+    const SignedFactors<double>& end = solver.parameters();
     Objective objective(rows.dense(), options, pool);
-    objective.move_to(small_start(6, 2, Diagonal::free));
-    const double first = objective.negative_gradient().features.norm();
-    objective.move_to(end);
-    EXPECT_LT((objective.negative_gradient().features.col(0) - 5 * end.weights).norm(), 1e-3 * first);
-    EXPECT_LT((objective.negative_gradient().features.rightCols(2) - 3 * end.A).norm(), 1e-3 * first);
-    EXPECT_LT((objective.negative_gradient().squares - 5 * end.squares).norm(), 1e-3 * first);
+    objective.evaluate_at(small_start(6, 2, Diagonal::free));
+    const double initial_norm = objective.negative_gradient().features.norm();
+    objective.evaluate_at(end);
+    EXPECT_LT((objective.negative_gradient().features.col(0) - 5 * end.weights).norm(), 1e-3 * initial_norm);
+    EXPECT_LT((objective.negative_gradient().features.rightCols(2) - 3 * end.A).norm(), 1e-3 * initial_norm);
+    EXPECT_LT((objective.negative_gradient().squares - 5 * end.squares).norm(), 1e-3 * initial_norm);
   }
 }
 
-TEST(LevenbergMarquardt, KnowsThatEndsOfTheRangeStandForMore) {
+TEST(LevenbergMarquardt, TreatsTargetsAtTheEndOfTheRangeAsCensored) {
   ThreadPool pool(1);
   auto rows = correlated_rows(2000, 5, 3);
-  const auto cut = rows;
-  double most = 0;
-  for (const double y : rows.targets) most = std::max(most, y);
-  const double high = 0.1 * most;
+  const auto uncensored = rows;
+  double max_target = 0;
+  for (const double y : rows.targets) max_target = std::max(max_target, y);
+  const double high = 0.1 * max_target;
   for (double& y : rows.targets) y = std::min(y, high);
-  const auto error = [&](double known_high) {
+  const auto error = [&](double support_high) {
     NewtonOptions options;
     options.shape.rank = 2;
     options.shape.diagonal = Diagonal::free;
-    options.likelihood = make_likelihood(Task::regression, {.high = known_high});
+    options.likelihood = make_likelihood(Task::regression, {.high = support_high});
     options.ridge = {1e-3, 1e-3};
-    LevenbergMarquardt descent(rows.dense(), options, pool);
-    descent.start(small_start(5, 2, Diagonal::free));
-    descent.run();
+    LevenbergMarquardt solver(rows.dense(), options, pool);
+    solver.start(small_start(5, 2, Diagonal::free));
+    solver.run();
     std::vector<double> f(2000);
-    descent.parameters().predict(rows.dense(), f);
+    solver.parameters().predict(rows.dense(), f);
     double squares = 0;
-    for (std::size_t i = 0; i < f.size(); ++i) squares += std::pow(f[i] - cut.targets[i], 2) / 2000;
+    for (std::size_t i = 0; i < f.size(); ++i) squares += std::pow(f[i] - uncensored.targets[i], 2) / 2000;
     return std::sqrt(squares);
   };
   EXPECT_LT(error(high), 0.5);  // the noise is 0.3
   EXPECT_GT(error(std::numeric_limits<double>::infinity()), 5 * error(high));
 }
 
-TEST(LevenbergMarquardt, FindsTheLogOddsOfClasses) {
+TEST(LevenbergMarquardt, EstimatesLogOddsOfClasses) {
   ThreadPool pool(2);
   auto rows = test::random_rows<double>(20000, 4, 4);
   const Model<double> truth = test::random_model<double>(4, 1, 4);
@@ -117,33 +118,33 @@ TEST(LevenbergMarquardt, FindsTheLogOddsOfClasses) {
   NewtonOptions options;
   options.shape.rank = 2;
   options.likelihood = make_likelihood(Task::classification);
-  LevenbergMarquardt descent(rows.dense(), options, pool);
-  descent.start(small_start(4, 2, Diagonal::tied));
-  descent.run();
-  const Model<double> model = descent.parameters().model();
+  LevenbergMarquardt solver(rows.dense(), options, pool);
+  solver.start(small_start(4, 2, Diagonal::tied));
+  solver.run();
+  const Model<double> model = solver.parameters().model();
   EXPECT_LT((as_vector(model.weights) - as_vector(truth.weights)).norm(), 0.15);
   EXPECT_LT((test::dense_interactions(model) - test::dense_interactions(truth)).norm(), 0.15);
 }
 
-TEST(LevenbergMarquardt, TheMomentsSaveProducts) {
+TEST(LevenbergMarquardt, MomentPreconditionerReducesPasses) {
   ThreadPool pool(1);
   const auto rows = correlated_rows(3000, 12, 5, 0);
-  const auto products = [&](bool preconditioned) {
+  const auto passes_with = [&](bool has_moment_preconditioner) {
     NewtonOptions options;
     options.shape.rank = 4;
     options.ridge = {1, 1};
-    options.preconditioned = preconditioned;
-    LevenbergMarquardt descent(rows.dense(), options, pool);
-    descent.start(small_start(12, 4, Diagonal::tied));
-    descent.run();
-    return descent.products();
+    options.has_moment_preconditioner = has_moment_preconditioner;
+    LevenbergMarquardt solver(rows.dense(), options, pool);
+    solver.start(small_start(12, 4, Diagonal::tied));
+    solver.run();
+    return solver.passes();
   };
-  EXPECT_LT(products(true), products(false));
+  EXPECT_LT(passes_with(true), passes_with(false));
 }
 
-/// 20 rows of more and more features. A step reads the rows a fixed number of times, and what it computes per reading
-/// is linear in the number of features.
-TEST(LevenbergMarquardt, RowReadsPerStepDoNotGrowWithTheFeatures) {
+/// With 20 rows, the dual needs a fixed number of passes per step. The cost of a pass is linear in the number of
+/// features.
+TEST(LevenbergMarquardt, PassesPerStepDoNotDependOnTheNumberOfFeatures) {
   ThreadPool pool(1);
   for (const Index dim : {100, 400, 1600}) {
     const auto rows = test::random_rows<double>(20, dim, 6);
@@ -151,15 +152,15 @@ TEST(LevenbergMarquardt, RowReadsPerStepDoNotGrowWithTheFeatures) {
     options.shape.rank = 4;
     options.shape.diagonal = Diagonal::free;
     options.ridge = {1e-3, 1e-3};
-    LevenbergMarquardt descent(rows.dense(), options, pool);
-    descent.start(small_start(dim, 4, Diagonal::free));
-    descent.run();
-    EXPECT_LT(descent.loss(), 1e-3 * descent.constant_loss());
-    EXPECT_LE(descent.products(), 4 * descent.steps() + 1) << dim;
+    LevenbergMarquardt solver(rows.dense(), options, pool);
+    solver.start(small_start(dim, 4, Diagonal::free));
+    solver.run();
+    EXPECT_LT(solver.loss(), 1e-3 * solver.constant_loss());
+    EXPECT_LE(solver.passes(), 4 * solver.steps() + 1) << dim;
   }
 }
 
-TEST(LevenbergMarquardt, AnInterruptedStepChangesNothing) {
+TEST(LevenbergMarquardt, InterruptedStepDoesNotChangeTheParameters) {
   ThreadPool pool(2);
   constexpr Index dim = 1600;
   const auto rows = test::random_rows<double>(20, dim, 7);
@@ -167,15 +168,15 @@ TEST(LevenbergMarquardt, AnInterruptedStepChangesNothing) {
     NewtonOptions options;
     options.shape.rank = 4;
     options.ridge = {1e-3, 1e-3};
-    int asked = 0;
-    options.interrupted = [&] { return asked++ >= after; };
-    LevenbergMarquardt descent(rows.dense(), options, pool);
-    descent.start(small_start(dim, 4, Diagonal::tied));
-    const double objective = descent.objective();
-    EXPECT_FALSE(descent.step()) << after;
-    EXPECT_EQ(asked, after + 2);  // once per block of the first worker until it is true, and once by the step
-    EXPECT_EQ(descent.objective(), objective);
-    EXPECT_EQ(descent.parameters().A, small_start(dim, 4, Diagonal::tied).A);
+    int call_count = 0;
+    options.interrupted = [&] { return call_count++ >= after; };
+    LevenbergMarquardt solver(rows.dense(), options, pool);
+    solver.start(small_start(dim, 4, Diagonal::tied));
+    const double objective = solver.objective();
+    EXPECT_FALSE(solver.step()) << after;
+    EXPECT_EQ(call_count, after + 2);  // calls by worker 0 per block until it returns true, and one call by step()
+    EXPECT_EQ(solver.objective(), objective);
+    EXPECT_EQ(solver.parameters().A, small_start(dim, 4, Diagonal::tied).A);
   }
 }
 

@@ -13,6 +13,7 @@ namespace {
 using test::random_model;
 using test::random_rows;
 
+/// A shape of the model and a layout of the rows.
 struct Case {
   Index left_dim;
   Diagonal diagonal;
@@ -45,27 +46,27 @@ ParameterVector random_direction(const SignedFactors<double>& parameters, std::u
   return t;
 }
 
-ParameterVector times(ParameterVector t, double step) {
-  t.intercept *= step;
-  t.features *= step;
-  t.squares *= step;
+ParameterVector scaled(ParameterVector t, double scale) {
+  t.intercept *= scale;
+  t.features *= scale;
+  t.squares *= scale;
   return t;
 }
 
-/// Targets near the predictions, some at the ends of a range that many of them leave.
+/// Targets near the predictions, clipped to [-1.5, 1.5].
 template <typename Rows>
-void aim(Rows& rows, const SignedFactors<double>& parameters) {
+void set_targets_near_predictions(Rows& rows, const SignedFactors<double>& parameters) {
   const Vector<double> f = test::brute_force_predictions(parameters.model(), rows.X);
   for (std::size_t i = 0; i < rows.targets.size(); ++i)
     rows.targets[i] = std::clamp(f[static_cast<Index>(i)] + rows.targets[i], -1.5, 1.5);
 }
 
-TEST(Objective, IsTheMeanLossOfTheDefinition) {
+TEST(Objective, EqualsMeanLossByDefinition) {
   ThreadPool pool(2);
   for (const Case& c : cases) {
     auto rows = random_rows<double>(40, 7, 2, 0.6);
     const auto parameters = parameters_for(c);
-    aim(rows, parameters);
+    set_targets_near_predictions(rows, parameters);
     const Vector<double> f = test::brute_force_predictions(parameters.model(), rows.X);
     for (const bool classes : {false, true}) {
       NewtonOptions options = objective_options(c);
@@ -80,32 +81,32 @@ TEST(Objective, IsTheMeanLossOfTheDefinition) {
           expected += (y - f[i]) * (y - f[i]) / 80;
       }
       Objective objective(c.sparse ? rows.sparse() : rows.dense(), options, pool);
-      EXPECT_NEAR(objective.move_to(parameters), expected, 1e-10);
+      EXPECT_NEAR(objective.evaluate_at(parameters), expected, 1e-10);
     }
   }
 }
 
-TEST(Objective, DescentIsTheDerivativeByFiniteDifferences) {
+TEST(Objective, NegativeGradientEqualsFiniteDifferences) {
   ThreadPool pool(2);
   for (const Case& c : cases)
     for (const bool classes : {false, true}) {
       auto rows = random_rows<double>(40, 7, 2, 0.6);
       const auto parameters = parameters_for(c);
-      aim(rows, parameters);
+      set_targets_near_predictions(rows, parameters);
       NewtonOptions options = objective_options(c);
       options.likelihood = make_likelihood(classes ? Task::classification : Task::regression, {.high = 1.5});
       Objective objective(c.sparse ? rows.sparse() : rows.dense(), options, pool);
       const auto t = random_direction(parameters, 5);
       constexpr double step = 1e-6;
-      const double above = objective.move_to(moved(parameters, times(t, step)));
-      const double below = objective.move_to(moved(parameters, times(t, -step)));
-      objective.move_to(parameters);
+      const double above = objective.evaluate_at(apply_step(parameters, scaled(t, step)));
+      const double below = objective.evaluate_at(apply_step(parameters, scaled(t, -step)));
+      objective.evaluate_at(parameters);
       EXPECT_NEAR(-40 * (above - below) / (2 * step), objective.negative_gradient().dot(t), 1e-4);
     }
 }
 
-/// For least squares at zero residuals the curvature is exact.
-TEST(Objective, CurvatureIsTheSecondDerivativeWhereNothingIsLeft) {
+/// For least squares the Gauss-Newton matrix equals the Hessian at zero residuals.
+TEST(Objective, CurvatureEqualsSecondDerivativeAtZeroResiduals) {
   ThreadPool pool(2);
   for (const Case& c : cases) {
     auto rows = random_rows<double>(40, 7, 2, 0.6);
@@ -115,15 +116,15 @@ TEST(Objective, CurvatureIsTheSecondDerivativeWhereNothingIsLeft) {
     Objective objective(c.sparse ? rows.sparse() : rows.dense(), objective_options(c), pool);
     const auto t = random_direction(parameters, 5);
     constexpr double step = 1e-4;
-    const double moved_loss = objective.move_to(moved(parameters, times(t, step)));
-    objective.move_to(parameters);
+    const double moved_loss = objective.evaluate_at(apply_step(parameters, scaled(t, step)));
+    objective.evaluate_at(parameters);
     const double expected = 2 * 40 * moved_loss / step / step;
-    EXPECT_NEAR(objective.curvature_times(t).dot(t) / expected, 1, 1e-2);
+    EXPECT_NEAR(objective.curvature_product(t).dot(t) / expected, 1, 1e-2);
   }
 }
 
 TEST(Objective, CurvatureIsSymmetricForAnyNumberOfThreads) {
-  const auto rows = random_rows<double>(3000, 30, 2, 0.6);  // enough work for several threads
+  const auto rows = random_rows<double>(3000, 30, 2, 0.6);  // sufficient work for several threads
   for (const int threads : {1, 2, 3})
     for (const Case& c : cases) {
       ThreadPool pool(threads);
@@ -131,31 +132,31 @@ TEST(Objective, CurvatureIsSymmetricForAnyNumberOfThreads) {
       options.likelihood = make_likelihood(Task::classification);
       const auto parameters = parameters_for(c, 30);
       Objective objective(c.sparse ? rows.sparse() : rows.dense(), options, pool);
-      objective.move_to(parameters);
+      objective.evaluate_at(parameters);
       const auto s = random_direction(parameters, 5);
       const auto t = random_direction(parameters, 6);
-      EXPECT_NEAR(objective.curvature_times(t).dot(s), objective.curvature_times(s).dot(t), 1e-7);
+      EXPECT_NEAR(objective.curvature_product(t).dot(s), objective.curvature_product(s).dot(t), 1e-7);
     }
 }
 
-TEST(Objective, RowsWithoutWeightDoNotCount) {
+TEST(Objective, IgnoresRowsOfWeightZero) {
   ThreadPool pool(1);
   const Case c{0, Diagonal::free, false};
   const auto rows = random_rows<double>(60, 7, 2);
   std::vector<double> weights(60, 1);
   std::fill(weights.begin() + 40, weights.end(), 0);
   const NewtonOptions options = objective_options(c);
-  Objective all(rows.dense().weighted(weights), options, pool);
-  Objective some(rows.dense().slice(0, 40), options, pool);
+  Objective weighted(rows.dense().weighted(weights), options, pool);
+  Objective subset(rows.dense().slice(0, 40), options, pool);
   const auto parameters = parameters_for(c);
-  EXPECT_NEAR(all.move_to(parameters), some.move_to(parameters), 1e-12);
+  EXPECT_NEAR(weighted.evaluate_at(parameters), subset.evaluate_at(parameters), 1e-12);
   const auto t = random_direction(parameters, 5);
-  EXPECT_NEAR(all.negative_gradient().dot(t), some.negative_gradient().dot(t), 1e-9);
-  EXPECT_NEAR(all.curvature_times(t).dot(t), some.curvature_times(t).dot(t), 1e-9);
+  EXPECT_NEAR(weighted.negative_gradient().dot(t), subset.negative_gradient().dot(t), 1e-9);
+  EXPECT_NEAR(weighted.curvature_product(t).dot(t), subset.curvature_product(t).dot(t), 1e-9);
 }
 
-/// (J'HJ + D) t = J'r - offset, for rows some of which do not count or lie beyond the range.
-TEST(Objective, TheDualSolvesTheDampedEquations) {
+/// (J'HJ + D) t = J'r - offset, with rows of weight 0 and censored rows.
+TEST(Objective, DualSolvesTheDampedEquations) {
   constexpr Index count = 15;
   constexpr Index dim = 70;  // more than one block of features
   for (const int threads : {1, 2})
@@ -165,14 +166,14 @@ TEST(Objective, TheDualSolvesTheDampedEquations) {
         ThreadPool pool(threads);
         auto rows = random_rows<double>(count, dim, 11);
         const SignedFactors<double> at = parameters_for(c, dim);
-        aim(rows, at);
+        set_targets_near_predictions(rows, at);
         std::vector<double> weights(count, 1.0);
         weights[3] = 0;
         weights[5] = 2.5;
         NewtonOptions options = objective_options(c);
         options.likelihood = make_likelihood(task, {.high = 1.5});
         Objective objective(rows.dense().weighted(weights), options, pool);
-        objective.move_to(at);
+        objective.evaluate_at(at);
         ASSERT_TRUE(objective.prefers_dual());
         ParameterVector D = random_direction(at, 12);
         D.intercept = 0.3;
@@ -181,19 +182,19 @@ TEST(Objective, TheDualSolvesTheDampedEquations) {
         ParameterVector offset = random_direction(at, 13);
         offset.intercept = 0;
         const ParameterVector t = objective.solve_dual(D, offset);
-        ParameterVector left = objective.curvature_times(t);
+        ParameterVector left = objective.curvature_product(t);
         left.intercept += D.intercept * t.intercept;
         left.features += D.features.cwiseProduct(t.features);
         left.squares += D.squares.cwiseProduct(t.squares);
         ParameterVector right = objective.negative_gradient();
-        const double size = std::sqrt(right.dot(right));
+        const double norm = std::sqrt(right.dot(right));
         right.add(-1, offset);
         left.add(-1, right);
-        EXPECT_LT(std::sqrt(left.dot(left)), 1e-10 * size);
+        EXPECT_LT(std::sqrt(left.dot(left)), 1e-10 * norm);
       }
 }
 
-TEST(Objective, TheDualIsForFewerDenseRowsThanUnknowns) {
+TEST(Objective, PrefersDualForFewerDenseRowsThanUnknowns) {
   ThreadPool pool(1);
   const auto prefers_dual = [&](Index count, Index dim, bool sparse) {
     const auto rows = random_rows<double>(count, dim, 14);

@@ -9,37 +9,37 @@ namespace {
 
 using test::random_rows;
 
-TEST(PhaseSearch, ComesCloseFromAnySeed) {
+TEST(PhaseSearch, BestCandidateIsCloseForAllSeeds) {
   constexpr Index dim = 60;
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     Random random(seed, 7);
-    const Tall<double> a = random_orthonormal<double>(random, dim, 1);
+    const RowMajorMatrix<double> a = random_orthonormal<double>(random, dim, 1);
     auto rows = random_rows<double>(12 * dim, dim, seed);
     for (Index i = 0; i < rows.X.rows(); ++i)
       rows.targets[static_cast<std::size_t>(i)] = 9 * std::pow(rows.X.row(i) * a.col(0), 2);
     PhaseSearch<double> search(dim, seed);
-    Index used = 0;
-    while (!search.is_done() && used < rows.X.rows()) search.learn(rows.dense().slice(used++, 1));
+    Index row = 0;
+    while (!search.is_done() && row < rows.X.rows()) search.learn(rows.dense().slice(row++, 1));
     EXPECT_TRUE(search.is_done());
-    const Model<double> best = search.best();
+    const Model<double> best = search.best_model();
     EXPECT_GT(std::abs(a.col(0).dot(as_vector(best.factors))), 0.9) << seed;
     EXPECT_NEAR(best.spectrum[0], 9, 3);
     EXPECT_LT(search.residual_variance(), 0.3 * 2 * 81);
   }
 }
 
-TEST(PhaseSearch, Grows) {
+TEST(PhaseSearch, LearnsAfterGrowing) {
   PhaseSearch<double> search(5, 1);
   const auto narrow = random_rows<double>(50, 5, 1);
   search.learn(narrow.dense());
   search.grow(9);
   const auto wide = random_rows<double>(50, 9, 2);
   search.learn(wide.dense());
-  EXPECT_EQ(search.best().dim(), 9);
-  EXPECT_TRUE(search.best().is_finite());
+  EXPECT_EQ(search.best_model().dim(), 9);
+  EXPECT_TRUE(search.best_model().is_finite());
 }
 
-TEST(PhaseSearch, GoesOnFromItsArchive) {
+TEST(PhaseSearch, ArchivedSearchContinuesBitIdentically) {
   const auto rows = random_rows<double>(100, 10, 1);
   PhaseSearch<double> search(10, 1);
   search.learn(rows.dense().slice(0, 50));
@@ -50,7 +50,7 @@ TEST(PhaseSearch, GoesOnFromItsArchive) {
   other.archive(loaded);
   search.learn(rows.dense().slice(50, 50));
   other.learn(rows.dense().slice(50, 50));
-  EXPECT_EQ(search.best().factors, other.best().factors);
+  EXPECT_EQ(search.best_model().factors, other.best_model().factors);
 }
 
 }  // namespace

@@ -10,13 +10,13 @@
 namespace dyad {
 namespace {
 
-TEST(UnknownFeatures, SampleHasTheMomentsOfAllFeatures) {
+TEST(UnknownFeatures, SampleMomentsAreCloseToThoseOfAllFeatures) {
   KalmanOptions options;
   options.shape.dim = 20'000;
   options.shape.rank = 2;
   options.shape.diagonal = Diagonal::zero;
   for (const Index period : {1, 2, 16, 20}) {
-    // Every period-th feature has an effect of its own, and one row.
+    // Every period-th feature has a non-zero weight. Each feature occurs in one row.
     KalmanFilter<double> filter(options, Prior(), 0.01);
     Random random(1, 0);
     std::vector<Index> offsets(static_cast<std::size_t>(options.shape.dim) + 1);
@@ -26,21 +26,21 @@ TEST(UnknownFeatures, SampleHasTheMomentsOfAllFeatures) {
     const std::vector<double> values(columns.size(), 1.0);
     std::vector<double> targets;
     for (Index j = 0; j < options.shape.dim; ++j) {
-      filter.begin(j, 1);
+      filter.add_feature(j, 1);
       targets.push_back(j % period == 0 ? 10 * random.normal() : 0);
     }
     std::vector<double> predictions(targets.size());
     filter.learn(Rows<double>::sparse(offsets, columns, values, options.shape.dim, targets), predictions);
-    const UnknownFeatures of_all(filter, std::vector<Index>(columns.size()), 1);
-    const UnknownFeatures of_sample(filter);
+    const UnknownFeatures from_all(filter, std::vector<Index>(columns.size()), 1);
+    const UnknownFeatures from_sample(filter);
     const std::vector<Index> no_entries{0, 0};
     const std::vector<Index> missing{0};
     const auto row = Rows<double>::sparse(no_entries, {}, {}, options.shape.dim);
-    const double expected = of_all.variance(filter, row, 0, missing);
+    const double expected = from_all.variance(filter, row, 0, missing);
     ASSERT_GT(expected, 1);
-    // Of 1,024 / period squares of normal numbers.
+    // Relative standard error of the mean of 1,024 / period squared normal numbers.
     const double standard_error = std::sqrt(2.0 * static_cast<double>(period) / 1024);
-    EXPECT_NEAR(of_sample.variance(filter, row, 0, missing) / expected, 1, 5 * standard_error) << period;
+    EXPECT_NEAR(from_sample.variance(filter, row, 0, missing) / expected, 1, 5 * standard_error) << period;
   }
 }
 

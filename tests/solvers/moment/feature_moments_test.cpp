@@ -11,7 +11,7 @@
 namespace dyad {
 namespace {
 
-/// Central moments of one column, the long way.
+/// Moments of one column by their definitions.
 struct BruteForce {
   double mean, variance, skewness, kurtosis;
 
@@ -22,7 +22,7 @@ struct BruteForce {
         kurtosis((x - mean).square().square().mean() / (variance * variance)) {}
 };
 
-TEST(FeatureMoments, AreTheBruteForceMomentsInBothLayouts) {
+TEST(FeatureMoments, EqualBruteForceMomentsInBothLayouts) {
   auto rows = test::random_rows<double>(500, 4, 1, 0.7);
   rows.X.col(1) = rows.X.col(1).cwiseAbs2();
   const test::OwnedRows<double> owned(rows.X, rows.targets);
@@ -40,7 +40,7 @@ TEST(FeatureMoments, AreTheBruteForceMomentsInBothLayouts) {
   }
 }
 
-TEST(FeatureMoments, MergedAreThoseOfOnePass) {
+TEST(FeatureMoments, MergeEqualsOnePass) {
   const auto rows = test::random_rows<float>(301, 3, 2);
   FeatureMoments whole(3);
   whole.add(rows.dense());
@@ -55,8 +55,8 @@ TEST(FeatureMoments, MergedAreThoseOfOnePass) {
   EXPECT_LT((merged.kurtosis() - whole.kurtosis()).abs().maxCoeff(), 1e-12);
 }
 
-TEST(FeatureMoments, OfConstantAndTwoValuedFeaturesHaveDeterminantZero) {
-  Tall<double> X(6, 2);
+TEST(FeatureMoments, DeterminantIsZeroForConstantAndTwoValuedFeatures) {
+  RowMajorMatrix<double> X(6, 2);
   X << 3, 0, 3, 1, 3, 1, 3, 0, 3, 0, 3, 0;
   const test::OwnedRows<double> rows(X, std::vector<double>(6));
   FeatureMoments moments(2);
@@ -65,8 +65,8 @@ TEST(FeatureMoments, OfConstantAndTwoValuedFeaturesHaveDeterminantZero) {
   EXPECT_LT(determinant.abs().maxCoeff(), 1e-12);
 }
 
-TEST(FeatureMoments, TellGaussianFeaturesFromOthers) {
-  const auto look_gaussian = [](Features features, std::uint64_t seed, Index rows) {
+TEST(FeatureMoments, IsGaussianDetectsOtherDistributions) {
+  const auto is_gaussian = [](FeatureDistribution features, std::uint64_t seed, Index rows) {
     PlantedOptions options;
     options.dim = 20;
     options.rank = 1;
@@ -74,16 +74,17 @@ TEST(FeatureMoments, TellGaussianFeaturesFromOthers) {
     options.seed = seed;
     ThreadPool pool(2);
     DenseBlock<double> block;
-    PlantedProblem(options).read(0, rows, pool, block);
+    PlantedProblem(options).generate(0, rows, pool, block);
     FeatureMoments moments(20);
     moments.add(block.view());
-    return moments.look_gaussian();
+    return moments.is_gaussian();
   };
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    EXPECT_TRUE(look_gaussian(Features::gaussian, seed, 300)) << seed;
-    EXPECT_TRUE(look_gaussian(Features::gaussian, seed, 5000)) << seed;
-    for (const Features features : {Features::uniform, Features::skewed, Features::rademacher})
-      EXPECT_FALSE(look_gaussian(features, seed, 300)) << seed;
+    EXPECT_TRUE(is_gaussian(FeatureDistribution::gaussian, seed, 300)) << seed;
+    EXPECT_TRUE(is_gaussian(FeatureDistribution::gaussian, seed, 5000)) << seed;
+    for (const FeatureDistribution features :
+         {FeatureDistribution::uniform, FeatureDistribution::skewed, FeatureDistribution::rademacher})
+      EXPECT_FALSE(is_gaussian(features, seed, 300)) << seed;
   }
 }
 

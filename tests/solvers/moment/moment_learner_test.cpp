@@ -7,37 +7,25 @@
 namespace dyad {
 namespace {
 
-struct Progress {
-  double squares = 0;
-  double target_squares = 0;
-};
-
 MomentOptions learner_options(Index dim, Index rank, Index left_dim = 0) {
   MomentOptions options;
   options.shape.dim = dim;
   options.shape.left_dim = left_dim;
   options.shape.rank = rank;
   options.shape.intercept = true;
-  options.standardise = Standardise::centre;
+  options.standardization = Standardization::center;
   options.threads = 2;
   return options;
 }
 
-/// Feeds the rows in blocks, and sums what was predicted before it was learned.
+/// Learns the rows in blocks.
 template <typename Scalar>
-Progress feed(MomentLearner<Scalar>& learner, const Rows<Scalar>& rows, Index block = 100) {
-  Progress progress;
+void learn_in_blocks(MomentLearner<Scalar>& learner, const Rows<Scalar>& rows, Index block = 100) {
   std::vector<Scalar> residuals(static_cast<std::size_t>(block));
   for (Index first = 0; first < rows.count(); first += block) {
-    const Rows<Scalar> part = rows.slice(first, std::min(block, rows.count() - first));
-    learner.learn(part, std::span(residuals).first(static_cast<std::size_t>(part.count())));
-    for (Index i = 0; i < part.count(); ++i) {
-      const auto u = static_cast<std::size_t>(i);
-      progress.squares += static_cast<double>(residuals[u]) * residuals[u];
-      progress.target_squares += static_cast<double>(part.targets()[u]) * part.targets()[u];
-    }
+    const Rows<Scalar> slice = rows.slice(first, std::min(block, rows.count() - first));
+    learner.learn(slice, std::span(residuals).first(static_cast<std::size_t>(slice.count())));
   }
-  return progress;
 }
 
 template <typename Scalar>
@@ -51,55 +39,55 @@ double rms_error(const Model<Scalar>& model, const test::OwnedRows<Scalar>& rows
 test::OwnedRows<double> planted_rows(Index count, const Model<double>& truth, std::uint64_t seed, double noise,
                                      double shift = 0, double scale = 1) {
   test::OwnedRows<double> rows = test::random_rows<double>(count, truth.dim(), seed);
-  Tall<double> X = (rows.X.array() * scale + shift).matrix();
+  RowMajorMatrix<double> X = (rows.X.array() * scale + shift).matrix();
   const Vector<double> y = test::brute_force_predictions(truth, X) + noise * as_vector(rows.targets);
   return {X, std::vector<double>(y.data(), y.data() + y.size())};
 }
 
-TEST(MomentLearner, RecoversWhatIsPlantedInAnyCoordinates) {
+TEST(MomentLearner, RecoversPlantedModelForAllMeansAndScales) {
   for (const auto& [shift, scale] : {std::pair{0.0, 1.0}, {2.0, 0.5}, {-1.0, 10.0}}) {
     Model<double> truth = test::random_model<double>(15, 2, 5);
     for (double& lambda : truth.spectrum) lambda /= scale * scale;
     MomentLearner<double> learner(learner_options(15, 2), std::nullopt, test::pool());
-    feed(learner, planted_rows(12000, truth, 1, 0, shift, scale).dense());
+    learn_in_blocks(learner, planted_rows(12000, truth, 1, 0, shift, scale).dense());
     EXPECT_LT(rms_error(learner.model(), planted_rows(500, truth, 2, 0, shift, scale)), 1e-3);
     EXPECT_FALSE(learner.is_constant());
   }
 }
 
-TEST(MomentLearner, KeepsLearningWhereThereIsNoise) {
+TEST(MomentLearner, ErrorDecreasesWithRowsUnderNoise) {
   const Model<double> truth = test::random_model<double>(10, 2, 5);
   const auto error_after = [&](Index count) {
     MomentLearner<double> learner(learner_options(10, 2), std::nullopt, test::pool());
-    feed(learner, planted_rows(count, truth, 1, 1.0).dense());
+    learn_in_blocks(learner, planted_rows(count, truth, 1, 1.0).dense());
     return rms_error(learner.model(), planted_rows(2000, truth, 2, 0));
   };
   EXPECT_LT(error_after(64000), 0.6 * error_after(8000));
   EXPECT_LT(error_after(64000), 0.15);
 }
 
-TEST(MomentLearner, IsTheBestConstantWhereThereIsNoSignal) {
+TEST(MomentLearner, ErrorIsThatOfTheMeanWithoutSignal) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     const test::OwnedRows<double> rows = test::random_rows<double>(5000, 6, seed);
     MomentLearner<double> learner(learner_options(6, 2), std::nullopt, test::pool());
-    feed(learner, rows.dense());
+    learn_in_blocks(learner, rows.dense());
     const test::OwnedRows<double> fresh = test::random_rows<double>(5000, 6, 100 + seed);
     EXPECT_LT(rms_error(learner.model(), fresh), 1.02) << seed;
   }
 }
 
-TEST(MomentLearner, IsNeverWorseThanAConstantOnCorrelatedColumns) {
+TEST(MomentLearner, IsNotWorseThanTheMeanOnCorrelatedFeatures) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     const Model<double> truth = test::random_model<double>(8, 2, seed);
     Random random(seed, 9);
-    const Tall<double> mix = random_normal<double>(random, 8, 8);
-    const auto correlated = [&](Index count, std::uint64_t of) {
-      Tall<double> X = test::random_rows<double>(count, 8, of).X * mix;
+    const RowMajorMatrix<double> mix = random_normal<double>(random, 8, 8);
+    const auto correlated = [&](Index count, std::uint64_t rows_seed) {
+      RowMajorMatrix<double> X = test::random_rows<double>(count, 8, rows_seed).X * mix;
       const Vector<double> y = test::brute_force_predictions(truth, X) / 30;
       return test::OwnedRows<double>(X, std::vector<double>(y.data(), y.data() + y.size()));
     };
     MomentLearner<double> learner(learner_options(8, 4), std::nullopt, test::pool());
-    feed(learner, correlated(10000, 1).dense());
+    learn_in_blocks(learner, correlated(10000, 1).dense());
     const test::OwnedRows<double> fresh = correlated(3000, 2);
     const double deviation =
         std::sqrt((as_vector(fresh.targets).array() - as_vector(fresh.targets).mean()).square().mean());
@@ -107,27 +95,27 @@ TEST(MomentLearner, IsNeverWorseThanAConstantOnCorrelatedColumns) {
   }
 }
 
-TEST(MomentLearner, DoesNotCareWhereBlocksEnd) {
+TEST(MomentLearner, ResultDoesNotDependOnBlocksOrLayout) {
   const test::OwnedRows<double> rows = planted_rows(3000, test::random_model<double>(6, 2, 5), 1, 0.1);
   MomentLearner<double> one(learner_options(6, 2), std::nullopt, test::pool());
   MomentLearner<double> other(learner_options(6, 2), std::nullopt, test::pool());
-  feed(one, rows.dense(), 3000);
-  feed(other, rows.sparse(), 77);
+  learn_in_blocks(one, rows.dense(), 3000);
+  learn_in_blocks(other, rows.sparse(), 77);
   EXPECT_EQ(one.steps_taken(), other.steps_taken());
   EXPECT_NEAR(rms_error(one.model(), rows), rms_error(other.model(), rows), 1e-9);
 }
 
-TEST(MomentLearner, FeaturesThatComeLateMightHaveBeenThereFromTheStart) {
+TEST(MomentLearner, RecoversModelAfterGrowing) {
   for (const Index left_dim : {Index(0), Index(3)}) {
-    // The last feature of each side is 0 at first.
+    // The last feature of each side is 0 in the first 500 rows.
     const Model<double> truth = test::random_model<double>(6, 1, 5, left_dim);
     test::OwnedRows<double> rows = planted_rows(4000, truth, 1, 0.1);
-    Tall<double> X = rows.X;
+    RowMajorMatrix<double> X = rows.X;
     X.topRows(500).col(5).setZero();
     X.topRows(500).col(left_dim > 0 ? 2 : 4).setZero();
     const Vector<double> y = test::brute_force_predictions(truth, X);
     rows = test::OwnedRows<double>(X, std::vector<double>(y.data(), y.data() + y.size()));
-    Tall<double> early(500, 4);
+    RowMajorMatrix<double> early(500, 4);
     if (left_dim > 0)
       early << X.topRows(500).leftCols(2), X.topRows(500).middleCols(3, 2);
     else
@@ -146,16 +134,16 @@ TEST(MomentLearner, FeaturesThatComeLateMightHaveBeenThereFromTheStart) {
   }
 }
 
-TEST(MomentLearner, AWeightIsSoManyRows) {
+TEST(MomentLearner, WeightsEqualRepetitions) {
   const test::OwnedRows<double> rows = planted_rows(1500, test::random_model<double>(5, 1, 5), 1, 0.3);
-  // Every third row counts twice, or stands there twice.
+  // Every third row has the weight 2, or occurs twice.
   std::vector<double> weights(1500, 1.0);
-  Tall<double> X(2000, 5);
+  RowMajorMatrix<double> X(2000, 5);
   std::vector<double> y;
   for (Index i = 0; i < 1500; ++i) {
-    const bool twice = i % 3 == 0;
-    if (twice) weights[static_cast<std::size_t>(i)] = 2;
-    for (int copy = 0; copy < (twice ? 2 : 1); ++copy) {
+    const bool is_repeated = i % 3 == 0;
+    if (is_repeated) weights[static_cast<std::size_t>(i)] = 2;
+    for (int copy = 0; copy < (is_repeated ? 2 : 1); ++copy) {
       X.row(static_cast<Index>(y.size())) = rows.X.row(i);
       y.push_back(rows.targets[static_cast<std::size_t>(i)]);
     }
@@ -166,30 +154,30 @@ TEST(MomentLearner, AWeightIsSoManyRows) {
   std::vector<double> residuals(400);
   weighted.learn(rows.dense().weighted(weights).slice(0, 300), std::span(residuals).first(300));
   plain.learn(repeated.dense().slice(0, 400), residuals);
-  // Both now try the same step on fresh rows.
+  // Both line-search the same step.
   for (MomentLearner<double>* learner : {&weighted, &plain})
     learner->learn(rows.dense().slice(900, 50), std::span(residuals).first(50));
   EXPECT_EQ(weighted.steps_taken(), plain.steps_taken());
   EXPECT_NEAR(rms_error(weighted.model(), rows), rms_error(plain.model(), rows), 1e-9);
 }
 
-TEST(MomentLearner, GoesOnFromAnArchiveToTheBit) {
+TEST(MomentLearner, ArchivedLearnerContinuesBitIdentically) {
   const test::OwnedRows<float> rows = [] {
     const test::OwnedRows<double> planted = planted_rows(3000, test::random_model<double>(6, 2, 5), 1, 0.1);
     return test::OwnedRows<float>(planted.X.cast<float>(),
                                   std::vector<float>(planted.targets.begin(), planted.targets.end()));
   }();
-  // In the middle of a batch, at its end, and in the middle of a trial.
+  // Within a batch, at its end, and within a line search.
   for (const Index stop : {Index(1), Index(50), Index(72), Index(100), Index(1000), Index(2999)}) {
     MomentLearner<float> whole(learner_options(6, 2), std::nullopt, test::pool());
-    feed(whole, rows.dense().slice(0, stop));
+    learn_in_blocks(whole, rows.dense().slice(0, stop));
     Archive saved;
     whole.archive(saved);
     MomentLearner<float> resumed(learner_options(6, 2), std::nullopt, test::pool());
     Archive loaded(saved.arrays());
     resumed.archive(loaded);
-    feed(whole, rows.dense().slice(stop, 3000 - stop));
-    feed(resumed, rows.dense().slice(stop, 3000 - stop));
+    learn_in_blocks(whole, rows.dense().slice(stop, 3000 - stop));
+    learn_in_blocks(resumed, rows.dense().slice(stop, 3000 - stop));
     Archive of_whole;
     whole.archive(of_whole);
     Archive of_resumed;
@@ -198,17 +186,17 @@ TEST(MomentLearner, GoesOnFromAnArchiveToTheBit) {
   }
 }
 
-TEST(MomentLearner, RefusesADamagedArchive) {
+TEST(MomentLearner, ThrowsForInvalidArchive) {
   MomentLearner<double> learner(learner_options(4, 1), std::nullopt, test::pool());
-  feed(learner, test::random_rows<double>(10, 4, 1).dense());
+  learn_in_blocks(learner, test::random_rows<double>(10, 4, 1).dense());
   Archive saved;
   learner.archive(saved);
   for (const auto& [name, numbers] : saved.arrays()) {
     auto arrays = saved.arrays();
     arrays.erase(name);
-    Archive lacking(arrays);
+    Archive incomplete(arrays);
     MomentLearner<double> other(learner_options(4, 1), std::nullopt, test::pool());
-    EXPECT_THROW(other.archive(lacking), std::runtime_error) << name;
+    EXPECT_THROW(other.archive(incomplete), std::runtime_error) << name;
     arrays[name] = std::vector<double>(numbers.size() + 1);
     Archive longer(arrays);
     MomentLearner<double> third(learner_options(4, 1), std::nullopt, test::pool());

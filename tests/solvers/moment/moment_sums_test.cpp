@@ -13,16 +13,16 @@ namespace dyad {
 namespace {
 
 template <typename Scalar>
-class Sums : public testing::Test {
+class MomentSumsTest : public testing::Test {
  protected:
   static constexpr double tolerance = 1000 * std::numeric_limits<Scalar>::epsilon();
 };
 using Scalars = testing::Types<float, double>;
-TYPED_TEST_SUITE(Sums, Scalars);
+TYPED_TEST_SUITE(MomentSumsTest, Scalars);
 
 template <typename Scalar>
 auto factors(const Model<Scalar>& model) {
-  return as_tall(model.factors, model.dim(), model.rank());
+  return as_row_major(model.factors, model.dim(), model.rank());
 }
 
 template <typename Scalar>
@@ -33,7 +33,7 @@ void expect_equal(const MomentSums<Scalar>& one, const MomentSums<Scalar>& other
   EXPECT_LT((one.moments - other.moments).norm(), tolerance * (one.moments.norm() + static_cast<double>(one.rows)));
 }
 
-TYPED_TEST(Sums, AreTheBruteForceSums) {
+TYPED_TEST(MomentSumsTest, EqualBruteForceSums) {
   const auto model = test::random_model<TypeParam>(9, 3, 1);
   const auto rows = test::random_rows<TypeParam>(700, 9, 2, 0.6);
   Random random(3, 0);
@@ -41,7 +41,7 @@ TYPED_TEST(Sums, AreTheBruteForceSums) {
 
   const Vector<TypeParam> y = as_vector(rows.targets);
   const Vector<TypeParam> r = y - test::brute_force_predictions(model, rows.X);
-  const Small<TypeParam> H = rows.X.transpose() * r.asDiagonal() * rows.X;  // sum r xx', d x d
+  const Matrix<TypeParam> H = rows.X.transpose() * r.asDiagonal() * rows.X;  // sum r xx', d x d
 
   ThreadPool pool(2);
   for (const auto& view : {rows.dense(), rows.sparse()}) {
@@ -61,16 +61,16 @@ TYPED_TEST(Sums, AreTheBruteForceSums) {
   }
 }
 
-TYPED_TEST(Sums, OfBilinearRowsAreTheBruteForceSums) {
+TYPED_TEST(MomentSumsTest, BilinearSumsEqualBruteForceSums) {
   constexpr Index left = 4;
   const auto model = test::random_model<TypeParam>(9, 3, 1, left);
   const auto rows = test::random_rows<TypeParam>(700, 9, 2, 0.6);
   Random random(3, 0);
   const auto probe = random_normal<TypeParam>(random, 9, 2);
   const Vector<TypeParam> r = as_vector(rows.targets) - test::brute_force_predictions(model, rows.X);
-  const Small<TypeParam> E = rows.X.leftCols(left).transpose() * r.asDiagonal() * rows.X.rightCols(9 - left);
+  const Matrix<TypeParam> E = rows.X.leftCols(left).transpose() * r.asDiagonal() * rows.X.rightCols(9 - left);
   const auto stacked = [&](const auto& Z) {
-    Tall<TypeParam> product(9, Z.cols());
+    RowMajorMatrix<TypeParam> product(9, Z.cols());
     product << E * Z.bottomRows(9 - left), E.transpose() * Z.topRows(left);
     return product;
   };
@@ -87,7 +87,7 @@ TYPED_TEST(Sums, OfBilinearRowsAreTheBruteForceSums) {
   }
 }
 
-TYPED_TEST(Sums, ChunksThreadsAndOrderChangeNothingButRounding) {
+TYPED_TEST(MomentSumsTest, ChunksThreadsAndOrderChangeOnlyRounding) {
   const auto model = test::random_model<TypeParam>(6, 2, 1);
   const auto rows = test::random_rows<TypeParam>(2000, 6, 2);
   ThreadPool one(1);
@@ -108,7 +108,7 @@ TYPED_TEST(Sums, ChunksThreadsAndOrderChangeNothingButRounding) {
   std::vector<Index> order(2000);
   std::iota(order.begin(), order.end(), Index(0));
   std::reverse(order.begin() + 3, order.end());
-  Tall<TypeParam> X(2000, 6);
+  RowMajorMatrix<TypeParam> X(2000, 6);
   std::vector<TypeParam> y(2000);
   for (std::size_t i = 0; i < order.size(); ++i) {
     X.row(static_cast<Index>(i)) = rows.X.row(order[i]);
@@ -120,7 +120,7 @@ TYPED_TEST(Sums, ChunksThreadsAndOrderChangeNothingButRounding) {
   expect_equal(again.total(), whole.total(), this->tolerance);
 }
 
-TYPED_TEST(Sums, MergeByAddition) {
+TYPED_TEST(MomentSumsTest, MergeEqualsOnePass) {
   const auto model = test::random_model<TypeParam>(6, 2, 1);
   const auto rows = test::random_rows<TypeParam>(300, 6, 2);
   ThreadPool pool(2);
@@ -134,7 +134,7 @@ TYPED_TEST(Sums, MergeByAddition) {
   expect_equal(merged, sums(0, 300), this->tolerance);
 }
 
-TEST(Sums, RefuseRowsThatCannotBeLearned) {
+TEST(MomentSums, ThrowsForInvalidRows) {
   const auto model = test::random_model<double>(4, 2, 1);
   ThreadPool pool(2);
   MomentAccumulator<double> accumulator(pool, model, factors(model));

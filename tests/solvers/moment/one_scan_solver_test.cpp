@@ -25,26 +25,26 @@ template <typename Scalar>
 Model<Scalar> after_one_batch(const MomentOptions& options, const Model<Scalar>& start, const Rows<Scalar>& rows) {
   OneScanSolver<Scalar> solver(options, start);
   solver.observe(rows);
-  EXPECT_TRUE(solver.update().accepted);
+  EXPECT_TRUE(solver.update().is_accepted);
   return solver.model();
 }
 
 /// U Y' + Y U' - U (U'Y) U' with Y = (M + dM) U and dM = (sum r xx' - sum r I) / (2n), all d x d.
-Eigen::MatrixXd exact_projection(const Model<double>& model, const test::OwnedRows<double>& rows) {
+Eigen::MatrixXd dense_projection(const Model<double>& model, const test::OwnedRows<double>& rows) {
   const auto n = static_cast<double>(rows.X.rows());
   const Eigen::VectorXd r = as_vector(rows.targets) - test::brute_force_predictions(model, rows.X);
   const Eigen::MatrixXd H = rows.X.transpose() * r.asDiagonal() * rows.X;
   const Eigen::MatrixXd dM = (H - r.sum() * Eigen::MatrixXd::Identity(H.rows(), H.cols())) / (2 * n);
-  const Eigen::MatrixXd U = as_tall(model.factors, model.dim(), model.rank());
+  const Eigen::MatrixXd U = as_row_major(model.factors, model.dim(), model.rank());
   const Eigen::MatrixXd Y = (test::dense_interactions(model) + dM) * U;
   return U * Y.transpose() + Y * U.transpose() - U * (U.transpose() * Y) * U.transpose();
 }
 
-TEST(OneScan, IsTheExactProjection) {
+TEST(OneScanSolver, UpdateEqualsDenseProjection) {
   for (const auto& [dim, rank] : {std::pair<Index, Index>{12, 3}, {5, 4}, {4, 4}, {6, 1}}) {
     const auto start = test::random_model<double>(dim, rank, 1);
     const auto rows = test::random_rows<double>(200, dim, 2);
-    const Eigen::MatrixXd projected = exact_projection(start, rows);
+    const Eigen::MatrixXd projected = dense_projection(start, rows);
     for (const bool positive : {false, true}) {
       MomentOptions options = one_scan_options(start);
       options.shape.positive = positive;
@@ -55,14 +55,13 @@ TEST(OneScan, IsTheExactProjection) {
       const auto n = static_cast<double>(rows.X.rows());
       const Eigen::VectorXd r = as_vector(rows.targets) - test::brute_force_predictions(start, rows.X);
       EXPECT_LT((as_vector(next.weights) - as_vector(start.weights) - rows.X.transpose() * r / n).norm(), 1e-12);
-      EXPECT_NEAR(next.intercept, start.intercept + r.mean() - (expected.trace() - start.mean_of_interactions()),
-                  1e-11);
+      EXPECT_NEAR(next.intercept, start.intercept + r.mean() - (expected.trace() - start.mean_interaction()), 1e-11);
     }
   }
 }
 
 /// U Y_right' + Y_left V' - U (U'Y_left) V' with Y_left = (M + dM) V and Y_right = (M + dM)'U, dM = sum r xz' / n.
-TEST(OneScan, BilinearIsTheExactProjection) {
+TEST(OneScanSolver, BilinearUpdateEqualsDenseProjection) {
   for (const auto& [left, right, rank] : {std::tuple<Index, Index, Index>{6, 9, 2}, {3, 4, 3}, {1, 5, 1}}) {
     const auto start = test::random_model<double>(left + right, rank, 1, left);
     const auto rows = test::random_rows<double>(200, left + right, 2);
@@ -73,8 +72,8 @@ TEST(OneScan, BilinearIsTheExactProjection) {
     const Eigen::VectorXd r = as_vector(rows.targets) - test::brute_force_predictions(start, rows.X);
     const Eigen::MatrixXd dM = rows.X.leftCols(left).transpose() * r.asDiagonal() * rows.X.rightCols(right) / 200;
     const Eigen::MatrixXd target = test::dense_interactions(start) + dM;
-    const Eigen::MatrixXd U = as_tall(start.factors, left + right, rank).topRows(left);
-    const Eigen::MatrixXd V = as_tall(start.factors, left + right, rank).bottomRows(right);
+    const Eigen::MatrixXd U = as_row_major(start.factors, left + right, rank).topRows(left);
+    const Eigen::MatrixXd V = as_row_major(start.factors, left + right, rank).bottomRows(right);
     const Eigen::MatrixXd projected =
         U * U.transpose() * target + target * V * V.transpose() - U * U.transpose() * target * V * V.transpose();
     const Eigen::JacobiSVD<Eigen::MatrixXd> svd(projected, Eigen::ComputeThinU | Eigen::ComputeThinV);
@@ -86,7 +85,7 @@ TEST(OneScan, BilinearIsTheExactProjection) {
   }
 }
 
-TEST(OneScan, SparseRowsGiveTheSameModel) {
+TEST(OneScanSolver, SparseRowsGiveTheModelOfDenseRows) {
   const auto start = test::random_model<double>(10, 2, 1);
   const auto rows = test::random_rows<double>(300, 10, 2, 0.2);
   const auto dense = after_one_batch(one_scan_options(start), start, rows.dense());
@@ -95,8 +94,8 @@ TEST(OneScan, SparseRowsGiveTheSameModel) {
   EXPECT_LT((as_vector(dense.weights) - as_vector(sparse.weights)).norm(), 1e-12);
 }
 
-/// Turning or permuting all features turns or permutes the model, and nothing else.
-TEST(OneScan, IsEquivariant) {
+// An orthogonal transformation Q of the features transforms the model in the same way: M becomes QMQ', w becomes Qw.
+TEST(OneScanSolver, IsEquivariantUnderOrthogonalTransformations) {
   const Index dim = 9;
   const auto start = test::random_model<double>(dim, 3, 1);
   const auto rows = test::random_rows<double>(400, dim, 2);
@@ -107,18 +106,19 @@ TEST(OneScan, IsEquivariant) {
 
   const auto plain = after_one_batch(one_scan_options(start), start, rows.dense());
   for (const Eigen::MatrixXd& Q : {permutation, rotation}) {
-    Model<double> turned_start = start;
-    as_vector(turned_start.weights) = Q * as_vector(start.weights);
-    as_tall(turned_start.factors, dim, 3) = Q * as_tall(start.factors, dim, 3);
-    const test::OwnedRows<double> turned_rows(rows.X * Q.transpose(), rows.targets);
-    const auto turned = after_one_batch(one_scan_options(start), turned_start, turned_rows.dense());
-    EXPECT_LT((test::dense_interactions(turned) - Q * test::dense_interactions(plain) * Q.transpose()).norm(), 1e-11);
-    EXPECT_LT((as_vector(turned.weights) - Q * as_vector(plain.weights)).norm(), 1e-12);
-    EXPECT_NEAR(turned.intercept, plain.intercept, 1e-12);
+    Model<double> transformed_start = start;
+    as_vector(transformed_start.weights) = Q * as_vector(start.weights);
+    as_row_major(transformed_start.factors, dim, 3) = Q * as_row_major(start.factors, dim, 3);
+    const test::OwnedRows<double> transformed_rows(rows.X * Q.transpose(), rows.targets);
+    const auto transformed = after_one_batch(one_scan_options(start), transformed_start, transformed_rows.dense());
+    EXPECT_LT((test::dense_interactions(transformed) - Q * test::dense_interactions(plain) * Q.transpose()).norm(),
+              1e-11);
+    EXPECT_LT((as_vector(transformed.weights) - Q * as_vector(plain.weights)).norm(), 1e-12);
+    EXPECT_NEAR(transformed.intercept, plain.intercept, 1e-12);
   }
 }
 
-TEST(OneScan, FloatFollowsDouble) {
+TEST(OneScanSolver, SinglePrecisionIsCloseToDouble) {
   const auto start = test::random_model<double>(20, 3, 1);
   Model<float> start_float(20, 3);
   start_float.intercept = static_cast<float>(start.intercept);
@@ -135,7 +135,7 @@ TEST(OneScan, FloatFollowsDouble) {
   EXPECT_LT((as_vector(model_float.weights).cast<double>() - as_vector(model.weights)).norm(), 1e-4);
 }
 
-TEST(OneScan, RecoversInSinglePrecision) {
+TEST(OneScanSolver, RecoversPlantedModelInSinglePrecision) {
   const Index dim = 20;
   const auto truth = test::random_model<float>(dim, 2, 5);
   MomentOptions options;
@@ -147,14 +147,14 @@ TEST(OneScan, RecoversInSinglePrecision) {
     auto rows = test::random_rows<float>(800, dim, 100 + batch);
     truth.predict(rows.dense(), rows.targets);
     solver.observe(rows.dense());
-    EXPECT_TRUE(solver.update().accepted);
+    EXPECT_TRUE(solver.update().is_accepted);
   }
   EXPECT_LT((test::dense_interactions(solver.model()) - test::dense_interactions(truth)).norm(), 1e-4F);
   EXPECT_LT((as_vector(solver.model().weights) - as_vector(truth.weights)).norm(), 1e-4F);
   EXPECT_NEAR(solver.model().intercept, truth.intercept, 1e-4F);
 }
 
-TEST(OneScan, LearnsOnlyWhatItIsAskedTo) {
+TEST(OneScanSolver, DisabledTermsStayZero) {
   const auto rows = test::random_rows<double>(100, 4, 1);
   MomentOptions options;
   options.shape.dim = 4;
@@ -168,19 +168,19 @@ TEST(OneScan, LearnsOnlyWhatItIsAskedTo) {
   EXPECT_NE(solver.model().spectrum[0], 0);
 }
 
-TEST(OneScan, KeepsItsModelWhenABatchOverflows) {
+TEST(OneScanSolver, OverflowedBatchDoesNotChangeTheModel) {
   const auto start = test::random_model<double>(4, 2, 1);
   OneScanSolver<double> solver(one_scan_options(start), start);
   auto rows = test::random_rows<double>(10, 4, 1);
   rows.targets[3] = 1e300;
   solver.observe(rows.dense());
   const BatchReport report = solver.update();
-  EXPECT_FALSE(report.accepted);
+  EXPECT_FALSE(report.is_accepted);
   EXPECT_EQ(report.rows, 10);
   EXPECT_EQ(solver.model().factors, start.factors);
 }
 
-TEST(OneScan, KeepsItsModelWhenABlockIsRefused) {
+TEST(OneScanSolver, InvalidBlockDiscardsTheBatchAndKeepsTheModel) {
   const auto start = test::random_model<double>(4, 2, 1);
   const auto good = test::random_rows<double>(50, 4, 1);
   auto bad = test::random_rows<double>(50, 4, 2);
@@ -194,21 +194,21 @@ TEST(OneScan, KeepsItsModelWhenABlockIsRefused) {
   EXPECT_EQ(solver.model().factors, after_one_batch(one_scan_options(start), start, good.dense()).factors);
 }
 
-TEST(OneScan, RefusesWrongOptions) {
-  const auto with = [](Index dim, Index rank, int threads) {
+TEST(OneScanSolver, ThrowsForInvalidOptions) {
+  const auto options_for = [](Index dim, Index rank, int threads) {
     MomentOptions options;
     options.shape.dim = dim;
     options.shape.rank = rank;
     options.threads = threads;
     return options;
   };
-  EXPECT_THROW(OneScanSolver<double>(with(0, 1, 1)), std::invalid_argument);
-  EXPECT_THROW(OneScanSolver<double>(with(5, 0, 1)), std::invalid_argument);
-  EXPECT_THROW(OneScanSolver<double>(with(5, 6, 1)), std::invalid_argument);
-  EXPECT_THROW(OneScanSolver<double>(with(5, 5, -1)), std::invalid_argument);
-  EXPECT_THROW(OneScanSolver<double>(with(5, 2, 1), test::random_model<double>(5, 3, 1)), std::invalid_argument);
-  EXPECT_THROW(OneScanSolver<double>(with(5, 2, 1), Model<double>(5, 2)), std::invalid_argument);
-  MomentOptions bilinear = with(5, 2, 1);
+  EXPECT_THROW(OneScanSolver<double>(options_for(0, 1, 1)), std::invalid_argument);
+  EXPECT_THROW(OneScanSolver<double>(options_for(5, 0, 1)), std::invalid_argument);
+  EXPECT_THROW(OneScanSolver<double>(options_for(5, 6, 1)), std::invalid_argument);
+  EXPECT_THROW(OneScanSolver<double>(options_for(5, 5, -1)), std::invalid_argument);
+  EXPECT_THROW(OneScanSolver<double>(options_for(5, 2, 1), test::random_model<double>(5, 3, 1)), std::invalid_argument);
+  EXPECT_THROW(OneScanSolver<double>(options_for(5, 2, 1), Model<double>(5, 2)), std::invalid_argument);
+  MomentOptions bilinear = options_for(5, 2, 1);
   bilinear.shape.left_dim = 2;
   EXPECT_NO_THROW(OneScanSolver<double>{bilinear});
   bilinear.shape.rank = 3;
@@ -218,7 +218,7 @@ TEST(OneScan, RefusesWrongOptions) {
   EXPECT_THROW(OneScanSolver<double>{bilinear}, std::invalid_argument);
   bilinear.shape.left_dim = 5;
   EXPECT_THROW(OneScanSolver<double>{bilinear}, std::invalid_argument);
-  OneScanSolver<double> solver(with(5, 2, 1));
+  OneScanSolver<double> solver(options_for(5, 2, 1));
   EXPECT_THROW(solver.update(), std::invalid_argument);
 }
 

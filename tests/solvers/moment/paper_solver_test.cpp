@@ -14,14 +14,15 @@ Batch<double> in_blocks(const test::OwnedRows<double>& rows, Index block) {
   };
 }
 
+/// Gaussian rows with the predictions of `truth` as targets.
 test::OwnedRows<double> measure(const Model<double>& truth, Index count, std::uint64_t seed) {
   auto rows = test::random_rows<double>(count, truth.dim(), seed);
   as_vector(rows.targets) = test::brute_force_predictions(truth, rows.X);
   return rows;
 }
 
-/// Algorithm 1 with every matrix formed.
-struct BruteForce {
+/// Algorithm 1 with dense matrices.
+struct DenseAlgorithm {
   Eigen::MatrixXd U;
   Eigen::MatrixXd V;
   Eigen::VectorXd w;
@@ -44,7 +45,7 @@ struct BruteForce {
   }
 };
 
-MomentOptions small_options() {
+MomentOptions paper_options() {
   MomentOptions options;
   options.shape.dim = 10;
   options.shape.rank = 2;
@@ -54,33 +55,33 @@ MomentOptions small_options() {
   return options;
 }
 
-TEST(Paper, StartIsTheTruncatedSvd) {
+TEST(PaperSolver, StartEqualsTruncatedSvd) {
   auto truth = test::random_model<double>(10, 2, 1);
   truth.spectrum = {2, -1.5};
   const auto rows = measure(truth, 4000, 2);
-  PaperSolver<double> solver(small_options());
+  PaperSolver<double> solver(paper_options());
   solver.update(in_blocks(rows, 700));
 
   const Eigen::VectorXd y = as_vector(rows.targets);
   const Eigen::MatrixXd H =
       rows.X.transpose() * y.asDiagonal() * rows.X / (2.0 * 4000) - 0.5 * y.mean() * Eigen::MatrixXd::Identity(10, 10);
   Eigen::MatrixXd top = Eigen::JacobiSVD<Eigen::MatrixXd>(H, Eigen::ComputeThinU).matrixU().leftCols(2);
-  const Eigen::MatrixXd U = as_tall(solver.model().factors, 10, 2);
+  const Eigen::MatrixXd U = as_row_major(solver.model().factors, 10, 2);
   EXPECT_LT((U - top * (top.transpose() * U)).norm(), 0.05);
   EXPECT_EQ(as_vector(solver.model().spectrum).norm(), 0);
   EXPECT_EQ(as_vector(solver.model().weights).norm(), 0);
 }
 
-TEST(Paper, FollowsAlgorithmOneStepByStep) {
+TEST(PaperSolver, IteratesEqualThoseOfAlgorithm1) {
   const auto truth = test::random_model<double>(10, 2, 1);
-  PaperSolver<double> solver(small_options());
+  PaperSolver<double> solver(paper_options());
   const auto first = measure(truth, 500, 2);
   solver.update(in_blocks(first, 500));
-  BruteForce expected{as_tall(solver.model().factors, 10, 2), Eigen::MatrixXd::Zero(10, 2), Eigen::VectorXd::Zero(10),
-                      0};
+  DenseAlgorithm expected{as_row_major(solver.model().factors, 10, 2), Eigen::MatrixXd::Zero(10, 2),
+                          Eigen::VectorXd::Zero(10), 0};
   for (std::uint64_t t = 1; t <= 4; ++t) {
     const auto rows = measure(truth, 300, 2 + t);
-    EXPECT_TRUE(solver.update(in_blocks(rows, 77)).accepted);
+    EXPECT_TRUE(solver.update(in_blocks(rows, 77)).is_accepted);
     expected.advance(rows);
     const Eigen::MatrixXd leading = test::brute_force_rank_k(expected.M(), 2);
     EXPECT_LT((test::dense_interactions(solver.model()) - leading).norm(), 1e-10 * leading.norm()) << t;
@@ -89,21 +90,21 @@ TEST(Paper, FollowsAlgorithmOneStepByStep) {
   }
 }
 
-/// U+ = QR((M + dM) V), then M+ = U+ V' with V = (M + dM)'U+, for M = UV'.
-TEST(Paper, FollowsTheAsymmetricAlgorithmStepByStep) {
+// M = UV': U+ = QR((M + dM) V), V+ = (M + dM)'U+.
+TEST(PaperSolver, BilinearIteratesEqualThoseOfTheAsymmetricAlgorithm) {
   constexpr Index left = 4;
   const auto truth = test::random_model<double>(10, 2, 1, left);
-  MomentOptions options = small_options();
+  MomentOptions options = paper_options();
   options.shape.left_dim = left;
   PaperSolver<double> solver(options);
   solver.update(in_blocks(measure(truth, 500, 2), 500));
-  Eigen::MatrixXd directions = as_tall(solver.model().factors, 10, 2).bottomRows(10 - left);
+  Eigen::MatrixXd directions = as_row_major(solver.model().factors, 10, 2).bottomRows(10 - left);
   Eigen::MatrixXd M = Eigen::MatrixXd::Zero(left, 10 - left);
   Model<double> before = solver.model();
   for (std::uint64_t t = 1; t <= 4; ++t) {
     const auto rows = measure(truth, 300, 2 + t);
     const Eigen::VectorXd r = as_vector(rows.targets) - test::brute_force_predictions(before, rows.X);
-    EXPECT_TRUE(solver.update(in_blocks(rows, 77)).accepted);
+    EXPECT_TRUE(solver.update(in_blocks(rows, 77)).is_accepted);
     const Eigen::MatrixXd target =
         M + rows.X.leftCols(left).transpose() * r.asDiagonal() * rows.X.rightCols(10 - left) / 300;
     const Eigen::MatrixXd U = orthonormal<double>(target * directions);
@@ -115,10 +116,10 @@ TEST(Paper, FollowsTheAsymmetricAlgorithmStepByStep) {
   }
 }
 
-TEST(Paper, ExportsThePositivePartOnRequest) {
+TEST(PaperSolver, ModelIsThePositivePartIfRequested) {
   auto truth = test::random_model<double>(10, 2, 1);
   truth.spectrum = {1, -2};
-  MomentOptions options = small_options();
+  MomentOptions options = paper_options();
   options.shape.positive = true;
   PaperSolver<double> solver(options);
   for (std::uint64_t t = 0; t < 3; ++t) solver.update(in_blocks(measure(truth, 400, 2 + t), 400));
@@ -127,10 +128,10 @@ TEST(Paper, ExportsThePositivePartOnRequest) {
   EXPECT_LT((test::dense_interactions(solver.model()) - test::brute_force_rank_k(full, 2, true)).norm(), 1e-11);
 }
 
-TEST(Paper, SquaresKeepTheirCoefficientsInTheRankKPart) {
+TEST(PaperSolver, TruncationKeepsCoefficientsOfSquares) {
   for (const Diagonal diagonal : {Diagonal::zero, Diagonal::free}) {
     const auto truth = test::random_model<double>(10, 2, 1);
-    MomentOptions options = small_options();
+    MomentOptions options = paper_options();
     options.shape.diagonal = diagonal;
     PaperSolver<double> solver(options);
     for (std::uint64_t t = 0; t < 3; ++t) solver.update(in_blocks(measure(truth, 400, 2 + t), 400));
@@ -143,24 +144,24 @@ TEST(Paper, SquaresKeepTheirCoefficientsInTheRankKPart) {
   }
 }
 
-TEST(Paper, ReadsEachLaterBatchTwice) {
+TEST(PaperSolver, ReadsBatchesAfterTheFirstTwice) {
   const auto truth = test::random_model<double>(10, 2, 1);
-  PaperSolver<double> solver(small_options());
+  PaperSolver<double> solver(paper_options());
   const auto rows = measure(truth, 500, 2);
-  int looks = 0;
+  int passes = 0;
   const Batch<double> counted = [&](const std::function<void(const Rows<double>&)>& visitor) {
-    ++looks;
+    ++passes;
     visitor(rows.dense());
   };
   solver.update(counted);
-  EXPECT_GE(looks, 2);
-  looks = 0;
+  EXPECT_GE(passes, 2);
+  passes = 0;
   solver.update(counted);
-  EXPECT_EQ(looks, 2);
+  EXPECT_EQ(passes, 2);
 }
 
-TEST(Paper, RecoversAFullRankMatrix) {
-  MomentOptions options = small_options();
+TEST(PaperSolver, RecoversFullRankMatrix) {
+  MomentOptions options = paper_options();
   options.shape.dim = 4;
   options.shape.rank = 4;
   const auto truth = test::random_model<double>(4, 4, 3);
@@ -169,8 +170,8 @@ TEST(Paper, RecoversAFullRankMatrix) {
   EXPECT_LT((test::dense_interactions(solver.model()) - test::dense_interactions(truth)).norm(), 1e-6);
 }
 
-TEST(Paper, RefusesAnEmptyBatch) {
-  PaperSolver<double> solver(small_options());
+TEST(PaperSolver, ThrowsForEmptyBatch) {
+  PaperSolver<double> solver(paper_options());
   EXPECT_THROW(solver.update([](const std::function<void(const Rows<double>&)>&) {}), std::invalid_argument);
 }
 

@@ -10,25 +10,26 @@
 namespace dyad {
 namespace {
 
-struct MadeFactors {
+/// Rows of a random model with factors, and a random start.
+struct PlantedFactors {
   test::OwnedRows<double> rows;
   Posterior<double> start;
 };
 
-/// Rows with `entries` of `dim` features each; as many columns of categories, or values of any size.
-MadeFactors made(Index count, Index dim, Index entries, Diagonal diagonal, bool ones, std::uint64_t seed,
-                 Index rank = 3) {
+/// `entries` categorical columns of dim / entries levels each, with values 1 (`ones`) or normal values. Noise: 0.5.
+PlantedFactors plant_factors(Index count, Index dim, Index entries, Diagonal diagonal, bool ones, std::uint64_t seed,
+                             Index rank = 3) {
   Random random(seed, 0);
-  Tall<double> X = Tall<double>::Zero(count, dim);
-  const Index in_column = dim / entries;
+  RowMajorMatrix<double> X = RowMajorMatrix<double>::Zero(count, dim);
+  const Index levels = dim / entries;
   for (Index i = 0; i < count; ++i)
     for (Index e = 0; e < entries; ++e) {
-      const auto j = e * in_column + static_cast<Index>(random.uniform() * static_cast<double>(in_column));
+      const auto j = e * levels + static_cast<Index>(random.uniform() * static_cast<double>(levels));
       X(i, j) = ones ? 1 : random.normal();
     }
   Model<double> truth = test::random_model<double>(dim, 2, seed);
   truth.squares.assign(static_cast<std::size_t>(dim), 0);
-  const Small<double> M = test::dense_interactions(truth);
+  const Matrix<double> M = test::dense_interactions(truth);
   for (Index j = 0; j < dim; ++j)
     truth.squares[static_cast<std::size_t>(j)] = (diagonal == Diagonal::free ? 0.3 : 0) - M(j, j);
   const Vector<double> f = 3 * test::brute_force_predictions(truth, X);
@@ -53,48 +54,48 @@ LikelihoodPointer likelihood_for(Task task, double high = std::numeric_limits<do
   return make_likelihood(task, {.high = high});
 }
 
-class EveryUpdate : public testing::TestWithParam<std::tuple<Index, Diagonal, Task, bool>> {};
+class VariationalUpdates : public testing::TestWithParam<std::tuple<Index, Diagonal, Task, bool>> {};
 
-TEST_P(EveryUpdate, RaisesTheBound) {
+TEST_P(VariationalUpdates, NeverDecreaseTheBound) {
   const auto [entries, diagonal, task, ones] = GetParam();
   ThreadPool pool(2);
-  const MadeFactors data = made(400, entries * 6, entries, diagonal, ones, 1);
+  const PlantedFactors data = plant_factors(400, entries * 6, entries, diagonal, ones, 1);
   for (const double high : {1.0, std::numeric_limits<double>::infinity()}) {
     auto rows = data.rows;
     for (double& y : rows.targets) y = std::min(y, high);
     VariationalSweeps<double> sweeps(rows.sparse(), likelihood_for(task, high), data.start, pool);
-    sweeps.look_at_rows();
+    sweeps.update_residuals();
     double before = sweeps.bound();
-    const auto expect_higher = [&](const char* what) {
+    const auto expect_no_decrease = [&](const char* update) {
       const double now = sweeps.bound();
-      EXPECT_GE(now, before - 1e-9 * std::abs(before)) << what;
+      EXPECT_GE(now, before - 1e-9 * std::abs(before)) << update;
       before = now;
     };
     const double first = before;
     for (int sweep = 0; sweep < 5; ++sweep) {
-      sweeps.look_at_rows();
-      expect_higher("rows");
-      sweeps.move_intercept();
-      expect_higher("intercept");
-      for (std::size_t group = 0; group < sweeps.group_count(); ++group) {
-        sweeps.move_features(group);
-        expect_higher("features");
+      sweeps.update_residuals();
+      expect_no_decrease("residuals");
+      sweeps.update_intercept();
+      expect_no_decrease("intercept");
+      for (std::size_t c = 0; c < sweeps.color_class_count(); ++c) {
+        sweeps.update_features(c);
+        expect_no_decrease("features");
       }
-      sweeps.learn_priors();
-      expect_higher("priors");
+      sweeps.update_priors();
+      expect_no_decrease("priors");
     }
     EXPECT_GT(before, first + 10);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryUpdate,
+INSTANTIATE_TEST_SUITE_P(All, VariationalUpdates,
                          testing::Combine(testing::Values(2, 14), testing::Values(Diagonal::zero, Diagonal::free),
                                           testing::Values(Task::regression, Task::classification), testing::Bool()));
 
-/// Monte Carlo over the posterior: E[log p(y | theta)] - KL, where the noise is as learned.
-TEST(VariationalSweeps, TheBoundIsWhatItsDefinitionSays) {
+/// Monte Carlo estimate of E[log p(y | theta)] - KL(posterior, prior) with the estimated noise.
+TEST(VariationalSweeps, BoundEqualsMonteCarloEstimate) {
   ThreadPool pool(1);
-  const MadeFactors data = made(30, 12, 4, Diagonal::free, false, 2, 2);
+  const PlantedFactors data = plant_factors(30, 12, 4, Diagonal::free, false, 2, 2);
   VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::regression), data.start, pool);
   sweeps.sweep();
   sweeps.sweep();
@@ -107,12 +108,12 @@ TEST(VariationalSweeps, TheBoundIsWhatItsDefinitionSays) {
   std::vector<double> f(30);
   for (int draw = 0; draw < draws; ++draw) {
     SignedFactors<double> theta = posterior.means;
-    const auto drawn = [&](double& mean, double variance) { mean += std::sqrt(variance) * random.normal(); };
-    drawn(theta.intercept, posterior.variances.intercept);
+    const auto add_noise = [&](double& mean, double variance) { mean += std::sqrt(variance) * random.normal(); };
+    add_noise(theta.intercept, posterior.variances.intercept);
     for (Index j = 0; j < 12; ++j) {
-      drawn(theta.weights[j], posterior.variances.weights[j]);
-      drawn(theta.squares[j], posterior.variances.squares[j]);
-      for (Index c = 0; c < 2; ++c) drawn(theta.A(j, c), posterior.variances.A(j, c));
+      add_noise(theta.weights[j], posterior.variances.weights[j]);
+      add_noise(theta.squares[j], posterior.variances.squares[j]);
+      for (Index c = 0; c < 2; ++c) add_noise(theta.A(j, c), posterior.variances.A(j, c));
     }
     theta.predict(data.rows.dense(), f);
     double log_likelihood = 0;
@@ -122,7 +123,7 @@ TEST(VariationalSweeps, TheBoundIsWhatItsDefinitionSays) {
     squares += log_likelihood * log_likelihood / draws;
   }
   double divergence = 0;
-  const std::vector<double> precisions = sweeps.precisions();
+  const std::vector<double> precisions = sweeps.prior_precisions();
   const auto add = [&](double precision, double mean, double variance) {
     divergence += (precision * (mean * mean + variance) - 1 - std::log(precision * variance)) / 2;
   };
@@ -138,13 +139,13 @@ TEST(VariationalSweeps, TheBoundIsWhatItsDefinitionSays) {
   EXPECT_NEAR(sweeps.bound(), sum - divergence, 5 * error);
 }
 
-TEST(VariationalSweeps, FeaturesThatNeverMeetAreUpdatedTogetherWithTheSameResult) {
-  const MadeFactors data = made(3000, 600, 2, Diagonal::zero, true, 3);
+TEST(VariationalSweeps, ResultsDoNotDependOnTheNumberOfThreads) {
+  const PlantedFactors data = plant_factors(3000, 600, 2, Diagonal::zero, true, 3);
   std::vector<Posterior<double>> results;
   for (const int threads : {1, 2, 3}) {
     ThreadPool pool(threads);
     VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::regression), data.start, pool);
-    EXPECT_EQ(sweeps.group_count(), 2);  // all of the first column, all of the second
+    EXPECT_EQ(sweeps.color_class_count(), 2);  // the levels of each column
     for (int sweep = 0; sweep < 3; ++sweep) sweeps.sweep();
     results.push_back(sweeps.posterior());
   }
@@ -155,12 +156,11 @@ TEST(VariationalSweeps, FeaturesThatNeverMeetAreUpdatedTogetherWithTheSameResult
   }
 }
 
-/// With every row twice and with weights of 2.
-TEST(VariationalSweeps, WeightsCountLikeRepeatedRows) {
+TEST(VariationalSweeps, WeightsEqualRepeatedRows) {
   ThreadPool pool(1);
-  const MadeFactors data = made(200, 12, 3, Diagonal::zero, false, 4);
+  const PlantedFactors data = plant_factors(200, 12, 3, Diagonal::zero, false, 4);
   const std::vector<double> weights(200, 2);
-  Tall<double> twice(400, 12);
+  RowMajorMatrix<double> twice(400, 12);
   twice << data.rows.X, data.rows.X;
   std::vector<double> targets = data.rows.targets;
   targets.insert(targets.end(), data.rows.targets.begin(), data.rows.targets.end());
@@ -177,14 +177,14 @@ TEST(VariationalSweeps, WeightsCountLikeRepeatedRows) {
   }
 }
 
-TEST(VariationalSweeps, RowsMayHaveOneEntryOrNone) {
+TEST(VariationalSweeps, AcceptsRowsWithOneOrNoEntry) {
   ThreadPool pool(1);
-  MadeFactors data = made(300, 20, 2, Diagonal::zero, true, 5);
+  PlantedFactors data = plant_factors(300, 20, 2, Diagonal::zero, true, 5);
   data.rows.X.topRows(50).setZero();
   for (Index i = 50; i < 100; ++i) data.rows.X.row(i).head(10).setZero();
   const test::OwnedRows<double> rows(data.rows.X, data.rows.targets);
   VariationalSweeps<double> sweeps(rows.sparse(), likelihood_for(Task::regression), data.start, pool);
-  sweeps.look_at_rows();
+  sweeps.update_residuals();
   double before = sweeps.bound();
   for (int sweep = 0; sweep < 5; ++sweep) {
     sweeps.sweep();
@@ -193,9 +193,9 @@ TEST(VariationalSweeps, RowsMayHaveOneEntryOrNone) {
   }
 }
 
-TEST(VariationalSweeps, FactorsThatTheDataHasNoUseForShrinkAway) {
+TEST(VariationalSweeps, UnusedFactorsShrinkToZero) {
   ThreadPool pool(2);
-  const MadeFactors data = made(20000, 60, 2, Diagonal::zero, true, 6, 8);  // two factors are there
+  const PlantedFactors data = plant_factors(20000, 60, 2, Diagonal::zero, true, 6, 8);  // the planted rank is 2
   VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::regression), data.start, pool);
   for (int sweep = 0; sweep < 60; ++sweep) sweeps.sweep();
   EXPECT_NEAR(sweeps.noise_variance(), 0.25, 0.01);
@@ -204,9 +204,9 @@ TEST(VariationalSweeps, FactorsThatTheDataHasNoUseForShrinkAway) {
   EXPECT_LT(std::abs(model.spectrum[3]), 0.1 * std::abs(model.spectrum[0]));
 }
 
-TEST(VariationalSweeps, FindTheLogOddsOfClasses) {
+TEST(VariationalSweeps, EstimatesLogOddsOfClasses) {
   ThreadPool pool(2);
-  MadeFactors data = made(30000, 20, 2, Diagonal::zero, true, 7, 2);
+  PlantedFactors data = plant_factors(30000, 20, 2, Diagonal::zero, true, 7, 2);
   Random random(3, 0);
   std::vector<double> log_odds(data.rows.targets.size());
   for (std::size_t i = 0; i < log_odds.size(); ++i) {
@@ -217,10 +217,10 @@ TEST(VariationalSweeps, FindTheLogOddsOfClasses) {
   }
   VariationalSweeps<double> sweeps(data.rows.sparse(), likelihood_for(Task::classification), data.start, pool);
   for (int sweep = 0; sweep < 20; ++sweep) sweeps.sweep();
-  std::vector<double> found(log_odds.size());
-  sweeps.posterior().means.predict(data.rows.dense(), found);
+  std::vector<double> estimates(log_odds.size());
+  sweeps.posterior().means.predict(data.rows.dense(), estimates);
   double squares = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) squares += std::pow(found[i] - log_odds[i], 2) / 30000;
+  for (std::size_t i = 0; i < estimates.size(); ++i) squares += std::pow(estimates[i] - log_odds[i], 2) / 30000;
   EXPECT_LT(std::sqrt(squares), 0.12);
 }
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <dyad/memory.h>
+#include <dyad/dataset.h>
 #include <dyad/predictor.h>
 #include <dyad/train.h>
 
@@ -17,16 +17,16 @@ constexpr Index signal_dim = 20;
 constexpr Index signal_rank = 2;
 constexpr Index measurement_count = 400;
 /// Largest accepted ratio of the error to that of least squares over all rows. The filter has a diagonal covariance.
-/// For Gaussian x the gradient 2 (a'x) x_j has the second moments 4 (|a|^2 I + 2 aa'), so that the step along a itself
-/// is up to 3 times as long as that of least squares. Measured: 1.42 for files, 1.13 for streams.
-constexpr double of_least_squares = 1.5;
+/// For Gaussian x the gradient 2 (a'x) x_j has the second moments 4 (|a|^2 I + 2 aa'), so that its step along a is up
+/// to 3 times that of least squares. MeasuredRows: 1.42 for files, 1.13 for streams.
+constexpr double max_error_ratio = 1.5;
 
-/// Measurements x'Mx without noise, but for one.
-struct Measured {
+/// Measurements x'Mx without noise. The target of row `wrong`, if there is such a row, is replaced by `value`.
+struct MeasuredRows {
   Model<double> truth{signal_dim, signal_rank};
   test::OwnedRows<double> rows;
 
-  explicit Measured(std::uint64_t seed, std::size_t wrong, double value)
+  explicit MeasuredRows(std::uint64_t seed, std::size_t wrong, double value)
       : rows(test::random_rows<double>(measurement_count, signal_dim, seed)) {
     truth = test::random_model<double>(signal_dim, signal_rank, seed);
     truth.intercept = 0;
@@ -40,23 +40,23 @@ struct Measured {
     return (test::dense_interactions(model) - test::dense_interactions(truth)).norm();
   }
 
-  /// The fit to all rows, from the truth.
+  /// Error of the least squares fit to all rows, started from the true model.
   [[nodiscard]] double error_of_least_squares() const {
     NewtonOptions options;
     options.shape.rank = signal_rank;
-    options.shape.linear = options.shape.intercept = options.restarts = false;
+    options.shape.linear = options.shape.intercept = options.sign_restarts = false;
     ThreadPool pool(1);
     const auto start = SignedFactors<double>::of(truth, Diagonal::tied, 0);
-    return error_of(gauss_newton(rows.dense(), options, pool, &start).parameters.model());
+    return error_of(fit_gauss_newton(rows.dense(), options, pool, &start).parameters.model());
   }
 
-  [[nodiscard]] TrainSummary trained() const {
-    MemoryRows memory;
+  [[nodiscard]] TrainSummary train_model() const {
+    DatasetView memory;
     memory.count = measurement_count;
-    memory.features = MemoryMatrix{signal_dim, rows.X.data(), signal_dim, 1};
+    memory.features = MatrixView{signal_dim, rows.X.data(), signal_dim, 1};
     memory.targets = rows.targets;
     TrainOptions options;
-    options.data.memory = &memory;
+    options.data.dataset = &memory;
     options.kind = Kind::sensing;
     options.rank = signal_rank;
     options.threads = 1;
@@ -64,15 +64,15 @@ struct Measured {
   }
 };
 
-/// Of the user's units.
+/// Model in the units of the targets.
 Model<double> model_of(const TrainSummary& summary) {
   const Predictor predictor = Predictor::from_bytes(summary.model_bytes);
   Model<double> model = predictor.model();
-  // The scale of the target, from any prediction.
+  // Stored models predict scaled targets. The ratio of two predictions of a row is the scale of the target.
   const test::OwnedRows<double> one = test::random_rows<double>(1, signal_dim, 5);
-  MemoryRows memory;
+  DatasetView memory;
   memory.count = 1;
-  memory.features = MemoryMatrix{signal_dim, one.X.data(), signal_dim, 1};
+  memory.features = MatrixView{signal_dim, one.X.data(), signal_dim, 1};
   std::vector<double> value(1);
   (void)predictor.predict(memory, value);
   std::vector<double> scaled(1);
@@ -81,22 +81,22 @@ Model<double> model_of(const TrainSummary& summary) {
   return model;
 }
 
-TEST(ExactStart, HoldsWhereNoRowContradictsIt) {
-  const Measured measured(1, measurement_count, 0);
-  EXPECT_LT(measured.error_of(model_of(measured.trained())), 1e-6);
+TEST(ExactStart, RecoversTheModelWithoutNoise) {
+  const MeasuredRows measured(1, measurement_count, 0);
+  EXPECT_LT(measured.error_of(model_of(measured.train_model())), 1e-6);
 }
 
-TEST(ExactStart, IsWithdrawnWhereALaterRowContradictsIt) {
+TEST(ExactStart, IsWithdrawnAfterAnInconsistentRow) {
   for (const std::size_t wrong : {std::size_t{100}, std::size_t{390}, std::size_t{399}}) {
-    const Measured measured(1, wrong, 100);
-    const TrainSummary summary = measured.trained();
+    const MeasuredRows measured(1, wrong, 100);
+    const TrainSummary summary = measured.train_model();
     EXPECT_GT(summary.noise, 1);  // 100 / sqrt(400)
-    EXPECT_LT(measured.error_of(model_of(summary)), of_least_squares * measured.error_of_least_squares()) << wrong;
+    EXPECT_LT(measured.error_of(model_of(summary)), max_error_ratio * measured.error_of_least_squares()) << wrong;
   }
 }
 
-TEST(ExactStart, OfAStreamIsWithdrawn) {
-  const Measured measured(2, 390, 100);
+TEST(ExactStart, IsWithdrawnAfterAnInconsistentRowOfAStream) {
+  const MeasuredRows measured(2, 390, 100);
   StreamOptions options;
   options.kalman.shape.dim = signal_dim;
   options.kalman.shape.rank = signal_rank;
@@ -105,8 +105,8 @@ TEST(ExactStart, OfAStreamIsWithdrawn) {
   options.moment->shape.dim = signal_dim;
   options.moment->shape.rank = signal_rank;
   options.moment->shape.linear = options.moment->shape.intercept = false;
-  options.keep.memory = 1e9;
-  options.keep.sign_restarts = true;
+  options.buffered_start.memory = 1e9;
+  options.buffered_start.sign_restarts = true;
   StreamLearner<double> learner(options, test::pool());
   std::vector<double> predictions(measurement_count);
   learner.learn(measured.rows.dense().slice(0, 390), std::span(predictions).first(390));
@@ -114,7 +114,7 @@ TEST(ExactStart, OfAStreamIsWithdrawn) {
   learner.learn(measured.rows.dense().slice(390, 10), std::span(predictions).subspan(390));
   EXPECT_FALSE(learner.fits_exactly());
   EXPECT_GT(learner.noise_variance(), 1);
-  EXPECT_LT(measured.error_of(learner.model()), of_least_squares * measured.error_of_least_squares());
+  EXPECT_LT(measured.error_of(learner.model()), max_error_ratio * measured.error_of_least_squares());
 }
 
 }  // namespace

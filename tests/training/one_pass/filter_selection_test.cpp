@@ -9,13 +9,13 @@ namespace {
 
 using Origin = FilterSelection<double>::Origin;
 
-KalmanFilter<double> filter_with(double weights) {
+KalmanFilter<double> filter_with_weight_variance(double weights) {
   KalmanOptions options;
   options.shape.dim = 4;
   options.shape.rank = 1;
   options.shape.diagonal = Diagonal::zero;
   KalmanFilter<double> filter(options, {1, weights, 1, 1e-6}, 0.5);
-  for (Index j = 0; j < 4; ++j) filter.begin(j, 1);
+  for (Index j = 0; j < 4; ++j) filter.add_feature(j, 1);
   return filter;
 }
 
@@ -27,56 +27,56 @@ test::OwnedRows<double> linear_rows(Index count) {
   return rows;
 }
 
-TEST(FilterSelection, TheBetterOneTakesOverAndTheOthersLeave) {
+TEST(FilterSelection, PromotesTheBetterCandidateAndDropsTheOthers) {
   ThreadPool pool(2);
-  FilterSelection<double> race(pool);
-  race.enter(filter_with(1e-9), Origin::nothing);
-  race.enter(filter_with(1), Origin::search);
-  race.enter(filter_with(1e-8), Origin::nothing);
+  FilterSelection<double> selection(pool);
+  selection.add(filter_with_weight_variance(1e-9), Origin::random);
+  selection.add(filter_with_weight_variance(1), Origin::phase_search);
+  selection.add(filter_with_weight_variance(1e-8), Origin::random);
   const auto rows = linear_rows(3000);
   std::vector<double> predictions(100);
   for (Index first = 0; first < 3000; first += 100) {
-    race.learn(rows.dense().slice(first, 100), predictions);
-    race.decide();
+    selection.learn(rows.dense().slice(first, 100), predictions);
+    selection.select();
   }
-  EXPECT_EQ(race.champion_origin(), Origin::search);
-  EXPECT_EQ(race.count(), 1);
+  EXPECT_EQ(selection.best_origin(), Origin::phase_search);
+  EXPECT_EQ(selection.count(), 1);
 }
 
-TEST(FilterSelection, TheOldChampionIsNotForgottenAtOnce) {
+TEST(FilterSelection, KeepsThePreviousBestCandidate) {
   ThreadPool pool(1);
-  FilterSelection<double> race(pool);
-  race.enter(filter_with(1e-9), Origin::nothing);
-  race.enter(filter_with(1), Origin::search);
+  FilterSelection<double> selection(pool);
+  selection.add(filter_with_weight_variance(1e-9), Origin::random);
+  selection.add(filter_with_weight_variance(1), Origin::phase_search);
   const auto rows = linear_rows(200);
   std::vector<double> predictions(200);
-  race.learn(rows.dense(), predictions);
-  race.decide();
-  EXPECT_EQ(race.champion_origin(), Origin::search);
-  EXPECT_EQ(race.count(Origin::nothing), 1);
-  race.decide();
-  EXPECT_EQ(race.champion_origin(), Origin::search) << "one that was beaten is not better at once";
+  selection.learn(rows.dense(), predictions);
+  selection.select();
+  EXPECT_EQ(selection.best_origin(), Origin::phase_search);
+  EXPECT_EQ(selection.count(Origin::random), 1);
+  selection.select();
+  EXPECT_EQ(selection.best_origin(), Origin::phase_search) << "the previous best candidate must not be promoted again";
 }
 
-TEST(FilterSelection, GoesOnFromItsArchive) {
+TEST(FilterSelection, ContinuesFromItsArchive) {
   ThreadPool pool(2);
-  FilterSelection<double> race(pool);
-  for (const double weights : {0.1, 1.0, 10.0}) race.enter(filter_with(weights), Origin::nothing);
+  FilterSelection<double> selection(pool);
+  for (const double weights : {0.1, 1.0, 10.0}) selection.add(filter_with_weight_variance(weights), Origin::random);
   const auto rows = linear_rows(400);
   std::vector<double> predictions(200);
-  race.learn(rows.dense().slice(0, 200), predictions);
+  selection.learn(rows.dense().slice(0, 200), predictions);
   Archive saved;
-  const auto make = [] { return filter_with(1); };
-  race.archive(saved, make);
+  const auto make = [] { return filter_with_weight_variance(1); };
+  selection.archive(saved, make);
   FilterSelection<double> other(pool);
   Archive loaded(saved.arrays());
   other.archive(loaded, make);
   std::vector<double> same(200);
-  for (FilterSelection<double>* each : {&race, &other}) each->decide();
-  race.learn(rows.dense().slice(200, 200), predictions);
+  for (FilterSelection<double>* each : {&selection, &other}) each->select();
+  selection.learn(rows.dense().slice(200, 200), predictions);
   other.learn(rows.dense().slice(200, 200), same);
   EXPECT_EQ(predictions, same);
-  EXPECT_EQ(race.count(), other.count());
+  EXPECT_EQ(selection.count(), other.count());
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "likelihood/likelihood.h"
 #include "likelihood/logistic.h"
@@ -32,7 +32,7 @@ class LearnerTest : public testing::Test {};
 using Scalars = testing::Types<float, double>;
 TYPED_TEST_SUITE(LearnerTest, Scalars);
 
-TYPED_TEST(LearnerTest, LearnsRowByRowWithErrorBars) {
+TYPED_TEST(LearnerTest, DeviationsCoverTheTargets) {
   const Model<TypeParam> truth = random_model<TypeParam>(8, 2, 1);
   const auto rows = planted_rows(truth, 6000, 0.3);
   LearnerOptions options;
@@ -61,7 +61,7 @@ TYPED_TEST(LearnerTest, LearnsRowByRowWithErrorBars) {
   EXPECT_NEAR(within_two, 950, 25);
 }
 
-TEST(Learner, ClassesGiveProbabilities) {
+TEST(Learner, PredictsProbabilitiesOfClasses) {
   const Model<double> truth = random_model<double>(5, 1, 1);
   auto rows = planted_rows(truth, 4000, 0);
   for (double& y : rows.targets) y = y > 0 ? 1 : 0;
@@ -72,22 +72,23 @@ TEST(Learner, ClassesGiveProbabilities) {
   Learner<double> learner(options);
   std::vector<double> predictions(4000);
   learner.learn(rows.dense(), predictions);
-  int right = 0;
+  int correct = 0;
   for (std::size_t i = 0; i < 4000; ++i) {
     EXPECT_GT(predictions[i], 0);
     EXPECT_LT(predictions[i], 1);
-    if (i >= 3000) right += (predictions[i] > 0.5) == (rows.targets[i] > 0.5) ? 1 : 0;
+    if (i >= 3000) correct += (predictions[i] > 0.5) == (rows.targets[i] > 0.5) ? 1 : 0;
   }
-  EXPECT_GT(right, 950);
+  EXPECT_GT(correct, 950);
 }
 
-/// Rows of three normal numbers, or of one of 20 and one of 5 flags. `positive` of them are of the positive class:
-/// drawn at random or, if `related`, three times as likely where the first number, or flag, says so.
+/// Rows of three normal features, or (`flags`) of two one-hot columns with 20 and 5 categories. `positive` of them are
+/// of the positive class: drawn at random or, if `related`, three times as likely if the first feature is positive, or
+/// if the first category is one of the first ten.
 OwnedRows<double> rare_class_rows(bool flags, Index count, Index positive, bool related, std::uint64_t seed) {
   Random random(seed, 0);
-  Tall<double> X = Tall<double>::Zero(count, flags ? 25 : 3);
+  RowMajorMatrix<double> X = RowMajorMatrix<double>::Zero(count, flags ? 25 : 3);
   std::vector<double> targets;
-  Index left = positive;
+  Index remaining = positive;
   for (Index i = 0; i < count; ++i) {
     bool is_likely = false;
     if (flags) {
@@ -98,10 +99,10 @@ OwnedRows<double> rare_class_rows(bool flags, Index count, Index positive, bool 
       for (Index j = 0; j < 3; ++j) X(i, j) = random.normal();
       is_likely = X(i, 0) > 0;
     }
-    const double share = static_cast<double>(left) / static_cast<double>(count - i);
+    const double share = static_cast<double>(remaining) / static_cast<double>(count - i);
     const bool is_positive =
-        left > 0 && (random.uniform() < share * (related ? (is_likely ? 1.5 : 0.5) : 1) || left >= count - i);
-    left -= is_positive ? 1 : 0;
+        remaining > 0 && (random.uniform() < share * (related ? (is_likely ? 1.5 : 0.5) : 1) || remaining >= count - i);
+    remaining -= is_positive ? 1 : 0;
     targets.push_back(is_positive ? 1 : -1);
   }
   return {X, targets};
@@ -113,8 +114,8 @@ double mean_log_loss(const std::vector<double>& probabilities, const std::vector
   return sum / static_cast<double>(targets.size());
 }
 
-TEST(Learner, RareClassIsNotPredictedWorseThanByTheConstant) {
-  const double constant = entropy(0.001);  // of the learned rows, and of fresh rows with the same share
+TEST(Learner, RareClassIsPredictedByTheConstant) {
+  const double constant = binary_entropy(0.001);  // learned and fresh rows have the same share of positive ones
   for (const bool flags : {false, true})
     for (const bool related : {false, true})
       for (std::uint64_t seed = 1; seed <= 10; ++seed) {
@@ -137,7 +138,7 @@ TEST(Learner, RareClassIsNotPredictedWorseThanByTheConstant) {
       }
 }
 
-TEST(Learner, WellClassifiedRowsReplaceTheConstantEarly) {
+TEST(Learner, SeparableClassesReplaceTheConstant) {
   const auto rows = random_rows<double>(2100, 3, 1);
   std::vector<double> targets;
   for (Index i = 0; i < 2100; ++i) targets.push_back(rows.X(i, 0) > 0 ? 1 : -1);
@@ -149,18 +150,18 @@ TEST(Learner, WellClassifiedRowsReplaceTheConstantEarly) {
   Learner<double> learner(options);
   std::vector<double> predictions(100);
   learner.learn(classes.dense().slice(0, 100), predictions);
-  EXPECT_NE(predictions.back(), predictions[predictions.size() - 2]);  // no constant
+  EXPECT_NE(predictions.back(), predictions[predictions.size() - 2]);  // not the constant
   predictions.resize(2000);
   learner.predict(classes.dense().slice(100, 2000), predictions);
   const std::vector<double> fresh(targets.begin() + 100, targets.end());
   EXPECT_LT(mean_log_loss(predictions, fresh), 0.35);
 }
 
-/// Ratings y = u + v + p q + noise of `count` rows: features [0, 800) are users, of which rows draw 400 from
-/// `first_user` on; [800, 840) are films. (u, p) and (v, q) are standard normal.
+/// Ratings y = u + v + p q + noise of `count` rows. Features [0, 800) are users, of which 400 from `first_user` on
+/// occur; features [800, 840) are films. (u, p) of a user and (v, q) of a film are standard normal.
 OwnedRows<double> rating_rows(Index count, Index first_user, std::uint64_t seed) {
   Random random(seed, 0);
-  Tall<double> X = Tall<double>::Zero(count, 840);
+  RowMajorMatrix<double> X = RowMajorMatrix<double>::Zero(count, 840);
   std::vector<double> targets;
   for (Index i = 0; i < count; ++i) {
     const Index user = first_user + static_cast<Index>(400 * random.uniform());
@@ -168,14 +169,14 @@ OwnedRows<double> rating_rows(Index count, Index first_user, std::uint64_t seed)
     Random of_user(7, static_cast<std::uint64_t>(user));
     Random of_film(7, static_cast<std::uint64_t>(film));
     X(i, user) = X(i, film) = 1;
-    const double merits = of_user.normal() + of_film.normal();
-    targets.push_back(merits + of_user.normal() * of_film.normal() + 0.5 * random.normal());
+    const double main_effects = of_user.normal() + of_film.normal();
+    targets.push_back(main_effects + of_user.normal() * of_film.normal() + 0.5 * random.normal());
   }
   return {X, targets};
 }
 
-TYPED_TEST(LearnerTest, UnseenFeaturesWidenErrorBars) {
-  const auto in_scalar = [](const OwnedRows<double>& rows) {
+TYPED_TEST(LearnerTest, UnseenFeaturesIncreaseDeviations) {
+  const auto cast_rows = [](const OwnedRows<double>& rows) {
     return OwnedRows<TypeParam>(rows.X.template cast<TypeParam>(),
                                 std::vector<TypeParam>(rows.targets.begin(), rows.targets.end()));
   };
@@ -184,8 +185,8 @@ TYPED_TEST(LearnerTest, UnseenFeaturesWidenErrorBars) {
   options.shape.rank = 2;
   options.shape.diagonal = Diagonal::free;
   Learner<TypeParam> learner(options);
-  learner.learn(in_scalar(rating_rows(8000, 0, 1)).sparse());
-  const auto unseen = in_scalar(rating_rows(4000, 400, 2));
+  learner.learn(cast_rows(rating_rows(8000, 0, 1)).sparse());
+  const auto unseen = cast_rows(rating_rows(4000, 400, 2));
   auto without = unseen;
   without.X.leftCols(800).setZero();
   without = OwnedRows<TypeParam>(without.X, without.targets);
@@ -212,7 +213,8 @@ TYPED_TEST(LearnerTest, UnseenFeaturesWidenErrorBars) {
     variance += deviation * deviation;
     coverage += residual < deviation ? 1 / 4000.0 : 0;
   }
-  // 400 users give the residuals and the moments: the standard error of each is 1/sqrt(2 * 400) = 3.5%, 5% together.
+  // The residuals and the moments come from 400 users each. Their standard errors are 1/sqrt(2 * 400) = 3.5% each, and
+  // 5% together.
   EXPECT_NEAR(std::sqrt(variance / squares), 1, 0.25);
   EXPECT_NEAR(coverage, 0.68, 0.1);
   EXPECT_THROW(learner.predict(unseen.sparse(), values[0], deviations[0], std::vector<Index>(4000, -1)),
@@ -221,7 +223,7 @@ TYPED_TEST(LearnerTest, UnseenFeaturesWidenErrorBars) {
                std::invalid_argument);
 }
 
-TEST(Learner, PredictsBeforeItHasSeenAnything) {
+TEST(Learner, PredictsZeroBeforeTheFirstRow) {
   LearnerOptions options;
   options.shape.dim = 3;
   options.shape.rank = 1;
@@ -233,7 +235,7 @@ TEST(Learner, PredictsBeforeItHasSeenAnything) {
   EXPECT_EQ(learner.model().dim(), 3);
 }
 
-TEST(Learner, GrowsAndKeepsWhatItKnows) {
+TEST(Learner, GrowKeepsPredictions) {
   const auto rows = planted_rows(random_model<double>(4, 1, 1), 3000, 0.01);
   LearnerOptions options;
   options.shape.dim = 4;
@@ -241,7 +243,7 @@ TEST(Learner, GrowsAndKeepsWhatItKnows) {
   Learner<double> learner(options);
   learner.learn(rows.sparse());
   learner.grow(6);
-  Tall<double> wide = Tall<double>::Zero(100, 6);
+  RowMajorMatrix<double> wide = RowMajorMatrix<double>::Zero(100, 6);
   wide.leftCols(4) = rows.X.topRows(100);
   std::vector<double> predictions(100);
   learner.predict(OwnedRows<double>(wide, std::vector<double>(100)).sparse(), predictions);
@@ -249,7 +251,7 @@ TEST(Learner, GrowsAndKeepsWhatItKnows) {
   EXPECT_THROW(learner.grow(5), std::invalid_argument);
 }
 
-TEST(Learner, StaysWithinTheRange) {
+TEST(Learner, PredictionsStayInTheRange) {
   auto rows = planted_rows(random_model<double>(4, 1, 1), 3000, 0.1);
   for (double& y : rows.targets) y = std::clamp(y, -2.0, 2.0);
   LearnerOptions options;
@@ -273,7 +275,7 @@ TEST(Learner, StaysWithinTheRange) {
   EXPECT_LT(squares[0], 0.8 * squares[1]);
 }
 
-/// Learns the first rows, and the others also with a learner made from the bytes of the first.
+/// Learns `before` rows, restores a copy from bytes, and compares both after learning the other rows.
 template <typename Scalar>
 void expect_copy_learns_the_same(const Rows<Scalar>& rows, Index before, LearnerOptions options) {
   Learner<Scalar> learner(options);
@@ -295,7 +297,7 @@ void expect_copy_learns_the_same(const Rows<Scalar>& rows, Index before, Learner
   EXPECT_EQ(learner.to_bytes(), copy.to_bytes());
 }
 
-TYPED_TEST(LearnerTest, CopyFromBytesLearnsTheSame) {
+TYPED_TEST(LearnerTest, CopyFromBytesGivesTheSameResults) {
   const auto rows = planted_rows(random_model<TypeParam>(6, 2, 1), 1500, 0.1);
   LearnerOptions options;
   options.shape.dim = 6;
@@ -311,8 +313,8 @@ TYPED_TEST(LearnerTest, CopyFromBytesLearnsTheSame) {
   expect_copy_learns_the_same(rows.dense(), 100, options);
 }
 
-TEST(Learner, CopyFromBytesKeepsTheEvidenceForClasses) {
-  // The class hardly depends on the features: the evidence comes late.
+TEST(Learner, CopyFromBytesKeepsTheEvidence) {
+  // The class depends weakly on the features, so that the evidence is sufficient only after many rows.
   auto rows = random_rows<double>(1500, 4, 1);
   Random random(5, 0);
   for (std::size_t i = 0; i < 1500; ++i)
@@ -324,7 +326,7 @@ TEST(Learner, CopyFromBytesKeepsTheEvidenceForClasses) {
   for (const Index before : {0, 7, 50, 60, 300, 1000}) expect_copy_learns_the_same(rows.dense(), before, options);
 }
 
-TEST(Learner, DamagedBytesAreRefused) {
+TEST(Learner, RejectsDamagedBytes) {
   const auto rows = planted_rows(random_model<double>(4, 1, 1), 60, 0.1);
   LearnerOptions options;
   options.shape.dim = 4;
@@ -337,14 +339,14 @@ TEST(Learner, DamagedBytesAreRefused) {
   EXPECT_THROW((void)Learner<float>::from_bytes(bytes), DataError);
   for (const char* array : {"options.rank", "stream.race.contenders", "has_started"}) {
     std::string other = bytes;
-    const std::size_t place = other.find(std::string("\"") + array + "\"");
-    ASSERT_NE(place, std::string::npos) << array;
-    other[place + 1] = 'x';
+    const std::size_t position = other.find(std::string("\"") + array + "\"");
+    ASSERT_NE(position, std::string::npos) << array;
+    other[position + 1] = 'x';
     EXPECT_THROW((void)Learner<double>::from_bytes(other), DataError) << array;
   }
 }
 
-TEST(Learner, RefusesNumbersWhoseSquaresOverflow) {
+TEST(Learner, RejectsValuesThatOverflow) {
   LearnerOptions options;
   options.shape.dim = 2;
   options.shape.rank = 1;
@@ -352,30 +354,30 @@ TEST(Learner, RefusesNumbersWhoseSquaresOverflow) {
   std::vector<double> prediction(1);
   for (const double wrong : {1e300, double(INFINITY), double(NAN)}) {
     const std::vector<double> features{1, wrong};
-    const std::vector<double> possible{1, 1};
+    const std::vector<double> valid{1, 1};
     const std::vector<double> target{wrong};
     const std::vector<double> zero{0};
     EXPECT_THROW(learner.learn(Rows<double>::dense(features, 2, zero)), std::invalid_argument);
-    EXPECT_THROW(learner.learn(Rows<double>::dense(possible, 2, target)), std::invalid_argument);
+    EXPECT_THROW(learner.learn(Rows<double>::dense(valid, 2, target)), std::invalid_argument);
     EXPECT_THROW(learner.predict(Rows<double>::dense(features, 2), prediction), std::invalid_argument);
   }
   EXPECT_EQ(learner.rows(), 0);
 }
 
-TEST(Learner, RefusesWrongUsage) {
-  const auto refused = [](auto&& change) {
+TEST(Learner, RejectsInvalidArguments) {
+  const auto expect_rejected = [](auto&& change) {
     LearnerOptions options;
     options.shape.dim = 5;
     options.shape.rank = 2;
     change(options);
     EXPECT_THROW(Learner<double>{options}, std::invalid_argument);
   };
-  refused([](LearnerOptions& o) { o.shape.dim = 0; });
-  refused([](LearnerOptions& o) { o.shape.rank = 6; });
-  refused([](LearnerOptions& o) { o.shape.left_dim = 1; });
-  refused([](LearnerOptions& o) { o.shape.linear = false; });
-  refused([](LearnerOptions& o) { o.half_life = -1; });
-  refused([](LearnerOptions& o) { o.range = {1.0, 1.0}; });
+  expect_rejected([](LearnerOptions& o) { o.shape.dim = 0; });
+  expect_rejected([](LearnerOptions& o) { o.shape.rank = 6; });
+  expect_rejected([](LearnerOptions& o) { o.shape.left_dim = 1; });
+  expect_rejected([](LearnerOptions& o) { o.shape.linear = false; });
+  expect_rejected([](LearnerOptions& o) { o.half_life = -1; });
+  expect_rejected([](LearnerOptions& o) { o.range = {1.0, 1.0}; });
   LearnerOptions options;
   options.shape.dim = 5;
   options.shape.rank = 2;

@@ -30,7 +30,7 @@ StreamOptions stream_options_for(Index dim, Index rank, double memory) {
   moment.shape.intercept = true;
   moment.threads = 1;
   options.moment = moment;
-  options.keep.memory = memory;
+  options.buffered_start.memory = memory;
   return options;
 }
 
@@ -50,31 +50,31 @@ double mean_square(const std::vector<double>& predictions, const std::vector<dou
   return sum / static_cast<double>(targets.size() - from);
 }
 
-TEST(BufferedStart, AnExceptionLeavesTheRowsInTheirUnits) {
+TEST(BufferedStart, RestoresTheScaleOfRowsAfterAnException) {
   const Model<double> truth = random_model<double>(6, 2, 1);
   auto rows = planted_rows(truth, 100, 0, 2);
   rows.X *= 1024;
   FeatureScales scales(6, false);
   (void)scales.add_new_features(rows.dense());
   ThreadPool pool(1);
-  bool stops = true;
-  KeepOptions options;
+  bool is_throwing = true;
+  BufferedStartOptions options;
   options.memory = 1e9;
-  options.interrupted = [&]() -> bool { return stops ? throw std::runtime_error("stop") : false; };
-  BufferedStart<double> keeping(options, pool);
-  const StreamOptions shape = stream_options_for(6, 2, 1e9);
-  keeping.begin(shape.kalman, false);
-  EXPECT_THROW((void)keeping.keep(rows.dense(), Prior(), scales), std::runtime_error);
-  stops = false;
-  const auto start = keeping.finish(Prior(), scales);
+  options.interrupted = [&]() -> bool { return is_throwing ? throw std::runtime_error("stop") : false; };
+  BufferedStart<double> buffered(options, pool);
+  const StreamOptions stream = stream_options_for(6, 2, 1e9);
+  buffered.start(stream.kalman, false);
+  EXPECT_THROW((void)buffered.append(rows.dense(), Prior(), scales), std::runtime_error);
+  is_throwing = false;
+  const auto start = buffered.finish(Prior(), scales);
   ASSERT_TRUE(start);
-  EXPECT_TRUE(start->exact);
+  EXPECT_TRUE(start->is_exact);
   std::vector<double> predictions(100);
   start->filter.model().predict(rows.dense(), predictions);
   EXPECT_LT(mean_square(predictions, rows.targets, 0), 1e-12);
 }
 
-TEST(StreamLearner, KeptRowsGiveTheExactModelAtOnce) {
+TEST(StreamLearner, BufferedRowsGiveTheExactModel) {
   const Model<double> truth = random_model<double>(20, 2, 1);
   const auto rows = planted_rows(truth, 400, 0, 2);
   StreamLearner<double> learner(stream_options_for(20, 2, 1e9), test::pool());
@@ -83,7 +83,7 @@ TEST(StreamLearner, KeptRowsGiveTheExactModelAtOnce) {
   EXPECT_NE(learner.origin().find("fits exactly"), std::string::npos) << learner.origin();
 }
 
-TEST(StreamLearner, ChunksDoNotMatterAfterTheFirst) {
+TEST(StreamLearner, IsInvariantToChunksAfterTheStart) {
   const auto rows = planted_rows(random_model<double>(8, 2, 1), 3000, 0.2, 2);
   for (const double memory : {0.0, 1e9}) {
     StreamLearner<double> whole(stream_options_for(8, 2, memory), test::pool());
@@ -92,12 +92,12 @@ TEST(StreamLearner, ChunksDoNotMatterAfterTheFirst) {
     chunked.start(rows.dense().slice(0, 500));
     const auto expected = learn(whole, rows.dense(), 3000);
     const auto got = learn(chunked, rows.dense(), 77);
-    // The moments' sums are rounded by the chunk.
+    // The sums of the moment solver are rounded per chunk.
     for (std::size_t i = 0; i < 3000; ++i) EXPECT_NEAR(got[i], expected[i], 1e-6);
   }
 }
 
-TEST(StreamLearner, ThreadsDoNotMatterWhereNothingIsSummed) {
+TEST(StreamLearner, IsInvariantToThreadsWithoutMoments) {
   const auto rows = planted_rows(random_model<double>(30, 2, 1), 3000, 0.2, 2, 0.1);
   std::vector<std::vector<double>> predictions;
   for (const int threads : {1, 2, 3}) {
@@ -111,12 +111,12 @@ TEST(StreamLearner, ThreadsDoNotMatterWhereNothingIsSummed) {
   EXPECT_EQ(predictions[0], predictions[2]);
 }
 
-TEST(StreamLearner, GoesOnFromItsArchiveToTheBit) {
+TEST(StreamLearner, ContinuesFromItsArchiveBitIdentically) {
   const auto rows = planted_rows(random_model<double>(10, 2, 1), 6000, 0.2, 2);
   StreamOptions options = stream_options_for(10, 2, 1e9);
   StreamLearner<double> learner(options, test::pool());
   learn(learner, rows.dense().slice(0, 3000), 500);
-  learner.stop_keeping();
+  learner.finish_buffered_start();
   Archive saved;
   learner.archive(saved);
   StreamLearner<double> other(options, test::pool());
@@ -126,8 +126,8 @@ TEST(StreamLearner, GoesOnFromItsArchiveToTheBit) {
   EXPECT_EQ(learner.model().factors, other.model().factors);
 }
 
-// The filters begin with as many negative as positive factors, but all of the truth's are positive.
-TEST(StreamLearner, NoticesWrongSignsWithoutMoments) {
+// The filters start with equal numbers of negative and positive factors, but all true factors are positive.
+TEST(StreamLearner, CorrectsSignsWithoutMoments) {
   Model<double> truth = random_model<double>(12, 4, 1);
   truth.spectrum = {1, 1, 1, 1};
   const auto rows = planted_rows(truth, 60000, 0.1, 2);
@@ -138,32 +138,32 @@ TEST(StreamLearner, NoticesWrongSignsWithoutMoments) {
   EXPECT_LT(mean_square(predictions, rows.targets, 50000), 0.02) << learner.origin();
 }
 
-TEST(StreamLearner, MomentsFindWhatTheChampionMissed) {
+TEST(StreamLearner, MomentsRecoverMissedDirections) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     Model<double> truth = random_model<double>(30, 3, seed);
     truth.spectrum = {1, -0.6, 0.3};
     const auto rows = planted_rows(truth, 40000, 0.05, seed + 10);
     StreamOptions options = stream_options_for(30, 3, 0);
     options.features_are_independent = true;
-    options.priors = {usual_priors.front()};
+    options.priors = {default_prior_shares.front()};
     StreamLearner<double> learner(options, test::pool());
     const auto predictions = learn(learner, rows.dense(), 5000);
     EXPECT_LT(mean_square(predictions, rows.targets, 35000), 0.0035) << seed << ": " << learner.origin();
   }
 }
 
-TEST(StreamLearner, FindsTheScaleOfFeaturesWhereItIsNotOne) {
+TEST(StreamLearner, EstimatesFeatureScales) {
   const auto plain = planted_rows(random_model<double>(6, 2, 1), 4000, 0.1, 2);
-  Tall<double> X = plain.X;
+  RowMajorMatrix<double> X = plain.X;
   for (Index j = 0; j < 6; ++j) X.col(j) *= std::pow(10.0, 2 * static_cast<double>(j) - 6);
   StreamOptions options = stream_options_for(6, 2, 1e9);
-  options.standardised = false;
+  options.features_are_standardized = false;
   StreamLearner<double> learner(options, test::pool());
   const auto predictions = learn(learner, OwnedRows<double>(X, plain.targets).dense(), 1000);
   EXPECT_LT(mean_square(predictions, plain.targets, 3000), 0.012) << learner.origin();
 }
 
-TEST(StreamLearner, NoiseAloneIsHardlyWorseThanItsMean) {
+TEST(StreamLearner, PureNoiseIsPredictedByItsMean) {
   const auto rows = random_rows<double>(5000, 10, 1);
   StreamLearner<double> learner(stream_options_for(10, 4, 1e9), test::pool());
   const auto predictions = learn(learner, rows.dense(), 1000);
@@ -171,7 +171,7 @@ TEST(StreamLearner, NoiseAloneIsHardlyWorseThanItsMean) {
             1.01 * mean_square(std::vector<double>(5000, 0), rows.targets, 2500));
 }
 
-TEST(StreamLearner, GrowsWithTheStream) {
+TEST(StreamLearner, LearnsFeaturesAddedByGrow) {
   const Model<double> truth = random_model<double>(9, 1, 1);
   const auto rows = planted_rows(truth, 4000, 0.1, 2, 0.5);
   StreamOptions options = stream_options_for(5, 1, 1e9);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <dyad/data_error.h>
+#include <dyad/error.h>
 
 #include "base/random.h"
 #include "support.h"
@@ -14,18 +14,18 @@ std::string trained(bool classes, Solver solver, Precision precision) {
   Random random(5, 1);
   std::vector<double> x(600 * 4);
   std::vector<double> y;
-  for (double& number : x) number = random.normal();
+  for (double& value : x) value = random.normal();
   for (std::size_t i = 0; i < x.size(); i += 4) {
     const double f = x[i] + 2 * x[i + 1] * x[i + 2];
     y.push_back(classes ? (f > 0 ? 1 : 0) : f + 0.1 * random.normal());
   }
-  MemoryRows rows;
+  DatasetView rows;
   rows.count = static_cast<Index>(y.size());
-  rows.features = MemoryMatrix{4, x.data(), 4, 1};
+  rows.features = MatrixView{4, x.data(), 4, 1};
   rows.targets = y;
   if (classes) rows.labels = {"no", "yes"};
   TrainOptions options;
-  options.data.memory = &rows;
+  options.data.dataset = &rows;
   options.rank = 2;
   options.solver = solver;
   options.precision = precision;
@@ -36,12 +36,12 @@ template <typename Scalar>
 TrainState<Scalar> restored(const std::string& bytes) {
   TrainState<Scalar> state;
   state.file = ModelFile::from_bytes(bytes, "the model");
-  state.settings = TrainSettings::saved(state.file, "the model");
+  state.settings = TrainSettings::load(state.file, "the model");
   state.restore(TrainOptions(), "the model", test::pool());
   return state;
 }
 
-TEST(TrainState, SaveAfterRestoreGivesTheSameBytes) {
+TEST(TrainState, SaveAfterRestoreGivesIdenticalBytes) {
   for (const bool classes : {false, true})
     for (const Solver solver : {Solver::automatic, Solver::kalman, Solver::moment}) {
       SCOPED_TRACE(testing::Message() << classes << " " << static_cast<int>(solver));
@@ -57,13 +57,13 @@ TEST(TrainState, SaveAfterRestoreGivesTheSameBytes) {
     }
 }
 
-TEST(TrainState, MissingStateIsRefused) {
+TEST(TrainState, MissingStateIsRejected) {
   TrainState<double> state;
   state.file = ModelFile::from_bytes(trained(false, Solver::automatic, Precision::double_precision), "the model");
-  state.settings = TrainSettings::saved(state.file, "the model");
-  EXPECT_EQ(SavedPosterior::load(state.file, "m").usual_length, state.file.state.at("usual_length").front());
+  state.settings = TrainSettings::load(state.file, "the model");
+  EXPECT_EQ(SavedPosterior::load(state.file, "m").median_squared_norm, state.file.state.at("usual_length").front());
   state.file.state.erase("usual_length");
-  EXPECT_EQ(SavedPosterior::load(state.file, "m").usual_length, 0);
+  EXPECT_EQ(SavedPosterior::load(state.file, "m").median_squared_norm, 0);
   EXPECT_THROW(state.restore(TrainOptions(), "m", test::pool()), DataError);
 }
 
@@ -78,7 +78,7 @@ TEST(TrainState, EvidenceIsSavedForClassesUnlessRemoved) {
   }
 }
 
-TEST(TrainState, PosteriorNeedsAKalmanSolver) {
+TEST(TrainState, PosteriorNeedsTheKalmanSolver) {
   const ModelFile file =
       ModelFile::from_bytes(trained(false, Solver::moment, Precision::double_precision), "the model");
   EXPECT_THROW((void)SavedPosterior::load(file, "m"), std::invalid_argument);

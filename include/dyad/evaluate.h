@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <dyad/dataset.h>
+
+/// \file
+/// Prediction from files to files, and evaluation on rows with targets.
+
+namespace dyad {
+
+/// Quality of predictions, in the units of the target. A metric of the other task, or one that was not measured, is
+/// NaN.
+struct Metrics {
+  Task task = Task::regression;  ///< decides which metrics are measured
+  double weight = 0;             ///< sum of the row weights; without weights: number of rows
+
+  double rmse = 0;  ///< root mean squared error
+  double mae = 0;   ///< mean absolute error
+  double r2 = 0;    ///< 1 - mean squared error / variance; 0 if the target is constant
+
+  double logloss = 0;   ///< mean negative log-likelihood, in nats
+  double auc = 0;       ///< area under the ROC curve from a histogram, accurate to 0.001; 0.5 if there is one class
+  double accuracy = 0;  ///< share of rows whose more probable class is the true one
+
+  double constant_loss = 0;  ///< `loss` of the best constant prediction on the same rows
+  double loss = 0;           ///< rmse for regression, logloss for classification
+};
+
+/// Returns the name of Metrics::loss: "rmse" or "logloss".
+const char* loss_name(Task task);
+
+/// Options of predict() and evaluate().
+struct PredictOptions {
+  DataOptions data;               ///< rows to predict
+  std::string model_path;         ///< model file
+  std::string output_path = "-";  ///< predictions; "-": standard output. evaluate() ignores it.
+  bool deviations = false;        ///< add the standard deviation of the target including noise; classes: of P(y = 1)
+  bool labels = false;            ///< classes: write the label, escaped by escape_text(), instead of the probability
+  int threads = 0;                ///< 0: all cores
+
+  /// Throws std::invalid_argument that names the invalid field and its allowed values.
+  void validate() const;
+};
+
+/// Result of predict().
+struct PredictSummary {
+  Outcome outcome = Outcome::budget;  ///< budget: all rows were processed
+  Index rows = 0;                     ///< number of rows processed
+  Index unknown_cells = 0;            ///< categories and indices that the model does not contain; their terms are 0
+  double seconds = 0;                 ///< elapsed time
+  std::int64_t peak_rss_bytes = 0;    ///< peak resident set of the process; 0 from Predictor, which does not measure it
+  Task task = Task::regression;       ///< of the model
+  std::string positive;               ///< classes: label whose probability was written
+  std::vector<std::string> warnings;  ///< for the user
+};
+
+/// Result of evaluate().
+struct EvaluateSummary : PredictSummary {
+  std::optional<Metrics> metrics;  ///< of all rows; empty if the run was interrupted
+};
+
+/// Callbacks of predict() and evaluate().
+struct PredictHooks {
+  std::function<bool()> interrupted;  ///< polled between blocks and while waiting for data; true ends the run
+};
+
+/// Writes one line per row, in order, in constant memory. The output file appears under its name only when it is
+/// complete.
+/// \throws std::invalid_argument for invalid options, DataError for invalid rows or an invalid model file,
+///         std::runtime_error if a file cannot be read or written
+PredictSummary predict(const PredictOptions& options, const PredictHooks& hooks = {});
+
+/// Measures the model on rows with targets, in constant memory.
+/// \throws std::invalid_argument for invalid options, DataError for invalid rows or an invalid model file,
+///         std::runtime_error if a file cannot be read
+EvaluateSummary evaluate(const PredictOptions& options, const PredictHooks& hooks = {});
+
+}  // namespace dyad

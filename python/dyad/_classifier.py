@@ -1,0 +1,328 @@
+"""Second-order classification as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, Optional, Union, overload
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from . import _core, _json_values
+from ._factorization import BaseFactorization, check_same_length, check_target_given, set_weights
+
+Floats = npt.NDArray[np.float64]
+
+
+class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: ignore[misc]  # scikit-learn is untyped
+    """Second-order classification with a symmetric low-rank matrix of interactions.
+
+    The log-odds of the positive class are b + w'x + x'Mx, where M has the rank ``rank`` and eigenvalues of any sign.
+    For more than two classes, one model of each class against the others is fitted.
+
+    Parameters
+    ----------
+    rank : int, default=8
+        Rank of M. The default is reduced to the number of features.
+    solver : {'auto', 'moment', 'kalman', 'newton', 'variational'}, default='auto'
+        Algorithm, as for `FactorizationRegressor`.
+    diagonal : {'auto', 'tied', 'zero', 'free'}, default='auto'
+        Coefficient of the square x_j^2, as for `FactorizationRegressor`.
+    passes : int, optional
+        Number of passes: the first pass and ``passes`` - 1 regularization levels or sweeps. By default, training
+        continues while the loss of held-out rows decreases.
+    half_life : int, optional
+        Number of rows after which the weight of a row is halved, for drifting data. By default, rows keep their weight.
+    memory : float, default=1e9
+        Bytes for cached rows. 0 restricts training to one pass.
+    precision : {'double', 'single'}, default='double'
+        Floating-point type of the stored parameters.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random start; None is the seed 1. The same data and seed give the same model.
+    n_threads : int, optional
+        Number of threads. By default, all cores are used.
+    warm_start : bool, default=False
+        If True, ``fit`` continues from the fitted model. Parameters on which the model depends must not change.
+    verbose : int, default=0
+        If positive, progress is printed.
+    callback : callable, optional
+        Called with ``(stage, rows, level, loss)`` during training, as for `FactorizationRegressor`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Sorted class labels. With two classes, the second one is the positive class.
+    n_features_in_ : int
+        Number of features in ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has names.
+    summary_ : dict or list of dict
+        Summary of the training run, as for `FactorizationRegressor`. With more than two classes, a list with the
+        summary of each model.
+
+    See Also
+    --------
+    FactorizationRegressor : Regression with the same model.
+    Learner : Online learner of one row per call.
+
+    Notes
+    -----
+    The log-odds minimize the sum of the weighted log-losses and a ridge penalty, as for `FactorizationRegressor`. The
+    model is a constant unless it improves the log-likelihood of rows that were not used for training by at least
+    log 20 = 3 nats over the best constant.
+
+    References
+    ----------
+    .. [1] M. Lin and J. Ye, "A Non-convex One-Pass Framework for Generalized Factorization Machine and Rank-One Matrix
+       Sensing", Advances in Neural Information Processing Systems 29, 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dyad import FactorizationClassifier
+    >>> X = np.random.default_rng(0).normal(size=(500, 4))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+    >>> bool(FactorizationClassifier(rank=2).fit(X, y).score(X, y) > 0.95)
+    True
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FactorizationClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or Arrow table of shape (n_samples, n_features)
+            Rows. Each value of a column of strings or categories becomes an indicator feature. Sparse matrices are not
+            scaled.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights, which act as repetition counts. Rows of weight 0 are skipped.
+
+        Returns
+        -------
+        FactorizationClassifier
+            The fitted estimator itself.
+
+        Raises
+        ------
+        TypeError
+            If X is a table of an unsupported library.
+        ValueError
+            If a parameter or a value of X, y or ``sample_weight`` is invalid.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the solver reports a problem, for example a constant model.
+        """
+        return self._fit(X, y, sample_weight, None, self._settings(), self._continues_training(is_partial=False))
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> FactorizationClassifier:
+        """Update the model with further rows, in one pass.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or Arrow table of shape (n_samples, n_features)
+            Rows. The rows of the first call determine the scales of the columns; they should be a random sample of at
+            least a thousand rows.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        classes : array-like of shape (n_classes,), optional
+            All class labels of this and later calls. Required in the first call.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights, as in `fit`.
+
+        Returns
+        -------
+        FactorizationClassifier
+            The fitted estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If ``classes`` is missing in the first call or differs in a later call, if y contains another class, or if a
+            parameter on which the model depends has changed.
+        """
+        is_continued = self._continues_training(is_partial=True)
+        if not is_continued and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        if is_continued and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(
+                f"classes must equal those of the first call to partial_fit, {self.classes_.tolist()}, got "
+                f"{np.unique(classes).tolist()}."
+            )
+        return self._fit(X, y, sample_weight, classes, self._one_pass_settings(), is_continued)
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, settings: _core.Settings, is_continued: bool
+    ) -> FactorizationClassifier:
+        check_target_given(y)
+        rows = self._make_rows(X, reset=not is_continued)  # X is validated before y, as in scikit-learn
+        y = column_or_1d(y, warn=True)
+        check_same_length(X, y)
+        check_classification_targets(y)
+        if not is_continued:
+            self.classes_ = np.unique(y if classes is None else classes)
+        is_known = np.isin(y, self.classes_)
+        if not np.all(is_known):
+            raise ValueError(
+                f"y must contain the classes of the first call only, {self.classes_.tolist()}, got "
+                f"{np.unique(y[~is_known]).tolist()[0]!r}."
+            )
+        set_weights(rows, sample_weight, X)
+        trained = []
+        for model_index, class_index in enumerate(self._positive_classes()):
+            rows.set_targets((y == self.classes_[class_index]).astype(np.float64), self._label_names(class_index))
+            with warnings.catch_warnings():
+                if len(self.classes_) == 1:
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                model = self._models[model_index] if is_continued else None
+                trained.append(self._train_model(rows, settings, model))
+        self._set_models(trained)
+        return self
+
+    def _positive_classes(self) -> range:
+        """Return the index of the positive class of each model."""
+        count = len(self.classes_)
+        return range(1, 2) if count == 2 else range(count)
+
+    def _saved_attributes(self) -> dict[str, Any]:
+        return {"classes": _json_values.encode_labels(self.classes_)}
+
+    def _restore(self, predictor: _core.Predictor, attributes: Optional[dict[str, Any]]) -> None:
+        if attributes is None:
+            self.classes_ = _parse_labels(predictor.labels())
+            return
+        self.classes_ = _json_values.decode_labels(attributes["classes"])
+        if len(self._models) != len(self._positive_classes()):
+            raise ValueError(f"it has {len(self._models)} models for {len(self.classes_)} classes")
+
+    def _label_names(self, class_index: int) -> list[str]:
+        """Return the names of the negative and the positive class of a model in its file."""
+        if len(self.classes_) == 2:
+            return [str(value) for value in self.classes_]
+        name = str(self.classes_[class_index])
+        return [f"not {name}", name]
+
+    @overload
+    def predict_proba(self, X: Any, return_std: Literal[False] = False) -> Floats: ...
+
+    @overload
+    def predict_proba(self, X: Any, return_std: Literal[True]) -> tuple[Floats, Floats]: ...
+
+    @overload
+    def predict_proba(self, X: Any, return_std: bool) -> Union[Floats, tuple[Floats, Floats]]: ...
+
+    def predict_proba(self, X: Any, return_std: bool = False) -> Union[Floats, tuple[Floats, Floats]]:
+        """Predict the probability of each class.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or Arrow table of shape (n_samples, n_features)
+            Rows. Categories that were not in the training rows contribute 0.
+        return_std : bool, default=False
+            If True, return the standard deviations of the probabilities, too. Only for two classes.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            Probabilities in the order of ``classes_``. For more than two classes, the probabilities of the models of
+            each class against the others, divided by their sum.
+        std : ndarray of shape (n_samples, n_classes)
+            Standard deviations of the probabilities. Only returned if ``return_std`` is True.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If X is invalid, or if ``return_std`` is True for more than two classes.
+        """
+        rows = self._make_prediction_rows(X)
+        predictors = self._predictors
+        if return_std:
+            if len(predictors) > 1:
+                raise ValueError(f"return_std must be False for more than two classes, got {len(predictors)} classes.")
+            positive, deviations = predictors[0].predict(rows, True, self._threads)
+            return np.column_stack([1 - positive, positive]), np.column_stack([deviations, deviations])
+        values = np.column_stack([predictor.predict(rows, False, self._threads) for predictor in predictors])
+        if len(self.classes_) == 1:
+            return np.ones((values.shape[0], 1))
+        if len(self.classes_) == 2:
+            return np.column_stack([1 - values[:, 0], values[:, 0]])
+        total = values.sum(axis=1, keepdims=True)
+        normalized: Floats = np.where(total > 0, values / np.where(total > 0, total, 1), 1 / len(self.classes_))
+        return normalized
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the log-odds.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or Arrow table of shape (n_samples, n_features)
+            Rows. Categories that were not in the training rows contribute 0.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Log-odds of the second class; for more than two classes, of each class against the others.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If X is invalid.
+        """
+        rows = self._make_prediction_rows(X)
+        smallest = np.finfo(float).tiny  # avoids log(0)
+        values = np.column_stack([predictor.predict(rows, False, self._threads) for predictor in self._predictors])
+        log_odds = np.log(np.maximum(values, smallest)) - np.log(np.maximum(1 - values, smallest))
+        result: Floats = log_odds[:, 0] if log_odds.shape[1] == 1 else log_odds
+        return result
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Predict the classes.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or Arrow table of shape (n_samples, n_features)
+            Rows. Categories that were not in the training rows contribute 0.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Class of the largest probability for each row.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If X is invalid.
+        """
+        decision = self.decision_function(X)
+        if len(self.classes_) == 1:
+            return np.repeat(self.classes_, decision.shape[0])
+        indices = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
+        predicted: npt.NDArray[Any] = self.classes_[indices]
+        return predicted
+
+
+def _parse_labels(labels: list[str]) -> npt.NDArray[Any]:
+    """Convert class labels of the command line to numbers if all of them have the format of Python's numbers."""
+    for kind in (int, float):
+        try:
+            values = [kind(label) for label in labels]
+        except ValueError:
+            continue
+        if all(label in (f"{value}", f"{value:.17g}") for label, value in zip(labels, values)):
+            return np.array(values)
+    return np.array(labels)

@@ -1,0 +1,74 @@
+"""Base class of estimators with one model file."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from . import _core, _files
+from ._checks import resolve_seed, resolve_threads
+
+
+class SingleModelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """Estimator whose fitted state is one model file, ``_model``."""
+
+    _model: bytes
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the estimator to a file for `dyad.load` and the ``dyad`` command.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File. It is replaced atomically; symbolic links and permissions are kept.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        OSError
+            If the file cannot be written.
+
+        See Also
+        --------
+        dyad.load : Load an estimator.
+        """
+        check_is_fitted(self)
+        _files.write(path, _files.to_bytes(self, [self._model], self.get_params(deep=False), self._saved_attributes()))
+
+    def _saved_attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes, besides the model, that a file contains."""
+        return {}
+
+    @classmethod
+    def _from_saved(cls, saved: _files.SavedEstimator) -> Any:
+        model, parameters, attributes = saved.single_part()
+        estimator = cls(**parameters)
+        estimator.summary_ = {}
+        estimator._restore(model, attributes, saved.name)
+        return estimator
+
+    def _restore(self, model: bytes, attributes: dict[str, Any], name: str) -> None:
+        """Set the fitted attributes from a file."""
+        raise NotImplementedError
+
+    def _train_model(self, rows: _core.Rows, settings: _core.Settings) -> bytes:
+        model, self.summary_ = _core.fit(rows, settings)
+        for warning in self.summary_["warnings"]:
+            warnings.warn(warning, ConvergenceWarning, stacklevel=3)
+        return model
+
+
+def make_settings(estimator: Any, kind: str, rank: int) -> _core.Settings:
+    """Return training options for a model of this kind and rank."""
+    settings = _core.Settings()
+    settings.kind = kind
+    settings.rank = rank
+    settings.seed = resolve_seed(estimator.random_state)
+    settings.threads = resolve_threads(estimator.n_threads)
+    return settings

@@ -1,0 +1,74 @@
+#include "inference/block_predictor.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <dyad/error.h>
+
+namespace dyad {
+
+BlockPredictor::BlockPredictor(ModelFile& file, const PredictOptions& options, const PredictHooks& hooks,
+                               TableEncoder::Targets targets, const ErrorBars* error_bars)
+    : file_(file),
+      pool_(options.threads),
+      reader_(file.features, {.data = options.data,
+                              .columns = {},
+                              .targets = targets,
+                              .unknown = TableEncoder::UnknownFeatures::ignore,
+                              .interrupted = hooks.interrupted}),
+      error_bars_(error_bars) {
+  if (!options.deviations || error_bars != nullptr) return;
+  owned_error_bars_.emplace(file_, options.model_path);
+  error_bars_ = &*owned_error_bars_;
+}
+
+bool BlockPredictor::next(PredictSummary& summary) {
+  const auto next = reader_.next(block_);
+  if (next == RowReader<double>::Next::interrupted) summary.outcome = Outcome::interrupted;
+  if (next != RowReader<double>::Next::block) return false;
+  const Rows<double> rows = block_.view();
+  values_.resize(static_cast<std::size_t>(rows.count()));
+  deviations_.resize(error_bars_ != nullptr ? values_.size() : 0);
+  for_each_row_range([&](IndexRange share) {
+    const auto first = static_cast<std::size_t>(share.first);
+    const auto count = static_cast<std::size_t>(share.count);
+    const auto values = std::span(values_).subspan(first, count);
+    file_.model.predict(rows.slice(share.first, share.count), values);
+    for (double& value : values) value = target().predicted(value);
+    if (error_bars_ == nullptr) return;
+    const auto deviations = std::span(deviations_).subspan(first, count);
+    error_bars_->compute_variances(block_, share.first, deviations);
+    for (std::size_t i = 0; i < count; ++i)
+      deviations[i] = target().standard_deviation(values[i], deviations[i], error_bars_->noise_variance());
+  });
+  require_finite(values_);
+  require_finite(deviations_);
+  summary.rows += rows.count();
+  summary.unknown_cells += static_cast<Index>(block_.unknown_cells.size());
+  return true;
+}
+
+void BlockPredictor::for_each_row_range(const std::function<void(IndexRange)>& task) {
+  // Starting a thread takes about 70 us. Predicting 128 rows of 30 features at rank 8 takes 17 us (measured).
+  constexpr Index min_rows_per_thread = 64;
+  if (block_.count() < 2 * min_rows_per_thread) return task({0, block_.count()});
+  pool_.split(block_.count(), [&](int, IndexRange share) { task(share); });
+}
+
+void BlockPredictor::finish(PredictSummary& summary) const {
+  summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  summary.task = target().task;
+  summary.positive = target().positive;
+  if (!file_.warning.empty()) summary.warnings.push_back(file_.warning);
+}
+
+void BlockPredictor::require_finite(const std::vector<double>& numbers) const {
+  const auto invalid =
+      std::find_if(numbers.begin(), numbers.end(), [](double number) { return !std::isfinite(number); });
+  if (invalid != numbers.end())
+    throw DataError(
+        block_.file, block_.lines[static_cast<std::size_t>(invalid - numbers.begin())], 0,
+        "the prediction is not finite; the values of the row are too far outside the range of the training rows");
+}
+
+}  // namespace dyad
