@@ -19,7 +19,8 @@ namespace {
 /// Parser with the action of the selected subcommand. CLI::App can be neither copied nor moved, and actions refer to
 /// it.
 struct CommandLine {
-  CLI::App app{"Second-order models y = b + w'x + x'Mx with low-rank M, from one pass over the data or more", "dyad"};
+  CLI::App app{"Second-order models y = b + w'x + x'Mx with low-rank M, trained in one or more passes over the data",
+               "dyad"};
   Action action;
 
   CommandLine() { add_commands(app, action); }

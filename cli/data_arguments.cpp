@@ -17,7 +17,7 @@ void add_data(CLI::App& subcommand, DataOptions& data, const std::string& descri
       ->delimiter(',')
       ->allow_extra_args(false);
   add_number(subcommand, "--max-line-bytes", data.limits.max_line_bytes, "N",
-             "Text: longest accepted row; default 67108864 (256 for each of the default --max-columns)");
+             "Text: largest accepted row in bytes; default 67108864 (256 per column of the default --max-columns)");
   add_number(
       subcommand, "--max-columns", data.limits.max_columns, "N",
       "csv, tsv, npy: largest accepted number of columns; default 262144 (training needs about 9.5 kB per column "

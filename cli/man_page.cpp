@@ -132,7 +132,7 @@ std::string examples() {
 std::string man_page(const CLI::App& app) {
   std::string text = fmt::format(".TH DYAD 1 {} \"dyad {}\" \"User Commands\"\n", DYAD_DATE, DYAD_VERSION);
   text +=
-      ".SH NAME\ndyad \\- second\\-order models with low\\-rank interactions, from one pass over the data or more\n.SH "
+      ".SH NAME\ndyad \\- second\\-order models with low\\-rank interactions, trained in one or more passes\n.SH "
       "SYNOPSIS\n";
   for (const CLI::App* subcommand : subcommands_of(app))
     text += (subcommand == subcommands_of(app).front() ? "" : ".br\n") + synopsis(*subcommand);
@@ -140,8 +140,8 @@ std::string man_page(const CLI::App& app) {
       ".SH DESCRIPTION\n" + paragraph(app.get_description() + ".") +
       paragraph(
           "M is symmetric, of low rank, with eigenvalues of any sign. Hyperparameters are selected automatically. Rows "
-          "of files are read repeatedly while the loss of held-out rows decreases. Results are written to standard "
-          "output, progress and messages to standard error.") +
+          "from files are cached and used in further passes while the loss of held-out rows decreases. Results are "
+          "written to standard output, progress and messages to standard error.") +
       ".SH COMMANDS\n";
   for (const CLI::App* subcommand : subcommands_of(app)) text += section(*subcommand);
   text += environment() + files() + exit_status() + examples();

@@ -21,8 +21,8 @@ std::span<const FieldOption> field_options();
 
 /// Replaces field names in a message of the library by the names of the arguments that set them. Replaced are names
 /// with an underscore (`hash_bits`), qualified names (`columns.right`, `TrainOptions::rank`), names in backquotes, and
-/// a field that is the subject of the message ("rank must be ..."). Quoted text and paths are not changed. \param
-/// subcommand  selects among several entries of a field; null: the first entry
+/// a field that is the subject of the message ("rank must be ..."). Quoted text and paths are not changed.
+/// `subcommand`: selects among several entries of a field; null: the first entry.
 std::string with_option_names(std::string_view message, const CLI::App* subcommand = nullptr);
 
 }  // namespace dyad::cli

@@ -30,9 +30,10 @@ void PlantedArguments::add_to(CLI::App& subcommand, PlantedOptions& problem) {
   rank_ = add_number(subcommand, "--rank", problem.rank, "K", "Rank k of M; default min(8, d), phase: 1");
   add_number(subcommand, "--noise", problem.noise, "S", "Standard deviation of the noise in y; default 0");
   add_number(subcommand, "--residual", problem.residual, "S",
-             "Absolute value of the eigenvalues of M* beyond rank k; default 0");
-  add_number(subcommand, "--condition", problem.condition, "C",
-             "Condition number of M*: absolute eigenvalues are evenly spaced between 1 and 1/C; default 1");
+             "Absolute value of the eigenvalues of M*, the planted M, beyond rank k; default 0");
+  add_number(
+      subcommand, "--condition", problem.condition, "C",
+      "Condition number of M*, the planted M: absolute eigenvalues are evenly spaced between 1 and 1/C; default 1");
   add_choice(subcommand, "--signs", problem.signs, sign_choices, "Signs of the eigenvalues; default mixed");
   add_number(subcommand, "--intercept", problem.intercept, "B",
              "Intercept of the planted model; default: no intercept, and none is estimated");

@@ -49,9 +49,11 @@ struct Recover {
 
 void Recover::add_to(CLI::App& subcommand) {
   planted.add_to(subcommand, options.problem);
-  add_number(subcommand, "--rows", options.rows, "N", "Maximum number of distinct rows; default 1000kd or 60 batches");
+  add_number(subcommand, "--rows", options.rows, "N",
+             "Maximum number of distinct rows; default max(1000kd, 60 batches)");
   tolerance = add_number(subcommand, "--tolerance", options.tolerance, "E",
-                         "Stop when |w - w*| + |M - M*|_2 <= E, default 1e-6; exit code 1 if set and not reached");
+                         "Stop when |w - w*| + |M - M*|_2 <= E, with the planted w* and M*; default 1e-6; exit code 1 "
+                         "if set and not reached");
   add_number(subcommand, "--batch", options.batch, "N", "moment: rows per update; default 6kd (bilinear: d = D1 + D2)");
   add_choice(
       subcommand, "--solver", options.solver, recover_solvers,
@@ -59,7 +61,7 @@ void Recover::add_to(CLI::App& subcommand) {
       "rows; auto: Gauss-Newton on the first rows within --memory, then kalman, or moment if --batch, --update, "
       "--moments or --theory is set; default auto");
   add_choice(subcommand, "--update", options.update, optional_choices(updates),
-             "moment: update rule; default one-scan");
+             "moment: update rule; paper: that of Lin and Ye 2016; default one-scan");
   add_size(subcommand, "--memory", options.memory, "Memory for cached rows, such as 200M; 0: no cache; default 1G");
   add_choice(subcommand, "--moments", options.moments, moment_choices,
              "moment: third and fourth moments of the features, Gaussian or estimated; default auto");
@@ -128,7 +130,7 @@ std::string bar(double error) {
 /// Prints a line for every batch of the moment solver. For other solvers, which report more often, the number of rows
 /// grows geometrically from line to line.
 void Recover::report_progress(const RecoveryPoint& point) {
-  constexpr double row_growth_per_line = 1.25;  // ten lines per factor of ten
+  constexpr double row_growth_per_line = 1.25;  // about ten lines per factor of ten
   last_ = point;
   const bool prints_every_batch = options.resolved_solver() == Solver::moment;
   const double next_rows = row_growth_per_line * static_cast<double>(printed_rows_);
@@ -172,8 +174,8 @@ void Recover::print_theory_summary(const RecoverySummary& summary) const {
   for (const RecoveryPoint& point : summary.trace)
     if (point.theory && point.theory->is_applicable) max_factor = std::max(max_factor, point.theory->factor);
   print_message(
-      "\nCI-RIP: measured constant of the shifted CI-RIP theorem on the batch\n"
-      "delta: smallest constant for which the theorem and the estimation sequence lemma hold\n"
+      "\nCI-RIP: measured constant of the shifted conditionally independent restricted isometry property on the batch\n"
+      "delta: smallest constant for which the CI-RIP theorem and the estimation sequence lemma hold\n"
       "bounds: from delta by the recursion lemma\n");
   if (max_factor == 0)
     print_message("No update satisfies the assumptions of the lemma, so the proof gives no bound.\n");

@@ -21,7 +21,7 @@ namespace {
 struct Setting {
   std::string value;     ///< as on the command line
   std::string location;  ///< for errors: "DYAD_RANK" or "dyad.toml, line 3: rank"
-  std::string origin;    ///< for --print-config
+  std::string origin;    ///< for --print-config; see OptionOrigins
 };
 
 /// Long names of the options that the environment and the config file can set.

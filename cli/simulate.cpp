@@ -104,7 +104,7 @@ int Simulate::run() {
 }  // namespace
 
 void add_simulate(CLI::App& app, Action& action) {
-  CLI::App* subcommand = app.add_subcommand("simulate", "Write rows of a planted problem to a file");
+  CLI::App* subcommand = app.add_subcommand("simulate", "Write rows of a planted model to a file");
   auto command = std::make_shared<Simulate>();
   command->add_to(*subcommand);
   subcommand->callback([&action, command] { action = [command] { return command->run(); }; });

@@ -44,19 +44,21 @@ void Train::add_to(CLI::App& subcommand) {
   add_data(subcommand, options.data, "Files of rows, or - for standard input");
   subcommand.add_option("-m,--model", options.model_path, "Model file to write")->required()->type_name("MODEL");
   add_choice(subcommand, "--kind", options.kind, optional_choices(kinds),
-             "Model: gfm: b + w'x + x'Mx; sensing: x'Mx; phase: (a'x)^2; bilinear: b + w'x + v'z + x'Mz; default gfm");
-  subcommand.add_option("--target", options.columns.target, "csv, tsv: column to predict")->type_name("NAME");
+             "Model: gfm (generalized factorization machine): b + w'x + x'Mx; sensing (matrix sensing): x'Mx; phase "
+             "(phase retrieval): (a'x)^2; bilinear: b + w'x + v'z + x'Mz; default gfm");
+  subcommand.add_option("--target", options.columns.target, "csv, tsv: column to predict; required without --resume")
+      ->type_name("NAME");
   add_choice(subcommand, "--task", options.columns.task, choices_with_auto(tasks),
-             "auto: classification if the targets are 0 and 1, -1 and +1, or text");
+             "auto: classification if the targets are 0 and 1, -1 and +1, or text, else regression; default auto");
   add_number(subcommand, "--rank", options.rank, "K", "Rank of M; default 8, phase: 1");
   add_choice(
       subcommand, "--solver", options.solver, optional_choices(train_solvers),
       "kalman: online Bayesian updates, one pass; moment: method of moments (Lin and Ye 2016), one pass; newton: "
-      "Gauss-Newton, multi-pass; variational: variational inference, multi-pass; auto: kalman, then newton for "
-      "dense and variational for sparse rows of files within --memory; default auto");
+      "Gauss-Newton, multi-pass; variational: variational inference, multi-pass; auto: kalman, then for "
+      "rows from files variational (sparse rows that fit in --memory) or newton (other rows); default auto");
   add_number(subcommand, "--passes", options.passes, "P",
-             "1: one pass; P > 1: the first pass and P - 1 regularization levels of a multi-pass solver; default: as "
-             "long as the loss of held-out rows decreases");
+             "1: one pass; P > 1: the first pass and P - 1 levels (sweeps or ridges) of a multi-pass solver; default: "
+             "as many levels as decrease the loss of held-out rows");
   const auto parse_range = [this](const std::string& text) {
     const std::size_t comma = text.find(',');
     const auto low = parse_number<double>(text.substr(0, comma));
@@ -77,7 +79,7 @@ void Train::add_to(CLI::App& subcommand) {
            "default 1G");
   add_choice(subcommand, "--diagonal", options.diagonal, choices_with_auto(diagonals),
              "gfm: coefficients of x_j^2: M_jj (tied), none (zero) or independent of M (free); auto: free if there are "
-             "numeric columns, else zero");
+             "numeric columns, else zero; default auto");
   add_columns(subcommand, "--categorical", options.columns.categorical,
               "csv, tsv: columns that are categorical although they contain numbers");
   add_columns(subcommand, "--ignore", options.columns.ignored, "csv, tsv: columns to ignore");
@@ -90,7 +92,7 @@ void Train::add_to(CLI::App& subcommand) {
              "libsvm: smallest valid index; 0 accepts one-based files too, 1 rejects the index 0; default 0");
   subcommand
       .add_option("--validation", options.validation_path,
-                  "File for the final metrics and for the selection of the regularization level")
+                  "File of validation rows, for the selection of the level (see --passes) and for the final metrics")
       ->type_name("FILE");
   subcommand.add_flag("--resume", options.resume, "Continue training the model in MODEL with these rows");
   add_number(subcommand, "--checkpoint-every", options.checkpoint_every, "ROWS",
@@ -155,7 +157,7 @@ void Train::print_start(const TrainStart& start) {
   print_heading("\n{:>12} {:>12} {:>12} {:>12} {:>9} {:>9}\n", "rows", loss_, "recent", "constant", "rows/s", "memory");
 }
 
-/// Returns an empty string for NaN, which stands for a value that was not measured.
+/// Formats a number. Returns an empty string for NaN, which stands for a value that was not measured.
 std::string format_unless_nan(double value) { return std::isnan(value) ? "" : fmt::format("{:.6g}", value); }
 
 void Train::print_progress(const TrainProgress& point) {

@@ -54,10 +54,10 @@ struct Settings {
   std::optional<std::pair<double, double>> range;
   std::optional<Index> half_life;
   std::optional<Index> passes;
-  double memory = 1e9;
-  int threads = 0;
-  std::string target;
-  std::vector<std::string> right;
+  double memory = 1e9;             ///< bytes
+  int threads = 0;                 ///< 0: all cores
+  std::string target;              ///< name of the target in the model file; empty with `resume`
+  std::vector<std::string> right;  ///< bilinear: columns of z
 
   [[nodiscard]] TrainOptions options() const {
     TrainOptions options;
@@ -91,6 +91,7 @@ class FitJob : public Job {
   }
 
   [[nodiscard]] const TrainSummary& summary() const { return summary_; }
+  /// Progressive loss of the first pass by number of rows.
   [[nodiscard]] const std::vector<std::pair<Index, double>>& trace() const { return trace_; }
 
  protected:
@@ -106,6 +107,7 @@ class FitJob : public Job {
   }
 
  private:
+  /// Calls the progress function of Python, unless it is None.
   void report(const char* stage, Index rows, const std::string& level, double loss) {
     post([this, stage, rows, level, loss] {
       if (!progress_.is_none()) progress_(stage, rows, level, loss);

@@ -19,7 +19,7 @@ namespace {
 // The arguments of these functions are Python objects, which the functions convert themselves. Conversions by nanobind
 // are noexcept: if an allocation fails in them, the process ends.
 
-constexpr const char* in_memory_name = "the model";  ///< of a model without a path, in error messages
+constexpr const char* in_memory_name = "the model";  ///< name of a model without a path in error messages
 
 std::string to_utf8(const nb::str& text) {
   Py_ssize_t size = 0;

@@ -25,24 +25,24 @@ using IntegerPointer = std::variant<const std::int64_t*, const std::int32_t*>;
 struct MatrixView {
   Index columns = 0;        ///< number of columns
   RealPointer values;       ///< first element
-  Index row_stride = 0;     ///< distance between rows, in numbers
-  Index column_stride = 1;  ///< distance between columns, in numbers
+  Index row_stride = 0;     ///< distance between rows, in elements
+  Index column_stride = 1;  ///< distance between columns, in elements
 };
 
 /// View of a matrix in compressed sparse rows (`Layout::sparse`). Does not own the arrays.
 struct SparseView {
-  Index columns = 0;       ///< number of columns; indices are below it
-  IntegerPointer offsets;  ///< first entry of each row, and the number of entries
+  Index columns = 0;       ///< number of columns; all indices are less than it
+  IntegerPointer offsets;  ///< position of the first entry of each row, then the number of all entries
   IntegerPointer indices;  ///< column of each entry, strictly increasing within a row
   RealPointer values;      ///< value of each entry
 };
 
-/// View of one column of a table (`Layout::table`). Owns its names, not the values.
+/// View of one column of a table (`Layout::table`). Owns the names, not the arrays `numbers` and `codes`.
 struct ColumnView {
-  std::string name{};                     ///< matched with the columns of the model
+  std::string name{};                     ///< name, by which the columns of a model are matched
   bool is_categorical = false;            ///< selects `codes` instead of `numbers`
   RealPointer numbers{};                  ///< numeric columns; NaN: missing
-  Index stride = 1;                       ///< distance between numbers
+  Index stride = 1;                       ///< distance between consecutive `numbers`, in elements
   const std::int32_t* codes = nullptr;    ///< categorical columns: positions in `categories`; negative: missing
   std::vector<std::string> categories{};  ///< names of the categories
 };
@@ -82,13 +82,14 @@ struct DataOptions {
   std::optional<Format> format{};    ///< default: from the extensions .svm .libsvm .csv .tsv .npy, also with .gz .zst
   std::vector<std::string> target_paths{};  ///< npy: one array of targets for each file
   const DatasetView* dataset = nullptr;     ///< used instead of files unless null; not owned
-  ReadLimits limits{};                      ///< of each file
+  ReadLimits limits{};                      ///< applied to each file
 
   /// Name of the source in messages.
   [[nodiscard]] std::string name() const { return dataset != nullptr ? "the rows" : paths.front(); }
 
-  /// Returns the common format of all files.
-  /// \throws std::invalid_argument if the extensions do not determine one format
+  /// Returns the common format of all files; rows in memory: the file format with the same layout.
+  /// \throws std::invalid_argument if files and rows in memory are both absent or both present, if standard input is
+  ///         given twice, or if the extensions do not determine one format
   [[nodiscard]] Format resolve_format() const;
 };
 
@@ -118,14 +119,15 @@ struct RawRows {
   Index count = 0;                      ///< number of rows
   std::vector<RawColumn> columns{};     ///< csv and tsv: all columns, including the target
   Index width = 0;                      ///< npy: number of columns; libsvm: largest index + 1
-  std::vector<Index> offsets{};         ///< libsvm: first entry of each row, and the number of entries
+  std::vector<Index> offsets{};         ///< libsvm: position of each row's first entry, then the number of entries
   std::vector<std::int32_t> indices{};  ///< libsvm: index of each entry
   std::vector<double> values{};         ///< libsvm: value of each entry; npy: row-major values
   std::vector<double> targets{};        ///< libsvm, and npy if target files are given
 };
 
-/// Reader of the rows of files without encoding, one block at a time, in constant memory. The first block decides the
-/// type of each text column: numeric unless most of its cells are not numbers, or unless `categorical` contains it.
+/// Reader of the rows of files without encoding, one block at a time, in constant memory. The first block determines
+/// the type of each csv or tsv column: numeric if at least half of its cells are numbers and `categorical` does not
+/// contain its name, else categorical.
 class RawReader {
  public:
   /// \param data            files to read
@@ -138,7 +140,7 @@ class RawReader {
   RawReader& operator=(RawReader&&) noexcept;  ///< moves the reader
 
   /// Reads the next block.
-  /// \param rows         replaced by the block; its memory is reused
+  /// \param rows         replaced by the block
   /// \param interrupted  polled while reading and waiting; if it returns true, next() throws std::runtime_error and
   ///                     the reader cannot be used any more
   /// \return false at the end of the data

@@ -11,14 +11,14 @@
 #include <dyad/dataset.h>
 
 /// \file
-/// Distributed training. A driver sends requests; each worker computes sums over its rows; the sums of all workers are
-/// added, and the driver computes the next request from them. A request or a response has a few numbers per parameter.
-/// Transport is left to the caller: requests and responses are byte strings.
+/// Distributed training. The driver sends a request to all workers. Each worker computes sums over its rows. The driver
+/// computes the next request from the total of these sums. A request or a response has a few numbers per parameter.
+/// Requests and responses are byte strings, which the caller transports.
 
 namespace dyad {
 
-/// Sums over rows that add over disjoint sets of rows: the response of a worker, or the sufficient statistics of the
-/// moment solver.
+/// Sums over rows: the response of a worker, or the sufficient statistics of the moment solver. The sums of disjoint
+/// sets of rows can be added.
 class Statistics {
  public:
   /// Number of rows in the sums.
@@ -34,13 +34,15 @@ class Statistics {
   Statistics& operator+=(const Statistics& other);
 
   std::string model;                                  ///< fingerprint of the model or request
-  std::map<std::string, std::vector<double>> sums{};  ///< by name
+  std::map<std::string, std::vector<double>> sums{};  ///< arrays of sums by name
   double min_target = 0;                              ///< smallest target, in its units
   double max_target = 0;                              ///< largest target, in its units
 };
 
-/// Computes the sums of one iteration of the moment solver over some of the rows. Iterating partial_statistics(),
-/// addition and apply_statistics() gives the same models as all rows in one place.
+/// Computes the sums of one iteration of the moment solver over some of the rows. One iteration consists of
+/// partial_statistics() for each part of the rows, the addition of the results, and apply_statistics(). The models do
+/// not depend on the partitioning, up to rounding.
+///
 /// \param model        bytes of a model file of the moment solver for regression
 /// \param rows         rows with targets; features that the model does not contain are ignored
 /// \param threads      0: all cores
@@ -53,9 +55,9 @@ Statistics partial_statistics(const std::string& model, const DatasetView& rows,
 struct StatisticsUpdate {
   std::string model;            ///< bytes of the next model
   double rmse = 0;              ///< of the model before the update, on the rows of the statistics
-  bool is_line_search = false;  ///< the next iteration evaluates a step length
-  Index steps_tried = 0;        ///< so far
-  Index steps_taken = 0;        ///< so far
+  bool is_line_search = false;  ///< true: the next iteration evaluates a step length
+  Index steps_tried = 0;        ///< number of steps evaluated by line searches so far
+  Index steps_taken = 0;        ///< number of steps accepted so far
 };
 
 /// Computes the next model of the moment solver from the sums of all rows.
@@ -66,8 +68,9 @@ StatisticsUpdate apply_statistics(const std::string& model, const Statistics& al
 /// partitioning.
 std::vector<std::uint64_t> hash_rows(const DatasetView& rows);
 
-/// Returns the bytes of the model from which all workers start. The model was trained on some of the rows; it keeps the
-/// best candidate of the filter selection only.
+/// Returns the bytes of the model from which all workers start. The result contains only the best candidate of the
+/// filter selection.
+/// \param model  bytes of a model file that was trained on some of the rows
 /// \throws std::invalid_argument for models of the moment solver, bilinear models and models of single precision
 std::string start_workers(const std::string& model);
 
@@ -116,7 +119,7 @@ struct DistributedProgress {
 struct DistributedOptions {
   Solver solver = Solver::automatic;  ///< kalman: one pass; newton: Gauss-Newton; automatic: both in this order
   double trained_share = 0;           ///< share of the rows, with the smallest hashes, on which the model was trained
-  Index max_data_passes = 100;        ///< limit for Gauss-Newton; half of it for the final fit
+  Index max_data_passes = 100;        ///< limit for Gauss-Newton; the final fit has half of it, and at least 10
   std::function<Statistics(const std::string& request)> send;  ///< returns the sum of all workers' responses
   std::function<void(const DistributedProgress&)> progress;    ///< called after each iteration
 };
@@ -131,7 +134,7 @@ struct DistributedSummary {
   double multi_pass = -1;  ///< held-out loss after Gauss-Newton; -1: unknown
 };
 
-/// Trains on the rows of all workers except those on which the model was trained (`trained_share`).
+/// Trains on the rows of all workers. The first pass omits the rows on which the model was trained (`trained_share`).
 /// \param model    result of start_workers()
 /// \param options  solver and transport
 /// \throws std::invalid_argument for invalid options, and everything that `DistributedOptions::send` throws

@@ -6,8 +6,8 @@
 
 namespace dyad {
 
-/// Invalid content of an input: a file of rows, rows in memory, a model file or a message between workers. The text of
-/// the error has the form `file:line:column: expected ...`.
+/// Invalid content of an input: a file of rows, rows in memory, a model file, or a request or response of distributed
+/// training. The text of the error has the form `file:line:column: expected ...`.
 ///
 /// Misuse of the API, such as an option outside its range, throws std::invalid_argument instead. A file that cannot be
 /// read or written throws std::runtime_error.
@@ -16,7 +16,7 @@ class DataError : public std::runtime_error {
   /// \param file      name of the input
   /// \param line      line or row, counted from 1; 0 if unknown
   /// \param column    column, counted from 1; 0 if unknown
-  /// \param expected  description of the defect and of the expected content
+  /// \param expected  message: the expected content and the content found
   DataError(const std::string& file, std::int64_t line, std::int64_t column, const std::string& expected);
 
   /// Name of the input.

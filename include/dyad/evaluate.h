@@ -25,9 +25,9 @@ struct Metrics {
 
   double logloss = 0;   ///< mean negative log-likelihood, in nats
   double auc = 0;       ///< area under the ROC curve from a histogram, accurate to 0.001; 0.5 if there is one class
-  double accuracy = 0;  ///< share of rows whose more probable class is the true one
+  double accuracy = 0;  ///< share of the rows whose more probable class is the true class
 
-  double constant_loss = 0;  ///< `loss` of the best constant prediction on the same rows
+  double constant_loss = 0;  ///< value of `loss` for the best constant prediction on the same rows
   double loss = 0;           ///< rmse for regression, logloss for classification
 };
 
@@ -38,10 +38,10 @@ const char* loss_name(Task task);
 struct PredictOptions {
   DataOptions data;               ///< rows to predict
   std::string model_path;         ///< model file
-  std::string output_path = "-";  ///< predictions; "-": standard output. evaluate() ignores it.
-  bool deviations = false;        ///< add the standard deviation of the target including noise; classes: of P(y = 1)
-  bool labels = false;            ///< classes: write the label, escaped by escape_text(), instead of the probability
-  int threads = 0;                ///< 0: all cores
+  std::string output_path = "-";  ///< file of the predictions; "-": standard output. evaluate() ignores it.
+  bool deviations = false;  ///< add the standard deviation of the target including noise; classes: of the probability
+  bool labels = false;      ///< classes: write the label, escaped by escape_text(), instead of the probability
+  int threads = 0;          ///< 0: all cores
 
   /// Throws std::invalid_argument that names the invalid field and its allowed values.
   void validate() const;
@@ -69,13 +69,14 @@ struct PredictHooks {
   std::function<bool()> interrupted;  ///< polled between blocks and while waiting for data; true ends the run
 };
 
-/// Writes one line per row, in order, in constant memory. The output file appears under its name only when it is
-/// complete.
+/// Writes the prediction of each row as one line, in the order of the rows, in constant memory. The output file appears
+/// under its name only when it is complete.
+///
 /// \throws std::invalid_argument for invalid options, DataError for invalid rows or an invalid model file,
 ///         std::runtime_error if a file cannot be read or written
 PredictSummary predict(const PredictOptions& options, const PredictHooks& hooks = {});
 
-/// Measures the model on rows with targets, in constant memory.
+/// Computes the metrics of the predictions for rows with targets, in constant memory.
 /// \throws std::invalid_argument for invalid options, DataError for invalid rows or an invalid model file,
 ///         std::runtime_error if a file cannot be read
 EvaluateSummary evaluate(const PredictOptions& options, const PredictHooks& hooks = {});

@@ -29,19 +29,20 @@ struct Inspection {
   Index features = 0;                           ///< number of features
   Index rank = 0;                               ///< k
   double intercept = 0;                         ///< in the units of the data
-  std::vector<double> spectrum;                 ///< of M, for scaled columns and the scaled target
+  std::vector<double> spectrum;                 ///< eigen- or singular values of M, for scaled columns and target
   std::vector<Term> weights;                    ///< linear terms by decreasing absolute effect
   std::vector<Term> pairs;                      ///< second-order terms by decreasing absolute effect
-  double pair_bound = 0;                        ///< upper bound on the effect of all pairs that are not listed
-  bool are_pairs_exact = true;                  ///< true: `pairs` are proven to be the strongest
+  double pair_bound = 0;                        ///< upper bound on the |effect| of each pair that is not listed
+  bool are_pairs_exact = true;                  ///< true: `pairs` are the strongest; false: the search was stopped
   std::vector<Term> signal;                     ///< phase: entries of a, up to its sign, by decreasing absolute value
   std::map<std::string, std::string> training;  ///< settings and results of the training run
-  std::string checksum;                         ///< of the model file, verified; empty: version 1 has none
+  std::string checksum;                         ///< of the model file, verified; empty: files of version 1 have none
   std::vector<std::string> warnings{};          ///< for the user
 };
 
-/// Reads a model file and lists the `top` strongest terms of each sort. Pairs are found by branch and bound; the d x d
-/// matrix M is not formed.
+/// Reads a model file and lists the `top` strongest linear and second-order terms. Pairs are found by branch and bound;
+/// the d x d matrix M is not formed.
+///
 /// \throws DataError if the file is not a model, std::runtime_error if it cannot be read
 Inspection inspect(const std::string& model_path, Index top);
 

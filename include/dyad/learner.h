@@ -15,7 +15,7 @@ namespace dyad {
 
 /// Options of Learner.
 struct LearnerOptions {
-  ModelShape shape;                                ///< of any kind: see ModelShape::of
+  ModelShape shape;                                ///< dimensions and parameters of the model; see ModelShape::of
   Task task = Task::regression;                    ///< classification: targets above 0 are the positive class
   std::optional<std::pair<double, double>> range;  ///< regression: targets are censored at these bounds
   double half_life = 0;    ///< rows after which the weight of a row is halved, for drifting data; 0: no forgetting
@@ -53,7 +53,8 @@ class Learner {
   ///                     the probability of the positive class
   /// \throws std::invalid_argument if sizes disagree, or if a value is not finite or exceeds max_abs_value; the learner
   ///         then keeps the state that it had before the call
-  /// Complexity: O(rank) per non-zero, times the number of candidate priors while the scale of the prior is selected.
+  ///
+  /// Complexity: O(rank) per non-zero, times the number of candidate filters while the prior is selected.
   void learn(const Rows<Scalar>& rows, std::span<Scalar> predictions = {});
 
   /// Predicts the rows.
@@ -62,8 +63,8 @@ class Learner {
   /// \param predictions  receives the target, or the probability of the positive class
   /// \param deviations   unless empty, receives the standard deviation of the target including noise; classes: of the
   ///                     probability
-  /// \param unseen       unless empty: for each row, the number of further unknown features that `rows` do not contain;
-  ///                     not for bilinear models
+  /// \param unseen       unless empty: for each row, the number of unknown features that are not among the dim()
+  ///                     features; their prior variance is added to deviations. Must be empty for bilinear models.
   /// \throws std::invalid_argument if sizes disagree
   void predict(const Rows<Scalar>& rows, std::span<Scalar> predictions, std::span<Scalar> deviations = {},
                std::span<const Index> unseen = {}) const;

@@ -10,7 +10,8 @@ namespace dyad {
 /// Parameters of a second-order model.
 ///
 /// Symmetric: y = b + w'x + x'Mx with M = U diag(lambda) U', U'U = I, of low rank and of any sign.
-/// Bilinear:  y = b + w'x + v'z + x'Mz with M = U diag(s) V', for rows [x, z] whose first `left_dim` features are x.
+/// Bilinear:  y = b + w'x + v'z + x'Mz with M = U diag(s) V', U'U = V'V = I, for rows [x, z] whose first `left_dim`
+/// features are x.
 ///
 ///     dyad::Model<double> model(3, 1);                 // zero model: three features, rank 1
 ///     model.factors = {1, 0, 0};                       // U
@@ -42,7 +43,8 @@ struct Model {
   /// \throws std::invalid_argument if an index is out of range
   [[nodiscard]] Scalar interaction(Index i, Index j) const;
 
-  /// Returns the mean of the second-order terms for independent features of mean 0 and variance 1, tr(M).
+  /// Returns the mean of the second-order terms for independent features of mean 0 and variance 1: tr(M) plus the sum
+  /// of `squares`; bilinear: 0.
   [[nodiscard]] Scalar mean_interaction() const;
 
   /// True if all parameters are finite.

@@ -14,14 +14,14 @@
 
 namespace dyad {
 
-/// Third and fourth moments of the standardized features that the solver assumes.
+/// Assumed third and fourth moments of the standardized features.
 enum class Moments {
-  automatic,  ///< estimated, unless the first batch is consistent with Gaussian features
+  automatic,  ///< gaussian if skewness and kurtosis of the first batch agree with it, else estimated
   gaussian,   ///< 0 and 3, as in the paper
   estimated,  ///< running estimates from all rows
 };
 
-/// Mean and variance of the features that the solver assumes.
+/// Assumed mean and variance of the features.
 enum class Standardization {
   none,    ///< mean 0 and variance 1
   scale,   ///< mean 0; running estimate of the variance
@@ -40,9 +40,9 @@ struct MomentOptions {
   void validate() const;
 };
 
-/// Result of one update, measured with the model before the update, which is independent of the batch.
+/// Result of one update. The residuals are those of the model before the update, which is independent of the batch.
 struct BatchReport {
-  Index rows = 0;            ///< of the batch
+  Index rows = 0;            ///< number of rows in the batch
   double residual_rms = 0;   ///< root mean square of y - f(x)
   bool is_accepted = false;  ///< false: the update was not finite, and the model is unchanged
 };
@@ -74,8 +74,8 @@ class OneScanSolver {
 
   /// Adds the rows to the sums of the current batch. The result does not depend on the division of a batch into blocks,
   /// up to rounding. Complexity: O(rank) per non-zero.
-  /// \throws std::invalid_argument if a value is not finite; the rows observed since the last update are then lost and
-  ///         the model is unchanged
+  /// \throws std::invalid_argument if a value is not finite; the rows observed since the last update are then
+  ///         discarded, and the model is unchanged
   void observe(const Rows<Scalar>& rows);
 
   /// Ends the batch and computes the next model from its sums, in O(rank^2 x dim).
@@ -92,8 +92,7 @@ class OneScanSolver {
   std::unique_ptr<State> state_;
 };
 
-/// Batch of rows that can be read several times. A call passes all rows, block by block, to the visitor; every call
-/// passes the same rows.
+/// Batch of rows that can be read several times. Each call passes the same rows, block by block, to the visitor.
 template <typename Scalar>
 using Batch = std::function<void(const std::function<void(const Rows<Scalar>&)>& visitor)>;
 
@@ -115,10 +114,10 @@ class PaperSolver {
   /// True after the initialization.
   [[nodiscard]] bool has_started() const;
 
-  /// The rank-k approximation of (UV' + VU')/2; bilinear: UV'.
+  /// The model with the best rank-k approximation of M = (UV' + VU')/2; bilinear: M = UV'.
   [[nodiscard]] const Model<Scalar>& model() const;
 
-  /// The model with (UV' + VU')/2 of rank 2k, from which the next residual is computed.
+  /// The model with M = (UV' + VU')/2 of rank up to 2k, from which the next residuals are computed.
   [[nodiscard]] const Model<Scalar>& full_model() const;
 
   /// The moments in use: gaussian or estimated after the first batch, `MomentOptions::moments` before.

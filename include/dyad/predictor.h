@@ -32,9 +32,11 @@ class Predictor {
   Predictor& operator=(Predictor&&) noexcept;  ///< moves the predictor
 
   /// Predicts rows in memory, in O(rank) per non-zero. The layout of the rows may differ from the layout of the
-  /// training rows: see Layout. \param rows        rows; targets are ignored \param values      receives one number per
-  /// row: the target, or the probability of the positive class \param deviations  unless empty, receives the standard
-  /// deviation of the target including noise; classes: of the
+  /// training rows: see Layout.
+  ///
+  /// \param rows        rows; targets are ignored
+  /// \param values      receives one number per row: the target, or the probability of the positive class
+  /// \param deviations  unless empty, receives the standard deviation of the target including noise; classes: of the
   ///                    probability
   /// \param threads     0: all cores
   /// \param hooks       callbacks

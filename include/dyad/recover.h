@@ -18,29 +18,29 @@ namespace dyad {
 /// Options of recover().
 struct RecoverOptions {
   PlantedOptions problem;                ///< model and rows
-  Solver solver = Solver::automatic;     ///< see resolved_solver()
+  Solver solver = Solver::automatic;     ///< automatic: kalman with a Gauss-Newton fit to cached rows
   std::optional<Update> update;          ///< of the moment solver; default: one_scan
   Moments moments = Moments::automatic;  ///< of the moment solver
-  bool theory = false;                   ///< measure the constants of the proof too, which reads batches repeatedly
-  std::optional<Index> batch;            ///< rows per update; default: 6 x rank x dim
-  std::optional<Index> rows;             ///< limit on distinct rows; default: 1000 x rank x dim or 60 batches
+  bool theory = false;                   ///< measure the constants of the proof as well; reads each batch several times
+  std::optional<Index> batch;            ///< rows per update; default: 6 x rank x dim, at most `rows`
+  std::optional<Index> rows;             ///< limit on distinct rows; default: max(1000 x rank x dim, 60 batches)
   double tolerance = 1e-6;               ///< on |w - w*| + |M - M*|_2
   double memory = 1e9;                   ///< bytes for cached rows; 0: none
   int threads = 0;                       ///< 0: all cores
 
-  /// Resolves Solver::automatic: the moment solver if an option that only it has is set, else newton on cached rows, or
-  /// kalman if `memory` is 0.
+  /// Returns Solver::moment if `solver` is automatic and an option of the moment solver is set (`update`, `moments`,
+  /// `theory` or `batch`), else `solver`.
   [[nodiscard]] Solver resolved_solver() const;
   /// Resolved value of `batch`.
   [[nodiscard]] Index batch_rows() const;
   /// Resolved value of `rows`.
   [[nodiscard]] Index row_budget() const;
-  /// newton: number of cached rows of each attempt; `rows` only, if it is set.
+  /// newton: increasing numbers of cached rows at which a fit is attempted; only `rows` if it is set.
   [[nodiscard]] std::vector<Index> cached_row_counts() const;
   /// Number of unknowns, as ModelShape::unknowns().
   [[nodiscard]] Index unknowns() const;
 
-  /// Returns why a batch of this size is unlikely to converge, or an empty string.
+  /// Returns the reason if the iteration is unlikely to converge with this batch size, else an empty string.
   [[nodiscard]] std::string warning() const;
 
   /// Throws std::invalid_argument that names the invalid field and its allowed values.
@@ -70,15 +70,15 @@ struct TheoryPoint {
 
 /// Errors of the estimate after a number of rows.
 struct RecoveryPoint {
-  Index rows = 0;            ///< distinct rows used
-  double error_w = 0;        ///< |w - w*|
-  double error_M = 0;        ///< |M - M*|_2 to the best rank-k part of M*; off the diagonal if that is not tied
-  double error_squares = 0;  ///< free diagonal: error of the weights of the squares
-  double error_b = 0;        ///< |b - b*|
-  double error_a = 0;        ///< phase retrieval: min(|a - a*|, |a + a*|)
-  double tan_theta = 0;      ///< tangent of the largest canonical angle between the spans of U and U*
-  double residual_rms = 0;   ///< root mean square of y - f(x)
-  double seconds = 0;        ///< since the start
+  Index rows = 0;                     ///< distinct rows used
+  double error_w = 0;                 ///< |w - w*|
+  double error_M = 0;                 ///< |M - M*_k|_2, M*_k of rank k closest to M*; without diagonals unless tied
+  double error_squares = 0;           ///< free diagonal: norm of the error of the coefficients of the squares
+  double error_b = 0;                 ///< |b - b*|
+  double error_a = 0;                 ///< phase retrieval: min(|a - a*|, |a + a*|)
+  double tan_theta = 0;               ///< tangent of the largest canonical angle between the spans of U and U*
+  double residual_rms = 0;            ///< root mean square of y - f(x)
+  double seconds = 0;                 ///< since the start
   std::optional<TheoryPoint> theory;  ///< with RecoverOptions::theory
 
   /// error_w + error_M, to which the tolerance applies.
@@ -96,10 +96,10 @@ struct RecoverySummary {
   double noise = 0;                      ///< estimated standard deviation; moment: rms residual of the last batch
   Moments moments = Moments::automatic;  ///< used by the moment solver
   Index cached_rows = 0;                 ///< rows that were read repeatedly; 0: none
-  bool fits_exactly = false;             ///< the residuals of the cached rows are 0, and rows outnumber unknowns
+  bool fits_exactly = false;             ///< more cached rows than unknowns, and residuals of 0 up to rounding
   std::string origin;                    ///< one line: how the model was estimated
   RecoveryPoint start;                   ///< before the first batch
-  std::vector<RecoveryPoint> trace;      ///< one point per batch, or at row counts that grow by 1/16
+  std::vector<RecoveryPoint> trace;      ///< moment: per batch; newton: per fit; kalman: per increase of rows by 1/16
   Model<double> model{0, 0};             ///< the estimate
 
   /// Distinct rows per second.

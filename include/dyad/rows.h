@@ -7,7 +7,8 @@
 
 namespace dyad {
 
-/// Limit on the absolute value of features. For larger values, the square of the product of two features can overflow.
+/// Limit on the absolute value of features and targets. Its fourth power, 1e280, and sums of 1e28 such numbers are
+/// finite.
 inline constexpr double max_abs_value = 1e70;
 
 /// View of a block of rows with their targets, dense (row-major) or sparse (compressed sparse rows). It does not own
@@ -62,7 +63,7 @@ class Rows {
   }
 
   /// Returns the same rows with weights: a row of weight 2 counts twice. Does not own the weights.
-  /// \throws std::invalid_argument unless there is one weight per row
+  /// \throws std::invalid_argument unless there is one finite, non-negative weight per row
   [[nodiscard]] Rows weighted(std::span<const Scalar> weights) const;
 
   /// Returns the same rows, where rows i with marks[i] != mark have weight 0. Does not own the marks.
@@ -116,7 +117,7 @@ class Rows {
   const Scalar* weights_ = nullptr;
   const std::uint8_t* marks_ = nullptr;
   std::uint8_t mark_ = 0;
-  bool selects_marked_ = false;                  ///< true: rows with `mark_` count; false: the other rows count
+  bool selects_marked_ = false;                  ///< true: rows without `mark_` have weight 0; false: rows with it
   const Index* offsets_ = nullptr;               ///< sparse with 64-bit offsets
   const std::int32_t* short_offsets_ = nullptr;  ///< sparse with 32-bit offsets
   const std::int32_t* columns_ = nullptr;

@@ -9,7 +9,7 @@ enum class Kind {
   gfm,       ///< generalized factorization machine, y = b + w'x + x'Mx
   sensing,   ///< symmetric rank-one matrix sensing, y = x'Mx
   phase,     ///< phase retrieval, y = (a'x)^2; a is identified up to its sign
-  bilinear,  ///< asymmetric sensing, y = b + w'x + v'z + x'Mz; the form of inductive matrix completion
+  bilinear,  ///< y = b + w'x + v'z + x'Mz: asymmetric matrix sensing, inductive matrix completion
 };
 
 /// Coefficient of the square x_j^2 in a symmetric model.
@@ -19,7 +19,7 @@ enum class Diagonal {
   free,  ///< one parameter per feature, independent of M
 };
 
-/// Dimensions of a second-order model and the set of its estimated parameters:
+/// Dimensions of a second-order model, and which of its parameters are estimated:
 ///
 ///     y = b + w'x + x'Mx         M symmetric, of rank k
 ///     y = b + w'x + v'z + x'Mz   bilinear: rows [x, z], M of rank k
@@ -36,7 +36,7 @@ struct ModelShape {
   Index rank = 8;                      ///< k
   bool linear = true;                  ///< estimate w (and v); false for rank-one matrix sensing and phase retrieval
   bool intercept = true;               ///< estimate b
-  bool positive = false;               ///< symmetric: restrict M to positive semidefinite matrices
+  bool positive = false;               ///< symmetric: M is positive semidefinite
   Diagonal diagonal = Diagonal::tied;  ///< coefficients of the squares
 
   /// Returns the shape of a model of this kind. `dim`, `left_dim` and `rank` keep their defaults (phase: rank 1).

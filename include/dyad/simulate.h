@@ -22,7 +22,7 @@ enum class Signs {
 /// Distribution of the independent features, all with mean 0 and variance 1.
 enum class FeatureDistribution {
   gaussian,    ///< N(0, 1)
-  uniform,     ///< on an interval
+  uniform,     ///< uniform on [-sqrt(3), sqrt(3)]
   skewed,      ///< min(N(0, 1), 0.1), standardized
   rademacher,  ///< -1 or 1
 };
@@ -37,7 +37,7 @@ struct PlantedOptions {
   double condition = 1;                                          ///< sigma_1 / sigma_k of M*
   Signs signs = Signs::mixed;                                    ///< of the eigenvalues of M*
   FeatureDistribution features = FeatureDistribution::gaussian;  ///< of the rows
-  Diagonal diagonal = Diagonal::tied;  ///< zero: without M*_jj x_j^2; free: with square weights of norm 1 instead
+  Diagonal diagonal = Diagonal::tied;  ///< zero: M*_jj x_j^2 is omitted; free: replaced by c_j x_j^2 with |c| = 1
   std::optional<double> intercept;     ///< b*; without a value, the model has no intercept
   double noise = 0;                    ///< standard deviation of the Gaussian noise added to each target
   double residual = 0;                 ///< absolute value of the eigenvalues of M* beyond the first k
@@ -51,7 +51,7 @@ struct PlantedOptions {
   [[nodiscard]] Index left_dim() const { return is_bilinear() ? dim : 0; }
   /// Number of features of a row.
   [[nodiscard]] Index total_dim() const { return dim + right_dim; }
-  /// rank x total_dim(), the unit in which the theory counts rows.
+  /// rank x total_dim(), the unit of row counts in the theory.
   [[nodiscard]] Index kd() const { return rank * total_dim(); }
   /// Shape of the model to estimate.
   [[nodiscard]] ModelShape shape() const;
@@ -63,11 +63,11 @@ struct PlantedOptions {
 struct SimulateOptions {
   PlantedOptions problem;          ///< model and rows
   Index rows = 0;                  ///< number of rows to write
-  std::string path;                ///< of the rows; "-": standard output
+  std::string path;                ///< file of the rows; "-": standard output
   Format format = Format::libsvm;  ///< of the rows
   std::string target_path;         ///< npy: file of the targets
   std::string truth_path;          ///< model file for the planted model; empty: not written
-  int threads = 0;                 ///< 0: all cores; the bytes do not depend on it
+  int threads = 0;                 ///< 0: all cores; the written bytes do not depend on it
 
   /// Throws std::invalid_argument that names the invalid field and its allowed values.
   void validate() const;
@@ -77,7 +77,7 @@ struct SimulateOptions {
 struct SimulateSummary {
   Outcome outcome = Outcome::budget;  ///< budget: all rows were written
   Index rows = 0;                     ///< number of rows written
-  std::int64_t bytes = 0;             ///< size of the file of rows
+  std::int64_t bytes = 0;             ///< size of the written rows
   double seconds = 0;                 ///< elapsed time
   std::int64_t peak_rss_bytes = 0;    ///< peak resident set of the process
 };

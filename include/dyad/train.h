@@ -20,7 +20,7 @@ struct TrainOptions {
   ColumnOptions columns;         ///< roles of the columns
   std::string model_path;        ///< model file to write; may be empty for rows in memory (TrainSummary::model_bytes)
   std::string model_bytes;       ///< resume without a path: bytes of the model to continue from
-  std::optional<Solver> solver;  ///< default: automatic, which is kalman, then newton or variational on cached rows
+  std::optional<Solver> solver;  ///< default: automatic, that is, kalman, then newton or variational on cached rows
   std::optional<Kind> kind;      ///< default: gfm
   std::optional<Index> rank;     ///< default: 8; phase: 1
   std::optional<Diagonal> diagonal;    ///< default: free with numeric columns, zero with categories and indicators only
@@ -29,18 +29,18 @@ struct TrainOptions {
   std::optional<std::uint64_t> seed;   ///< default: 1
   std::optional<std::pair<double, double>> range;  ///< bounds at which targets are censored; default: estimated
   std::optional<Index> half_life;  ///< rows after which the weight of a row is halved; default: no forgetting
-  std::optional<Index> passes;     ///< 1: one pass; n > 1: the first pass and n - 1 regularization levels of newton or
-                                   ///< variational; default: as long as the loss of held-out rows decreases
-  double memory = 1e9;             ///< bytes for cached rows and what solvers derive from them; 0: none
+  std::optional<Index> passes;     ///< 1: one pass; n > 1: the first pass and n - 1 regularization levels (newton) or
+                                   ///< sweeps (variational); default: while the loss of held-out rows decreases
+  double memory = 1e9;             ///< bytes for cached rows and data derived from them; 0: no cache
   bool resume = false;             ///< continue from `model_path` or `model_bytes`
   Index checkpoint_every = 0;      ///< rows between checkpoints; 0: the model is written at the end only
-  std::string validation_path;     ///< file for the final metrics and for the selection of the regularization level
+  std::string validation_path;     ///< file for the final metrics and the selection of the level; empty: none
   int threads = 0;                 ///< 0: all cores
 
   /// True if the options require more than one pass.
   [[nodiscard]] bool requests_multiple_passes() const;
 
-  /// Returns the validation file as a source. Its format is given by its name, else it is the format of the rows.
+  /// Returns the validation file as a source of rows. Its format is that of its extension, or else that of `data`.
   [[nodiscard]] DataOptions validation_data() const;
 
   /// Throws std::invalid_argument that names the invalid field and its allowed values.
@@ -51,9 +51,9 @@ struct TrainOptions {
 /// rows predicts the targets.
 struct TrainProgress {
   Index rows = 0;              ///< read so far
-  double average_loss = 0;     ///< rmse or logloss over all rows
-  double recent_loss = 0;      ///< since the previous report
-  double constant_loss = 0;    ///< of the best constant over all rows
+  double average_loss = 0;     ///< rmse or logloss over all rows so far
+  double recent_loss = 0;      ///< loss of the rows since the previous report
+  double constant_loss = 0;    ///< loss of the best constant over all rows
   double rows_per_second = 0;  ///< average so far
   std::int64_t rss_bytes = 0;  ///< resident set
 };
@@ -92,28 +92,28 @@ struct TrainStart {
   bool has_low = false;                  ///< the target has a lower bound
   bool has_high = false;                 ///< the target has an upper bound
   Index first_rows = 0;                  ///< number of rows that determined columns and scales
-  Index rows_before = 0;                 ///< rows of the resumed runs
+  Index rows_before = 0;                 ///< rows of the previous runs that this run resumes
 };
 
 /// Result of train().
 struct TrainSummary {
-  Outcome outcome = Outcome::budget;  ///< budget: all rows were read
-  Task task = Task::regression;       ///< type of the target
-  Index rows = 0;                     ///< rows of this run
-  Index all_rows = 0;                 ///< including the resumed runs
-  Index row_reads = 0;                ///< counting repeated reads
-  double seconds = 0;                 ///< elapsed time
-  std::int64_t peak_rss_bytes = 0;    ///< peak resident set of the process
-  Metrics progressive;                ///< of all rows, each predicted before it was learned; NaN, with a warning, if
-                                      ///< the order of the rows predicts the targets
-  Metrics metrics;                    ///< the same for approximately the last half of the rows
-  std::optional<Metrics> validation;  ///< of the final model on the validation file
-  Index features = 0;                 ///< number of features
-  Index checkpoints = 0;              ///< number of model files written before the end
-  bool is_constant = false;           ///< the model is a constant: the solver found no signal
-  Solver solver = Solver::automatic;  ///< that produced the final model
-  bool has_read_all_rows = false;     ///< false: the run was interrupted before the end of the data
-  Index passes = 1;                   ///< the first pass and the regularization levels
+  Outcome outcome = Outcome::budget;      ///< budget: training is complete
+  Task task = Task::regression;           ///< type of the target
+  Index rows = 0;                         ///< rows of this run
+  Index all_rows = 0;                     ///< rows of this run and of the previous runs that it resumes
+  Index row_reads = 0;                    ///< rows read, counting repeated reads
+  double seconds = 0;                     ///< elapsed time
+  std::int64_t peak_rss_bytes = 0;        ///< peak resident set of the process
+  Metrics progressive;                    ///< of all rows, each predicted before it is learned; NaN, with a warning, if
+                                          ///< the order of the rows predicts the targets
+  Metrics metrics;                        ///< as `progressive`, for approximately the last half of the rows
+  std::optional<Metrics> validation;      ///< of the final model on the validation file
+  Index features = 0;                     ///< number of features
+  Index checkpoints = 0;                  ///< number of model files written before the end
+  bool is_constant = false;               ///< the model is a constant: the solver found no signal
+  Solver solver = Solver::automatic;      ///< solver that produced the final model
+  bool has_read_all_rows = false;         ///< false: the run was interrupted before the end of the data
+  Index passes = 1;                       ///< 1 for the first pass, plus the number of regularization levels or sweeps
   std::optional<HeldOutLosses> held_out;  ///< empty: without multi-pass training
   std::string origin;                     ///< one line: how the model was estimated
   std::string model_bytes;                ///< content of the model file if `model_path` is empty
@@ -140,8 +140,9 @@ struct TrainHooks {
 ///
 /// Standard input is read once. Rows of files and of memory are cached within `TrainOptions::memory`, or read again,
 /// for multi-pass training. For at most 4,096 rows in memory, weights act as exact repetition counts and row order has
-/// no effect. The model file is replaced only by a complete new file. \throws DataError for invalid data or an invalid
-/// model file, std::invalid_argument for invalid options,
+/// no effect. The model file is replaced only by a complete new file.
+///
+/// \throws DataError for invalid data or an invalid model file, std::invalid_argument for invalid options,
 ///         std::runtime_error if a file cannot be read or written
 TrainSummary train(const TrainOptions& options, const TrainHooks& hooks = {});
 

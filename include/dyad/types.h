@@ -39,7 +39,8 @@ enum class Format {
   npy,     ///< NumPy array of two dimensions; the targets are in a second file
 };
 
-/// Kind of input that a model stores. It decides how the columns of new rows are matched to features.
+/// Layout of the training rows, which a model stores. It determines how the columns of new rows are matched to
+/// features.
 enum class Layout {
   table,   ///< columns are matched by name; csv and tsv files
   matrix,  ///< columns are matched by position; npy files and arrays

@@ -92,8 +92,8 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
 
     sum_i weight_i (y_i - f(x_i))^2 / 2 + ridge_w (|w|^2 + |squares|^2) / 2 + ridge_A |A|^2 / 2.
 
-    The ridge decreases along a path; its level is selected by cross-validation or by held-out rows. For at most 4,096
-    rows in memory, weights act as exact repetition counts and the row order has no effect.
+    The ridge decreases along a path; its level is selected by cross-validation or by held-out rows. With 'auto' and
+    'newton' and at most 4,096 rows, weights act as exact repetition counts and the row order has no effect.
 
     With 'kalman', each parameter theta has a mean and a variance P. A row with prediction f and gradient g = df/dtheta
     updates theta += P g (y - f) / S and P -= (P g)^2 / S with S = s2 + sum P g^2 and the noise variance s2.

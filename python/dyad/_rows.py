@@ -18,7 +18,7 @@ _CONVERSIONS = {
     "ibis": "X.to_pyarrow()",
     "modin": "X._to_pandas()",
     "polars": "X.to_arrow(), or X.collect().to_arrow() if it is a LazyFrame",
-    "pyspark": "X.toPandas(), or fit it where it is with dyad.spark",
+    "pyspark": "X.toPandas(), or use an estimator of dyad.spark",
     "vaex": "X.to_arrow_table()",
 }
 

@@ -22,7 +22,7 @@ def fresh():
     return X
 
 
-def replaced(X, **arrays):
+def with_arrays(X, **arrays):
     """Return a copy of the matrix with replaced arrays, which SciPy does not check."""
     X = X.copy()
     for name, values in arrays.items():
@@ -30,7 +30,7 @@ def replaced(X, **arrays):
     return X
 
 
-def every_second(values):
+def with_stride_two(values):
     """Return the values as a view with a stride of two."""
     wide = np.zeros(2 * len(values), values.dtype)
     wide[1::2] = 7
@@ -43,16 +43,16 @@ def test_predict_sparse_strided_arrays_equal_contiguous(model, fresh):
     np.testing.assert_array_equal(model.predict(fresh.astype(complex).real), expected)
     for name in ("data", "indices", "indptr"):
         values = getattr(fresh, name)
-        for changed in (every_second(values), values[::-1].copy()[::-1], values.astype(values.dtype.newbyteorder())):
-            np.testing.assert_array_equal(model.predict(replaced(fresh, **{name: changed})), expected)
+        for changed in (with_stride_two(values), values[::-1].copy()[::-1], values.astype(values.dtype.newbyteorder())):
+            np.testing.assert_array_equal(model.predict(with_arrays(fresh, **{name: changed})), expected)
     for kind in ("i8", "u4"):
-        changed = replaced(fresh, indices=fresh.indices.astype(kind), indptr=fresh.indptr.astype(kind))
+        changed = with_arrays(fresh, indices=fresh.indices.astype(kind), indptr=fresh.indptr.astype(kind))
         np.testing.assert_array_equal(model.predict(changed), expected)
 
 
 def test_fit_sparse_strided_arrays_equal_contiguous():
     X, y = make_ratings(300)
-    strided = replaced(X, data=every_second(X.data), indices=every_second(X.indices))
+    strided = with_arrays(X, data=with_stride_two(X.data), indices=with_stride_two(X.indices))
     expected = FactorizationRegressor(rank=2).fit(X, y).predict(X)
     np.testing.assert_array_equal(FactorizationRegressor(rank=2).fit(strided, y).predict(X), expected)
 
@@ -66,7 +66,7 @@ def test_predict_accepts_all_sparse_formats(model, fresh, layout):
 def test_predict_sorts_and_adds_sparse_indices(model, fresh):
     expected = model.predict(fresh)
     order = np.arange(len(fresh.data)).reshape(-1, 2)[:, ::-1].ravel()  # two entries in each row
-    unsorted = replaced(fresh, data=fresh.data[order], indices=fresh.indices[order])
+    unsorted = with_arrays(fresh, data=fresh.data[order], indices=fresh.indices[order])
     unsorted.has_sorted_indices = unsorted.has_canonical_format = True  # wrong flag
     np.testing.assert_array_equal(model.predict(unsorted), expected)
     halves = sp.csr_matrix(
@@ -74,7 +74,7 @@ def test_predict_sorts_and_adds_sparse_indices(model, fresh):
     )
     halves.has_canonical_format = True  # wrong flag
     np.testing.assert_allclose(model.predict(halves), expected, rtol=1e-12)
-    longer = replaced(fresh, data=np.append(fresh.data, 5.0), indices=np.append(fresh.indices, 9999))
+    longer = with_arrays(fresh, data=np.append(fresh.data, 5.0), indices=np.append(fresh.indices, 9999))
     np.testing.assert_array_equal(model.predict(longer), expected)  # entries after indptr[-1] are ignored
 
 
@@ -86,7 +86,7 @@ def test_invalid_sparse_matrices_raise_value_error(model, fresh, layout):
     def changed(name, index, value):
         values = getattr(fresh, name).copy()
         values[index] = value
-        return replaced(fresh, **{name: values})
+        return with_arrays(fresh, **{name: values})
 
     for damaged in (
         changed("indices", 3, -1),
@@ -95,10 +95,10 @@ def test_invalid_sparse_matrices_raise_value_error(model, fresh, layout):
         changed("indptr", 2, 10**6),
         changed("indptr", 2, -5),
         changed("indptr", -1, entries + 1),
-        replaced(fresh, indptr=fresh.indptr[:-1]),
-        replaced(fresh, data=fresh.data[:-1]),
-        replaced(fresh, indices=fresh.indices[:-1]),
-        replaced(fresh, indices=fresh.indices.astype(float)),
+        with_arrays(fresh, indptr=fresh.indptr[:-1]),
+        with_arrays(fresh, data=fresh.data[:-1]),
+        with_arrays(fresh, indices=fresh.indices[:-1]),
+        with_arrays(fresh, indices=fresh.indices.astype(float)),
     ):
         with pytest.raises(ValueError, match="sparse matrix X"):
             model.predict(damaged)

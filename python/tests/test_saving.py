@@ -282,7 +282,7 @@ def test_load_preserves_sparse_models(tmp_path):
 
 
 def test_load_file_without_checksum_warns():
-    path = Path(__file__).parents[2] / "tests" / "data" / "model-format-1.dyad"
+    path = Path(__file__).parents[2] / "tests" / "stored_models" / "model-format-1.dyad"
     with pytest.warns(UserWarning, match="checksum"):
         assert isinstance(dyad.load(path), dyad.FactorizationRegressor)
 

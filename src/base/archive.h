@@ -13,13 +13,13 @@
 
 namespace dyad {
 
-/// src/base contains the parts that are independent of statistics: archives, the thread pool, files, random numbers,
-/// hashes and text.
-///
-/// Named arrays of numbers that store the training state of an object. Each member function saves or loads, depending
-/// on the constructor, so that one function of the object defines both directions. Values are stored as double, which
-/// represents every float and every integer up to 2^53 exactly. Loading throws std::runtime_error for an array that is
-/// missing, has a different size, or contains a number that is not finite.
+// The folder base contains the parts that are independent of statistics: archives, the thread pool, files, random
+// numbers, hashes and text.
+
+/// Named arrays of numbers that store the training state of an object. number(), choice(), vector() and matrix() save
+/// or load, depending on the constructor, so that an object needs only one function for both. Values are stored as
+/// double, which represents every float and every integer up to 2^53 exactly. Loading throws std::runtime_error for an
+/// array that is missing, has a different size, or contains a number that is not finite.
 class Archive {
  public:
   /// Creates an empty archive for saving.

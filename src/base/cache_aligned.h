@@ -11,15 +11,16 @@
 
 namespace dyad {
 
-/// Allocator that aligns memory to cache lines: features whose numbers fill whole lines share no line. Allocations of
-/// at least `min_mapped_bytes` are mapped from the operating system (mmap) and returned to it on deallocation, so that
-/// they do not fragment the heap.
+/// Allocator that aligns memory to cache lines. If the numbers of each feature fill whole cache lines, no line contains
+/// numbers of two features. Allocations of at least `min_mapped_bytes` are mapped from the operating system (mmap) and
+/// returned to it on deallocation, so that they do not fragment the heap.
 template <typename Number>
 struct CacheAlignedAllocator {
   using value_type = Number;
   static constexpr std::size_t line_bytes = 64;  ///< cache line of x86-64 and most ARM cores
   static constexpr Index numbers_per_line = static_cast<Index>(line_bytes / sizeof(Number));
-  /// 4 MiB. Every range of this size contains an aligned huge page of 2 MiB (x86-64).
+  /// 4 MiB. Every allocation of this size contains at least one aligned huge page of 2 MiB (x86-64), so that
+  /// MADV_HUGEPAGE has an effect.
   static constexpr std::size_t min_mapped_bytes = std::size_t{1} << 22;
 
   CacheAlignedAllocator() = default;

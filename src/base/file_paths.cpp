@@ -20,8 +20,8 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 };
 
-/// Identity of a regular file. Returns std::nullopt for pipes, devices and paths that cannot be resolved.
-/// `standard_descriptor` replaces the path "-".
+/// Identity of a regular file or of a file that does not exist. Returns std::nullopt for pipes, devices and paths whose
+/// folder cannot be accessed. The path "-" refers to the open descriptor `standard_descriptor`.
 std::optional<FileIdentity> identify(const std::string& path, int standard_descriptor) {
   struct stat status {};
   const int failed = path == "-" ? fstat(standard_descriptor, &status) : stat(path.c_str(), &status);
@@ -35,7 +35,8 @@ std::optional<FileIdentity> identify(const std::string& path, int standard_descr
   return FileIdentity{status.st_dev, status.st_ino, std::filesystem::path(target).filename()};
 }
 
-/// The number N of a path that leads to /proc/PID/fd/N, where PID is this process.
+/// Returns N for a path in the folder /proc/PID/fd of this process (or of one of its threads) whose last component is
+/// the number N, and std::nullopt for any other path.
 std::optional<int> parse_descriptor_path(const std::string& path) {
   std::error_code failure;
   const std::string folder = std::filesystem::canonical(folder_of(path), failure);
@@ -48,6 +49,7 @@ std::optional<int> parse_descriptor_path(const std::string& path) {
   return error == std::errc() && end == name.data() + name.size() ? std::optional(number) : std::nullopt;
 }
 
+/// Name of a file in messages. `standard_name` is the name of the path "-".
 std::string name_of(const NamedFile& file, const char* standard_name) {
   return file.path == "-" ? standard_name : file.path;
 }
@@ -74,10 +76,12 @@ ResolvedPath resolve_links(std::string path) {
 void require_distinct_files(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].path.empty()) continue;
-    const auto written = identify(outputs[i].path, STDOUT_FILENO);
+    const auto output_identity = identify(outputs[i].path, STDOUT_FILENO);
     const auto refuse_if_same = [&](const NamedFile& other, int descriptor, const char* standard_name) {
-      const bool both_standard = descriptor == STDOUT_FILENO && other.path == "-" && outputs[i].path == "-";
-      if (!both_standard && (other.path.empty() || !written || identify(other.path, descriptor) != written)) return;
+      const bool both_are_stdout = descriptor == STDOUT_FILENO && other.path == "-" && outputs[i].path == "-";
+      if (!both_are_stdout &&
+          (other.path.empty() || !output_identity || identify(other.path, descriptor) != output_identity))
+        return;
       throw std::invalid_argument(outputs[i].content + " would be written over " + other.content + " in " +
                                   name_of(other, standard_name) + "; give another file");
     };

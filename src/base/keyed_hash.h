@@ -18,9 +18,9 @@ class KeyedHash {
   }
 
   [[nodiscard]] static std::uint64_t hash(std::string_view text) {
-    constexpr std::size_t width = sizeof(std::uint64_t);
+    constexpr std::size_t word_bytes = sizeof(std::uint64_t);
     std::uint64_t state = text.size();
-    for (; text.size() > width; text.remove_prefix(width)) state = hash(state ^ word_of(text, width));
+    for (; text.size() > word_bytes; text.remove_prefix(word_bytes)) state = hash(state ^ word_of(text, word_bytes));
     return hash(state ^ word_of(text, text.size()));
   }
 
@@ -34,7 +34,7 @@ class KeyedHash {
     static const Key key = [] {
       std::random_device device;
       const auto draw = [&] { return std::uint64_t{device()} << 32 | device(); };
-      return Key{draw() | 1, draw() | 1};
+      return Key{draw() | 1, draw() | 1};  // odd, because a product with a key of 0 would be 0 for every word
     }();
     return key;
   }

@@ -37,7 +37,8 @@ std::string describe_lock_holder(ino_t inode) {
 LockedFile::LockedFile(std::string path) : path_(std::move(path)) {
   while (true) {
     FileDescriptor file(open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-    // Local file systems also lock a file that is open for reading only.
+    // NFS grants an exclusive lock only to a descriptor that is open for writing, flock(2). Local file systems also
+    // grant it to a descriptor that is open for reading only.
     if (!file.is_open()) file = FileDescriptor(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     struct stat opened {};
     if (!file.is_open() || fstat(file.number(), &opened) != 0 || !S_ISREG(opened.st_mode)) return;

@@ -5,7 +5,8 @@
 
 namespace dyad {
 
-/// Median of at least one number; of an even count, the upper of the two middle numbers. Reorders `numbers`.
+/// Median of `numbers`, which must not be empty. For an even count, returns the upper of the two middle numbers.
+/// Reorders `numbers`.
 inline double median(std::vector<double>& numbers) {
   const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
   std::nth_element(numbers.begin(), middle, numbers.end());

@@ -28,8 +28,8 @@ struct Hierarchy {
   std::string limit_file;   ///< name of the file with the limit in the folder of a group
   std::string group;        ///< group of this process, as a path from the root of the hierarchy
 
-  /// True if a mount of this file system type and options shows the hierarchy. A mount of
-  /// version 1 shows one set of controllers, which its options list.
+  /// True if a mount with this file system type and these options contains the hierarchy. The options of a version 1
+  /// mount list its controllers. Version 2 has a single hierarchy.
   [[nodiscard]] bool is_mounted_by(const std::string& type, const std::string& options) const {
     if (type != file_system) return false;
     const std::vector<std::string> names = split_text(options, ',');
@@ -67,7 +67,8 @@ double read_limit(const std::filesystem::path& path) {
   return error == std::errc() ? bytes : unlimited;
 }
 
-/// Smallest limit of a group and its ancestors, up to the mount point.
+/// Smallest limit in bytes of the hierarchy's group and its ancestors, up to the group `mounted_group`, whose folder is
+/// `mount_point`.
 double smallest_limit(const Hierarchy& hierarchy, const std::string& mount_point, const std::string& mounted_group) {
   // In a container without a cgroup namespace, the root of the mount is the group of the container.
   const bool is_below = hierarchy.group.starts_with(mounted_group);
@@ -75,17 +76,18 @@ double smallest_limit(const Hierarchy& hierarchy, const std::string& mount_point
   double smallest = read_limit(std::filesystem::path(mount_point) / hierarchy.limit_file);
   std::filesystem::path group = mount_point;
   for (const std::string& name : split_text(below, '/')) {
-    if (name.empty() || name == "..") continue;
+    if (name.empty() || name == "..") continue;  // "..": the group is outside the cgroup namespace of this process
     group /= name;
     smallest = std::min(smallest, read_limit(group / hierarchy.limit_file));
   }
   return smallest;
 }
 
+/// Smallest limit in bytes over all mounted hierarchies of this process.
 double control_group_limit(const std::string& root) {
   double smallest = unlimited;
   const std::vector<Hierarchy> all = read_hierarchies(root);
-  // Fields: ID PARENT DEVICE GROUP MOUNT-POINT OPTIONS [TAGS...] - TYPE SOURCE OPTIONS
+  // Fields: ID PARENT DEVICE GROUP MOUNT-POINT MOUNT-OPTIONS [TAGS...] - TYPE SOURCE OPTIONS
   std::ifstream mounts(root + "/proc/self/mountinfo");
   for (std::string line; std::getline(mounts, line);) {
     const std::vector<std::string> fields = split_text(line, ' ');

@@ -114,12 +114,12 @@ void OutputFile::copy_to_named() {
   std::vector<char> buffer(copy_buffer_bytes);
   off_t done = 0;
   while (true) {
-    const ssize_t got = pread(file_.number(), buffer.data(), buffer.size(), done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 || !write_all(named.number(), {buffer.data(), static_cast<std::size_t>(got)}))
+    const ssize_t byte_count = pread(file_.number(), buffer.data(), buffer.size(), done);
+    if (byte_count < 0 && errno == EINTR) continue;
+    if (byte_count < 0 || !write_all(named.number(), {buffer.data(), static_cast<std::size_t>(byte_count)}))
       fail("cannot be written");
-    if (got == 0) break;
-    done += got;
+    if (byte_count == 0) break;
+    done += byte_count;
   }
   if (fsync(named.number()) != 0) fail("cannot be written");
   file_ = std::move(named);

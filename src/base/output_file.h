@@ -10,11 +10,12 @@
 
 namespace dyad {
 
-/// Writes a file atomically. The bytes are written to an unnamed temporary file (O_TMPFILE) or, if the file system does
-/// not support it, to a temporary file in the folder of the target. commit() syncs that file to disk and renames it
+/// Writes a file atomically. The bytes are written to a temporary file in the folder of the target. The temporary file
+/// has no name until prepare() if the file system supports O_TMPFILE. commit() syncs that file to disk and renames it
 /// over the target. Symbolic links are followed. An existing file keeps its mode and, if permitted, its owner. A new
 /// file has the mode 0666 & ~umask. Standard output ("-"), pipes, devices and open descriptors (/dev/stdout, /dev/fd/N)
-/// are written directly. Every failure throws std::system_error with the path and the reason. Not thread-safe.
+/// are written directly. Every failure throws std::system_error with the path and the reason, except that a cycle of
+/// symbolic links throws std::runtime_error. Not thread-safe.
 class OutputFile {
  public:
   explicit OutputFile(std::string path);
@@ -24,10 +25,12 @@ class OutputFile {
 
   void write(std::string_view bytes);
 
-  /// Syncs the written bytes to disk and links the file to a temporary name. commit() calls it if necessary.
+  /// Syncs the written bytes to disk and links an unnamed file to a temporary name. Has no effect on a target that is
+  /// written directly. commit() calls prepare() if the caller did not.
   void prepare();
 
-  /// Renames the file over the target. The target is unchanged if commit() is not called.
+  /// Closes the file and renames it over the target. Without commit(), the target is unchanged unless it is written
+  /// directly.
   void commit();
 
   /// True if the target is written directly, without a temporary file.

@@ -8,7 +8,7 @@
 namespace dyad {
 
 std::int64_t peak_rss_bytes() {
-  // VmHWM is reset by exec(), but ru_maxrss can include the size of the parent process.
+  // VmHWM is preferred, because exec() resets it. ru_maxrss can include the size of the parent process.
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
     std::int64_t kibibytes = 0;

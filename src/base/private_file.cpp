@@ -13,7 +13,7 @@
 namespace dyad {
 namespace {
 
-/// Fraction of the disk that an append must leave free for other programs.
+/// Fraction of the disk that an append must leave free for other programs. The message of append() contains it.
 constexpr double min_free_disk_fraction = 0.05;
 
 }  // namespace
@@ -33,8 +33,8 @@ void PrivateFile::append(const void* bytes, std::size_t count) {
   struct statvfs disk {};
   if (fstatvfs(file_.number(), &disk) == 0) {
     const auto block = static_cast<double>(disk.f_frsize);
-    const double after = static_cast<double>(disk.f_bavail) * block - static_cast<double>(count);
-    if (after < min_free_disk_fraction * static_cast<double>(disk.f_blocks) * block) {
+    const double free_bytes_after = static_cast<double>(disk.f_bavail) * block - static_cast<double>(count);
+    if (free_bytes_after < min_free_disk_fraction * static_cast<double>(disk.f_blocks) * block) {
       errno = ENOSPC;
       fail("cannot grow, because less than 5% of the disk would stay free (set TMPDIR to a folder on another disk)");
     }

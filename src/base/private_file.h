@@ -15,8 +15,8 @@ class PrivateFileError : public std::runtime_error {
 };
 
 /// Unlinked temporary file. It has no name, and the file system frees it when it is closed or the process ends. Every
-/// failure throws PrivateFileError with the folder and the reason. An append that would leave too little free space on
-/// the disk is also a failure.
+/// failure throws PrivateFileError with the folder and the reason. An append that would leave less than 5% of the disk
+/// free is also a failure. Not thread-safe.
 class PrivateFile {
  public:
   explicit PrivateFile(const std::string& folder);

@@ -5,14 +5,15 @@
 
 namespace dyad {
 
-/// Reserved streams. Row i of a planted problem uses stream i, so that reserved streams are at the upper end of the
-/// range. Some callers subtract a small number from `start_stream` for further streams.
-inline constexpr std::uint64_t start_stream = ~std::uint64_t{0};  ///< starting point of a solver
-inline constexpr std::uint64_t truth_stream = start_stream - 1;   ///< parameters of a planted problem
+/// Streams of Random that are not used for rows. Row i of a planted problem (simulated data with known parameters,
+/// dyad/simulate.h) uses stream i, so that these streams are at the upper end of the range. Callers that need
+/// further streams use `start_stream - n`, where n can depend on the feature or on the number of features.
+inline constexpr std::uint64_t start_stream = ~std::uint64_t{0};  ///< initial parameters of a solver
+inline constexpr std::uint64_t truth_stream = start_stream - 1;   ///< true parameters of a planted problem
 
 /// Random number generator xoshiro256++ (Blackman and Vigna, 2021, "Scrambled linear pseudorandom number generators").
-/// Generators with different (seed, stream) have unrelated sequences. Row i of a planted problem has its
-/// own stream and therefore does not depend on the order in which rows are generated.
+/// Generators with different (seed, stream) have statistically unrelated sequences. Row i of a planted problem has its
+/// own stream and therefore does not depend on the order in which rows are generated. Not thread-safe.
 class Random {
  public:
   Random(std::uint64_t seed, std::uint64_t stream);

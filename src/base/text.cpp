@@ -97,7 +97,7 @@ std::string escape_invalid_utf8(std::string_view text) {
 }
 
 std::string quote_text(std::string_view text) {
-  constexpr std::size_t max_bytes = 24;  // of the text, to keep messages short
+  constexpr std::size_t max_bytes = 24;  // limits the length of messages
   return "'" + escape_unprintable(text.substr(0, max_bytes)) + (text.size() > max_bytes ? "...'" : "'");
 }
 

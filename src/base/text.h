@@ -9,7 +9,8 @@ namespace dyad {
 /// replacement keeps names with different invalid bytes distinguishable.
 std::string escape_invalid_utf8(std::string_view text);
 
-/// Quotes a text for an error message: '...' around its first 24 bytes, with unprintable characters escaped.
+/// Quotes a text for an error message: its first 24 bytes in single quotes, with unprintable characters escaped. A
+/// longer text ends in "...".
 std::string quote_text(std::string_view text);
 
 }  // namespace dyad

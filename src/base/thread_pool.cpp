@@ -8,10 +8,11 @@ namespace dyad {
 namespace {
 
 /// Waits until `value` differs from `old`. Blocking and waking a thread takes longer than a task on a small block of
-/// rows, so that the value is polled first. yield() lets other threads use the core meanwhile.
+/// rows; therefore the value is polled first. yield() lets other threads use the core meanwhile.
 template <typename Value>
 void wait_while(const std::atomic<Value>& value, Value old) {
-  constexpr int polls_before_blocking = 200;  // controls the latency of short tasks against idle CPU time
+  // More polls reduce the latency of short tasks, and use more CPU time of idle workers.
+  constexpr int polls_before_blocking = 200;
   for (int poll = 0; poll < polls_before_blocking; ++poll) {
     if (value.load(std::memory_order_acquire) != old) return;
     std::this_thread::yield();
@@ -41,7 +42,7 @@ void ThreadPool::start() {
   } catch (...) {
     const std::size_t running = threads_.size() + 1;
     stop();
-    throw std::runtime_error("cannot start " + std::to_string(count_) + " threads: the system refused after " +
+    throw std::runtime_error("cannot start " + std::to_string(count_) + " threads: the system started only " +
                              std::to_string(running) + " (reduce threads)");
   }
 }

@@ -28,7 +28,7 @@ class ThreadPool {
   /// Throws std::invalid_argument unless 0 <= threads <= max_threads.
   static void require_valid_count(int threads);
 
-  /// Number of threads for the argument of the constructor: `threads`, or one per core for 0.
+  /// Number of threads of ThreadPool(threads): `threads`, or for 0 one per core and at most `max_threads`.
   static int resolve_count(int threads);
 
   /// `threads`: number of workers; 0: one per core.
@@ -40,7 +40,8 @@ class ThreadPool {
   /// Number of workers, including the calling thread.
   [[nodiscard]] int count() const { return count_; }
 
-  /// Calls task(worker) once on every worker and waits for all of them. Rethrows the first exception.
+  /// Calls task(worker) once on every worker and waits for all of them. Rethrows the first exception of the task.
+  /// Throws std::runtime_error if the threads cannot be started.
   void run(const std::function<void(int worker)>& task);
 
   /// Splits [0, total) into one range of nearly equal size per worker and calls task(worker, range). The ranges depend

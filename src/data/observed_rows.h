@@ -7,8 +7,8 @@
 
 namespace dyad {
 
-/// src/data contains views, blocks and caches of encoded rows, and the linear operator that they define.
-///
+// The folder data contains views, blocks and caches of encoded rows, and the linear operator that they define.
+
 /// Rows as a linear operator X, with a target and a weight per row. A weight of 0 excludes a row. Immutable; copies
 /// share the operator, targets and weights, and may be used from several threads.
 class ObservedRows {

@@ -25,7 +25,7 @@ struct DenseBlock {
   [[nodiscard]] Rows<Scalar> view() const { return Rows<Scalar>::dense(values, dim, targets); }
 };
 
-/// Cell of the input whose category or index is not a feature of the model. Its row has no entry for it.
+/// Cell of the input whose category or index is not a feature of the model. The encoded row has no entry for the cell.
 struct UnknownCell {
   Index row = 0;    ///< index in the block
   Index group = 0;  ///< feature group of the cell, numbered by FeatureMap
@@ -44,7 +44,7 @@ struct RowBlock {
   std::vector<Scalar> targets;             ///< one per row; empty: no targets
   std::vector<Scalar> weights;             ///< empty: all 1
   std::string file;                        ///< input file of all rows of the block
-  std::vector<std::int64_t> lines;         ///< line or row number in `file`, one per row
+  std::vector<std::int64_t> lines;         ///< number of the line or row in `file`, from 1; one per row
   std::vector<UnknownCell> unknown_cells;  ///< sorted by row
   bool ends_checkpoint_interval = false;   ///< true: a checkpoint is due after the last row
 
@@ -88,8 +88,8 @@ struct BlockLimits {
 /// its memory to be negligible.
 inline Index rows_per_block(Index dim, std::size_t scalar_bytes) {
   constexpr Index block_bytes = Index{4} << 20;  // controls the memory of a block
-  constexpr Index min_rows = 16;                 // controls the smallest block of wide rows
-  constexpr Index max_rows = 8192;               // controls the largest block of narrow rows
+  constexpr Index min_rows = 16;                 // minimum for wide rows, so that threads can share a block
+  constexpr Index max_rows = 8192;               // maximum for narrow rows
   return std::clamp<Index>(block_bytes / (dim * static_cast<Index>(scalar_bytes)), min_rows, max_rows);
 }
 

@@ -86,8 +86,8 @@ class RowCache {
   /// Number of stored entries of all rows, including borrowed ones.
   [[nodiscard]] double entries() const { return static_cast<double>(borrowed_values_.size() + values_.size()); }
 
-  /// Size in bytes of a cache of `rows` rows with `entries_per_row` entries each. A row has a target and a weight; a
-  /// sparse row also has an offset, and a sparse entry a column.
+  /// Upper bound on the size in bytes of a cache of `rows` rows with `entries_per_row` entries each. It counts a target
+  /// and a weight per row, an offset per sparse row, and a column per sparse entry.
   [[nodiscard]] static double bytes_for(double rows, double entries_per_row, bool sparse) {
     const double entry_bytes =
         static_cast<double>(sizeof(Scalar)) + (sparse ? static_cast<double>(sizeof(std::int32_t)) : 0.0);
@@ -95,14 +95,14 @@ class RowCache {
         2 * static_cast<double>(sizeof(Scalar)) + (sparse ? static_cast<double>(sizeof(Index)) : 0.0);
     return rows * (entries_per_row * entry_bytes + row_bytes);
   }
-  /// Size in bytes of this cache, without borrowed entries.
+  /// Upper bound on the size in bytes of this cache, without borrowed entries.
   [[nodiscard]] double bytes() const {
     const auto rows = static_cast<double>(count_);
     return count_ == 0 ? 0 : bytes_for(rows, is_borrowed_ ? 0 : entries() / rows, is_sparse_);
   }
 
-  /// View of all rows with the final number of features and of left features. Do not append afterwards if the cache is
-  /// on disk.
+  /// View of all rows. `dim` and `left_dim` are the final numbers of features and of left features. Do not append
+  /// afterwards if the cache is on disk.
   [[nodiscard]] Rows<Scalar> view(Index dim, Index left_dim = 0) {
     resolve_relative_columns(left_dim);
     const Rows<Scalar> rows = is_sparse_ ? sparse_view(dim) : Rows<Scalar>::dense(values_.all(), dim, targets_.all());
@@ -149,7 +149,8 @@ class RowCache {
     return borrowed_values_.empty() ? values_.all() : borrowed_values_;
   }
 
-  /// Stores no weights while all of them are 1. The first other weight also stores the preceding ones.
+  /// Stores no weights while all of them are 1. For the first weight other than 1, also stores a 1 for each preceding
+  /// row.
   void append_weight(Scalar weight) {
     if (weights_.size() == 0 && weight == Scalar(1)) return;
     for (auto missing = static_cast<Index>(weights_.size()); missing < count_; ++missing) weights_.append(1);

@@ -38,8 +38,9 @@ class RowOperator {
   /// row-major.
   virtual void add_transposed_product(IndexRange rows, IndexRange columns, const double* R, Index width,
                                       double* out) const = 0;
-  /// out = (X o X) q and out += (X o X)' c, where X o X contains the squared entries of the given rows.
+  /// out = (X o X) q, where X o X contains the squared entries of the given rows. out has rows.count numbers.
   virtual void multiply_squares(IndexRange rows, const double* q, double* out) const = 0;
+  /// out += (X o X)' c over the given rows. c has rows.count numbers, out has dim() numbers.
   virtual void add_transposed_squares(IndexRange rows, const double* c, double* out) const = 0;
 
   /// gram += sum_i weights[i] z_i z_i' over the given rows, with z = (1, x), or z = (1, x, x o x) if `gram` has 1 + 2
@@ -54,8 +55,8 @@ class RowOperator {
   virtual void copy_column(Index j, double* out) const;
 };
 
-/// Calls task(worker, rows) with one range of nearly equal size per worker, or once with all rows if X cannot split
-/// them.
+/// Calls task(worker, rows) with one range of nearly equal size per worker, or once with all rows if
+/// X.can_split() is false.
 void for_each_row_range(const RowOperator& X, ThreadPool& pool,
                         const std::function<void(int worker, IndexRange rows)>& task);
 

@@ -23,8 +23,8 @@ using Type = Request::Type;
 
 const char* const driver_model_name = "the model";
 
-/// Model and training state of the driver. The evidence for a constant class probability is removed, because the driver
-/// does not predict rows.
+/// Model and training state of the driver. The evidence against a constant class probability (ClassEvidence) is
+/// removed, because the driver does not predict rows.
 class DriverModel {
  public:
   explicit DriverModel(const std::string& model) {
@@ -78,8 +78,8 @@ class DistributedTraining {
   /// Trains on the rows of all workers.
   DistributedSummary run() {
     survey();
-    // If all features are indicators, as in ratings and clicks, Gauss-Newton did not decrease the held-out loss of one
-    // pass at any ridge.
+    // If all features are indicators, multi-pass training is skipped: on data sets of ratings and clicks, Gauss-Newton
+    // did not decrease the held-out loss of one pass at any ridge.
     const bool is_multi_pass =
         options_.solver == Solver::newton || (options_.solver == Solver::automatic && !are_indicators_);
     if (options_.solver != Solver::newton)
@@ -100,7 +100,8 @@ class DistributedTraining {
   }
 
   /// Counts the rows and adds features that the filter has not seen yet. Their scale is the root mean square of their
-  /// non-zero values. Removes the range of the target if some target lies outside. All workers use the same result.
+  /// non-zero values. Removes the range of the target if some target lies outside. The requests send the result to all
+  /// workers.
   void survey() {
     const Statistics statistics = requests_(Request(), [](Archive&) {});
     Archive response(statistics.sums);
@@ -218,8 +219,8 @@ class DistributedTraining {
     const Losses one_pass = equations->losses(start);
     if (!(one_pass.sums.weight > 0)) return finish_one_pass();
     report({"one pass", 1, -1, in_units(one_pass.loss())});
-    // Largest mean squared residual of an exact fit, relative to the variance of the targets. Its square root is about
-    // that of machine epsilon.
+    // Largest mean squared residual of an exact fit, relative to the variance of the targets. Its square root, 1e-8, is
+    // about the square root of machine epsilon.
     constexpr double exact_fit_variance = 1e-16;
     if (options_.solver == Solver::automatic && one_pass.squares() < exact_fit_variance) return finish_one_pass();
     constexpr std::size_t patience_levels = 2;  // levels over which the held-out loss must decrease
@@ -240,7 +241,7 @@ class DistributedTraining {
     const auto all = std::make_shared<DistributedNormalEquations>(requests_, filter_.options().shape, request_scales,
                                                                   HeldOutUse::included);
     options.first_level += stopping.best() - 1;
-    constexpr Index min_final_passes = 10;  // lower limit of the data passes of the final fit
+    constexpr Index min_final_passes = 10;  // lower limit of max_passes of the final fit
     options.max_passes = std::max<Index>(options_.max_data_passes / 2, min_final_passes);
     const auto final_solver = make_newton_pass_solver(all, are_sparse, options, best);
     if (!final_solver->advance({})) return finish_one_pass();
@@ -250,8 +251,8 @@ class DistributedTraining {
   }
 
   /// Replaces the filter by one with the means of a fit and Laplace variances. `noise`: residual variance of the fit.
-  /// `held_out_squares`: mean squared residual of held-out rows, a lower limit of the noise if there are few rows per
-  /// unknown, because the fit then underestimates it.
+  /// `held_out_squares`: mean squared residual of held-out rows, a lower limit of the noise variance if there are few
+  /// rows per unknown, because the fit then underestimates it.
   void make_filter(const SignedFactors<double>& fit, const std::vector<double>& scales, double noise,
                    double held_out_squares) {
     constexpr double min_rows_per_unknown = 10;  // from here on, the residual variance of the fit is used alone
@@ -270,7 +271,7 @@ class DistributedTraining {
   WorkerRequests requests_;
   DriverModel model_;
   KalmanFilter<double> filter_;
-  bool are_indicators_ = false;  ///< all feature values are 0, 1 or -1
+  bool are_indicators_ = false;  ///< sums of squares equal counts of non-zeros, as for values 0, 1 and -1
   DistributedSummary summary_;
 };
 

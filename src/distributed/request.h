@@ -11,8 +11,8 @@ namespace dyad {
 // src/distributed: distributed training. The driver sends requests to all workers, each worker computes sums over its
 // rows (RequestHandler), and the driver computes the next request from the total of these sums.
 
-/// Header of a request of the driver to all workers. The body depends on the type; see RequestHandler. It selects rows
-/// by quantiles of their hashes, which are uniform in [0, 1), so that the selection does not depend on the
+/// Header of a request of the driver to all workers. The body depends on the type; see RequestHandler. The header
+/// selects rows by quantiles of their hashes, which are uniform in [0, 1), so that the selection does not depend on the
 /// partitioning.
 struct Request {
   /// The sums that the workers compute.

@@ -61,7 +61,7 @@ class RowBuffer {
 
  private:
   Index dim_;
-  Index width_;
+  Index width_;  ///< number of parameters per feature: a weight and `rank` factors
   RowCache<double> rows_;
 };
 

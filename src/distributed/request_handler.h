@@ -25,7 +25,7 @@ struct WorkerContext {
 /// Request::Type. Not thread-safe.
 class RequestHandler {
  public:
-  /// How a request uses a row.
+  /// How a request uses a row. `used`: in the sums. `held_out`: in the losses only.
   enum RowUse : std::uint8_t { unused, used, held_out };
 
   virtual ~RequestHandler() = default;

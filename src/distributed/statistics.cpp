@@ -14,7 +14,7 @@
 namespace dyad {
 namespace {
 
-const char* const model_name = "the model";
+const char* const statistics_model_name = "the model";
 const char* const statistics_name = "the statistics";
 const char* const target_bounds_name = "targets_seen";
 
@@ -27,11 +27,11 @@ class MomentIteration {
     if (settings.solver != Solver::moment || !likelihood_of(state_.file.features.target.task).has_identity_link())
       throw std::invalid_argument(
           "model: only regression models of the moment solver have additive statistics; train with the solver moment");
-    state_.restore(TrainOptions(), model_name, pool_);
+    state_.restore(TrainOptions(), statistics_model_name, pool_);
     learner().start_worker_sums();
   }
 
-  /// Computes the sums of the iteration over some of the rows.
+  /// Computes the sums of the iteration over the rows of one worker.
   void accumulate(const DatasetView& rows, Statistics& statistics, const std::function<bool()>& interrupted) {
     DataOptions data;
     data.dataset = &rows;
@@ -55,7 +55,7 @@ class MomentIteration {
     statistics.max_target = seen.max_seen;
   }
 
-  /// Completes the iteration with the sums over all rows.
+  /// Completes the iteration with the sums over the rows of all workers.
   StatisticsUpdate apply(const Statistics& all) {
     Archive archive(all.sums);
     StatisticsUpdate result;
@@ -88,8 +88,8 @@ class MomentIteration {
 /// Calls use(iteration) with the scalar type of the model.
 template <typename Use>
 void with_iteration(const std::string& model, int threads, Use&& use) {
-  ModelFile file = ModelFile::from_bytes(model, model_name);
-  const TrainSettings settings = TrainSettings::load(file, model_name);
+  ModelFile file = ModelFile::from_bytes(model, statistics_model_name);
+  const TrainSettings settings = TrainSettings::load(file, statistics_model_name);
   if (settings.precision == Precision::single_precision) {
     MomentIteration<float> iteration(std::move(file), settings, threads);
     use(iteration);

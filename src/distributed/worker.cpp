@@ -48,7 +48,7 @@ class Worker::State {
     if (static_cast<Index>(hashes.size()) != rows.count)
       throw std::invalid_argument(
           "hashes must have one entry per row; pass the result of hash_rows() for the same rows");
-    // Unused rows get weight 0, because readers skip such rows.
+    // Unused rows get weight 0, so that the reader skips them.
     std::vector<double> weights(hashes.size());
     std::vector<std::uint8_t> uses;
     for (std::size_t i = 0; i < hashes.size(); ++i) {
@@ -96,7 +96,7 @@ class Worker::State {
  private:
   [[nodiscard]] WorkerContext context() { return {file_.features.target, posterior_.filter, pool_}; }
 
-  /// A RequestHandler::RowUse.
+  /// Returns the RequestHandler::RowUse of the row with this hash.
   [[nodiscard]] std::uint8_t use_of(std::uint64_t hash) const {
     if (request_.uses_row(hash)) return RequestHandler::used;
     return handler_->needs_held_out() && request_.is_held_out(hash) ? RequestHandler::held_out : RequestHandler::unused;

@@ -75,6 +75,7 @@ class Dictionary {
 
   [[nodiscard]] std::size_t first_slot(std::uint64_t key) const { return KeyedHash::hash(key) & mask(); }
 
+  /// Compares a text with the text of a slot. `numbers_` is sorted, so that a binary search finds the entry.
   [[nodiscard]] bool is_text_of(const Slot& slot, std::string_view text) const {
     const auto entry = std::lower_bound(numbers_.begin(), numbers_.end(), slot.number) - numbers_.begin();
     return texts_[static_cast<std::size_t>(entry)] == text;
@@ -92,9 +93,9 @@ class Dictionary {
     for (std::size_t entry = 0; entry < texts_.size(); ++entry) insert_entry(entry);
   }
 
-  std::vector<Slot> slots_ = std::vector<Slot>(16);
+  std::vector<Slot> slots_ = std::vector<Slot>(16);  ///< the size is a power of two, see mask()
   std::deque<std::string> texts_;
-  std::vector<std::int32_t> numbers_;  ///< of the texts, in increasing order
+  std::vector<std::int32_t> numbers_;  ///< number of each text in `texts_`; increasing
 };
 
 }  // namespace dyad

@@ -42,7 +42,7 @@ void FeatureMap::require_layout(Layout rows, const std::string& name) const {
   for (const Column& column : columns_)
     if (column.role == Column::Role::categorical)
       fail("the model was trained on a table with the categorical column " + quote_text(column.name) +
-           ", which rows of numbers cannot have; expected a table with its columns");
+           ", but the input has only numbers; expected a table with the columns of the training data");
 }
 
 void FeatureMap::set_columns(std::vector<Column> columns) {

@@ -33,9 +33,9 @@ struct Column {
   Role role = Role::numeric;
   bool is_right = false;               ///< bilinear models: the column belongs to z instead of x
   Scaling scaling;                     ///< numeric columns
-  bool has_missing_indicator = false;  ///< numeric columns with missing values in the first rows
-  /// Numeric columns: the different scaled values of all training rows, without missing ones that have an indicator.
-  /// nullopt: more than two, or unknown.
+  bool has_missing_indicator = false;  ///< numeric columns: the first rows contain missing values
+  /// Numeric columns: the distinct scaled values of all training rows. Missing values are excluded if the column has a
+  /// missing-value indicator. nullopt: more than two values, or unknown.
   std::optional<TwoValues> values;
 
   Index number_feature = -1;   ///< index within its side (x or z); -1: none
@@ -68,7 +68,7 @@ class FeatureMap {
   Index index_base = 0;         ///< libsvm: smallest index
   Index right_first = -1;       ///< libsvm and npy, bilinear models: first index of z; -1: none
   Index right_last = -1;        ///< last index of z; -1: no limit
-  Index min_feature_count = 1;  ///< lower bound of count() for a side that grows, so that it is at least the rank
+  Index min_feature_count = 1;  ///< lower bound of count() for a side that grows; keeps count() >= rank
 
   [[nodiscard]] bool is_bilinear() const { return kind == Kind::bilinear; }
   /// True for sensing and phase retrieval. Their columns are measurement vectors, which are neither centered nor scaled
@@ -123,17 +123,18 @@ class FeatureMap {
 
   /// Updates the sets of feature values that linear_squares() uses with those of training rows.
   void update_values(const RowBlock<double>& block);
-  /// Declares all feature values unknown, for training rows that update_values() has not received.
+  /// Declares all feature values unknown. Call it if training used rows that update_values() has not received.
   void clear_values();
-  /// z^2 = slope z + constant (1 - z_missing) in all training rows.
+  /// Feature x_j with x_j^2 = slope x_j + constant (1 - x_m) in all training rows, where x_m is the missing-value
+  /// indicator of its column (0 if there is none).
   struct LinearSquare {
-    Index feature = 0;
+    Index feature = 0;  ///< j
     double slope = 1;
     double constant = 0;
-    Index missing_indicator = -1;  ///< feature z_missing, which is 1 if the number is missing, where z is 0; -1: none
+    Index missing_indicator = -1;  ///< m; x_m is 1 if the number is missing, and x_j is then 0. -1: none
   };
-  /// Features of x with two values a and b, for which z^2 = (a + b) z - a b. The square of such a feature and its
-  /// linear term are interchangeable. Contains indicators, numeric columns with two values, and hashed features and
+  /// Features x_j of x with two values a and b, for which x_j^2 = (a + b) x_j - a b. The square of such a feature and
+  /// its linear term are interchangeable. Contains indicators, numeric columns with two values, and hashed features and
   /// libsvm indices with values 0 and 1. For bilinear models and measurements, which do not have both terms, the result
   /// contains only indicators.
   [[nodiscard]] std::vector<LinearSquare> linear_squares() const;
@@ -178,14 +179,19 @@ class FeatureMap {
   void assign_features(std::vector<Column> columns);
   /// True if the model has linear terms and squares of features.
   [[nodiscard]] bool has_squares() const { return !is_bilinear() && !is_measurement(); }
-  /// True if features after the numbers and missing-value indicators may have values other than 0 and 1.
+  /// True if the map has sparse numbers. These are the hashed features or libsvm indices, which follow the numbers and
+  /// missing-value indicators of a side and may have values other than 0 and 1.
   [[nodiscard]] bool has_sparse_numbers() const { return hash_bits > 0 || layout == Layout::sparse; }
+  /// Number of sparse numbers of x.
   [[nodiscard]] Index sparse_number_count() const { return has_sparse_numbers() ? counts_[0] - first_category_[0] : 0; }
-  /// `rows`: features of `count` rows, `stride` numbers apart.
+  /// Adds the values of `count` rows to Column::values. A column with a third value is removed from
+  /// `two_valued_columns_`. `rows`: features of the first row; the next row starts `stride` numbers later.
   void update_values_of_columns(const double* rows, std::size_t count, std::size_t stride);
-  /// True if the hashed feature or libsvm index has no other values than 0 and 1.
+  /// True if a sparse number of x has no other values than 0 and 1. `sparse_number`: counted from 0.
   [[nodiscard]] bool is_binary(Index sparse_number) const;
+  /// Size of the bit set of the hash slots of a side; 0 without hashing.
   [[nodiscard]] std::size_t slot_bytes(Side side) const;
+  /// Returns the feature of the slot of a hash value. `grow` as in encode_category().
   Index find_slot(std::size_t side, std::uint64_t hash, bool grow);
 
   bool is_fitted_ = false;
@@ -197,7 +203,7 @@ class FeatureMap {
   std::array<Index, 2> first_category_{};  ///< first category, hash slot or libsvm index of each side
   std::array<std::vector<std::pair<std::size_t, const std::string*>>, 2> category_names_;  ///< see categories()
   std::array<std::vector<std::uint8_t>, 2> used_slots_;  ///< one bit per slot; empty: all used, or no hashing
-  std::vector<std::size_t> two_valued_columns_;          ///< columns with Column::values, in increasing order
+  std::vector<std::size_t> two_valued_columns_;  ///< columns with at most two values so far, in increasing order
   /// For each hashed feature or libsvm index of x: true if it has a value other than 0 and 1. Features beyond the end
   /// have none. nullopt: unknown.
   std::optional<std::vector<bool>> has_other_values_;

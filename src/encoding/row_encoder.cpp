@@ -28,11 +28,11 @@ void RowEncoder::add_number(const Column& column, double value, const InputLocat
     if (column.has_missing_indicator) add_entry(column.is_right, column.missing_feature, 1);
     return;
   }
-  throw DataError(
-      location.file, location.line, location.column,
-      std::string("expected a ") +
-          (is_missing ? "finite number, which cannot be missing," : "finite number (up to 1e70; rescale the column)") +
-          " in the column " + quote_text(column.name) + ", got " + format_shortest(value));
+  throw DataError(location.file, location.line, location.column,
+                  std::string("expected a ") +
+                      (is_missing ? "finite number (this model does not accept missing values)"
+                                  : "finite number (up to 1e70; rescale the column)") +
+                      " in the column " + quote_text(column.name) + ", got " + format_shortest(value));
 }
 
 void RowEncoder::add_index(std::int64_t index, double value, const InputLocation& location, RowBlock<double>& block) {

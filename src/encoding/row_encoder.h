@@ -9,7 +9,7 @@
 
 namespace dyad {
 
-/// Limit on row weights. The sum of the squared weights of 2^63 rows is then finite: 1e200 * 9.2e18 < 1.8e308.
+/// Largest row weight. The sum of the squared weights of 2^63 rows is then finite: 1e200 * 9.2e18 < 1.8e308.
 inline constexpr double max_weight = 1e100;
 
 /// Encodes rows as features of a map. Numbers are checked and scaled. In bilinear models, features of z follow the
@@ -26,8 +26,8 @@ class RowEncoder {
   /// Adds a category to the current row. `feature`: index within the side (x or z) of its column.
   void add_category(const Column& column, Index feature) { add_entry(column.is_right, feature, 1); }
 
-  /// Appends the current row to the block and starts the next one. The columns of a sparse block have their final
-  /// numbers after finish().
+  /// Appends the current row to the block and starts the next one. The column indices of a sparse block are final only
+  /// after finish().
   void append_to(RowBlock<double>& block);
 
   /// Appends a row of numbers by position: values[j * stride] is column j of a table or matrix, or index j of sparse
@@ -47,8 +47,8 @@ class RowEncoder {
     append_to(block);
   }
 
-  /// Replaces the indices of sparse rows, which increase along a row, by features. If the model was trained on a table
-  /// or matrix, index j is column j, and absent entries are 0.
+  /// Replaces the indices of sparse rows by features. The indices of a row must be in increasing order. If the model
+  /// was trained on a table or matrix, index j is column j, and absent entries are 0.
   void encode_sparse(RowBlock<double>& block);
 
   /// Throws std::invalid_argument unless `count` is the number of columns of the model. Models of sparse rows accept
@@ -78,13 +78,13 @@ class RowEncoder {
 
   FeatureMap& map_;
   bool adds_features_;
-  bool is_by_index_;               ///< layout of the model is sparse rows
+  bool is_by_index_;               ///< the model was trained on sparse rows
   bool is_dense_;                  ///< as FeatureMap::is_dense()
   Index left_dim_;                 ///< of a dense map, which has a fixed number of features
   std::vector<double> dense_row_;  ///< the current row of a dense map
   std::vector<Entry> entries_;     ///< the current row of other maps
-  RowBlock<double> raw_;           ///< the rows that encode_sparse() replaces
-  std::vector<double> raw_row_;    ///< one of them, dense
+  RowBlock<double> raw_;           ///< rows of encode_sparse() before encoding
+  std::vector<double> raw_row_;    ///< one row of `raw_`, dense
 };
 
 }  // namespace dyad

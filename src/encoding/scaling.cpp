@@ -6,7 +6,7 @@
 namespace dyad {
 namespace {
 
-/// The square of a larger number may overflow (the largest double is 1.8e308).
+/// Limit on values, centers and scales. The square of a larger number may overflow (the largest double is 1.8e308).
 constexpr double max_scalable = 1e150;
 
 struct WeightedValue {
@@ -20,7 +20,7 @@ double total_weight(const std::vector<WeightedValue>& values) {
   return sum;
 }
 
-/// Quantile of the values, each repeated as often as its weight. Sorts `values`.
+/// Quantile of the values, each repeated as often as its weight. `share`: 0.5 is the median. Sorts `values`.
 double quantile(std::vector<WeightedValue>& values, double share) {
   std::sort(values.begin(), values.end(),
             [](const WeightedValue& a, const WeightedValue& b) { return a.value < b.value; });
@@ -32,8 +32,8 @@ double quantile(std::vector<WeightedValue>& values, double share) {
   return values.back().value;
 }
 
-/// Median absolute deviation of the values that differ from the median, which is positive for a column of mostly zeros
-/// too. 0 if all values are equal.
+/// Median absolute deviation of the values that differ from the median. It is positive also if most values are equal,
+/// for example 0. It is 0 if all values are equal.
 double nonzero_median_deviation(const std::vector<WeightedValue>& values, double median) {
   std::vector<WeightedValue> distances;
   for (const WeightedValue& weighted : values)
@@ -60,28 +60,29 @@ Scaling robust_scaling(const std::vector<double>& numbers, std::span<const doubl
     if (std::abs(numbers[i]) < max_scalable) values.push_back({numbers[i], weights.empty() ? 1 : weights[i]});
   if (values.empty()) return scaling;
   const double median = quantile(values, 0.5);
-  const double distance = nonzero_median_deviation(values, median);
+  const double median_deviation = nonzero_median_deviation(values, median);
   std::erase_if(values, [&](const WeightedValue& weighted) {
-    return std::abs(weighted.value - median) > outlier_threshold_mads * distance;
+    return std::abs(weighted.value - median) > outlier_threshold_mads * median_deviation;
   });
 
   const double weight = total_weight(values);
-  double mean = 0;
-  for (const WeightedValue& weighted : values) mean += (weighted.value - median) * weighted.weight / weight;
+  double mean_offset = 0;
+  for (const WeightedValue& weighted : values) mean_offset += (weighted.value - median) * weighted.weight / weight;
   double variance = 0;
   double max_distance = 0;
   for (const WeightedValue& weighted : values) {
-    const double centered = weighted.value - median - mean;
+    const double centered = weighted.value - median - mean_offset;
     variance += centered * centered * weighted.weight / weight;
     max_distance = std::max(max_distance, std::abs(centered));
   }
-  scaling.center = median + mean;
+  scaling.center = median + mean_offset;
   const double deviation = std::sqrt(variance);
-  // A column with a smaller ratio of deviation to mean, 4500 units of double precision, is constant up to rounding.
+  // A column is constant up to rounding if its standard deviation is at most 1e-12 (4500 machine epsilons) times the
+  // magnitude of its mean.
   constexpr double max_rounding_ratio = 1e-12;
   const double rounding = max_rounding_ratio * std::abs(scaling.center);
   scaling.scale = deviation > rounding && deviation > std::numeric_limits<double>::min() ? deviation : 1;
-  // Few values do not bound the support of the distribution.
+  // The range of fewer values does not bound the range of later values.
   constexpr double min_weight_for_clipping = 100;
   if (weight < min_weight_for_clipping || deviation <= rounding) return scaling;
   const double clip_distance = std::max(min_clip_distance_deviations * scaling.scale, clip_margin * max_distance);

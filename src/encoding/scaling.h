@@ -20,9 +20,9 @@ struct Scaling {
 
 /// Scaling by the mean and standard deviation s of the values that are not outliers. An outlier differs from the median
 /// by more than 30 times the median absolute deviation of the values other than the median. Clips at a distance of
-/// max(6 s, 1.5 m) from the mean, where m is the largest distance of a value that is not an outlier. Without clipping
-/// if the total weight is below 100. A constant column gets scale 1, without clipping. `weights` are repetition counts;
-/// empty: 1.
+/// max(6 s, 1.5 m) from the mean, where m is the largest distance of a value that is not an outlier. Does not clip
+/// if the total weight is below 100. A constant column gets scale 1 and is not clipped. `weights` are repetition
+/// counts; empty: 1.
 Scaling robust_scaling(const std::vector<double>& values, std::span<const double> weights = {});
 
 }  // namespace dyad

@@ -92,9 +92,10 @@ double parse_numeric_cell(std::string_view cell, const std::string& column, cons
   const bool is_number = parse_number(cell, value);
   if (is_number && std::abs(value) <= max_abs_value) return value;
   if (is_missing(cell)) return std::numeric_limits<double>::quiet_NaN();
-  const char* expected = is_number     ? "a finite number (up to 1e70; rescale the column)"
-                         : is_training ? "a number, as in most rows (if it holds categories, name it as categorical),"
-                                       : "a number, as in training,";
+  const char* expected = is_number ? "a finite number (up to 1e70; rescale the column)"
+                         : is_training
+                             ? "a number, as in most rows (if the column holds categories, name it as categorical),"
+                             : "a number, as in training,";
   throw DataError(
       location.file, location.line, location.column,
       std::string("expected ") + expected + " in the column " + quote_text(column) + ", got " + quote_text(cell));
@@ -145,7 +146,7 @@ void fit_table(FeatureMap& map, const ColumnOptions& options, const std::vector<
       std::count_if(columns.begin(), columns.end(), [](const Column& column) { return column.is_right; });
   if (map.is_bilinear() && (right_count == 0 || right_count == static_cast<std::ptrdiff_t>(columns.size())))
     throw std::invalid_argument(
-        "a bilinear model needs columns on both sides: name the columns of the second factor, but not all columns, in "
+        "a bilinear model x'Mz needs columns of x and of z: name the columns of z, but not all columns, in "
         "ColumnOptions::right");
   map.set_columns(std::move(columns));
 }
@@ -155,7 +156,7 @@ TableEncoder::TableEncoder(FeatureMap& map, const std::vector<std::string>& head
     : map_(map),
       file_(file),
       unknown_(unknown),
-      row_(map, unknown == UnknownFeatures::add),
+      row_encoder_(map, unknown == UnknownFeatures::add),
       target_cell_(NameIndex::absent),
       weight_cell_(NameIndex::absent) {
   const NameIndex cells(header);
@@ -180,8 +181,8 @@ void TableEncoder::encode(const std::string_view* cells, std::int64_t line, RowB
     const std::string_view cell = cells[input.cell];
     if (column.role == Column::Role::numeric) {
       const InputLocation location = location_of(line, input.cell);
-      row_.add_number(column, parse_numeric_cell(cell, column.name, location, unknown_ == UnknownFeatures::add),
-                      location);
+      row_encoder_.add_number(column, parse_numeric_cell(cell, column.name, location, unknown_ == UnknownFeatures::add),
+                              location);
       continue;
     }
     const std::string_view category = is_missing(cell) ? std::string_view() : cell;
@@ -189,9 +190,9 @@ void TableEncoder::encode(const std::string_view* cells, std::int64_t line, RowB
     if (feature == FeatureMap::unknown)
       block.add_unknown_cell(map_.group_of_category(input.column));
     else
-      row_.add_category(column, feature);
+      row_encoder_.add_category(column, feature);
   }
-  row_.append_to(block);
+  row_encoder_.append_to(block);
   if (target_cell_ != NameIndex::absent)
     block.targets.push_back(map_.target.encode(cells[target_cell_], location_of(line, target_cell_)));
   if (weight_cell_ != NameIndex::absent) {

@@ -59,15 +59,15 @@ double parse_numeric_cell(std::string_view cell, const std::string& column, cons
                           bool is_training);
 
 /// Determines the target, the roles and the scales of the columns from the first rows. `scan` reads the targets of all
-/// rows that can be read twice. It is called if the targets of the first rows are all equal. Throws
-/// std::invalid_argument for options that name missing columns, and DataError for invalid cells.
+/// rows that can be read twice. It is called if the task is not given and the targets of the first rows are all equal.
+/// Throws std::invalid_argument for options that name missing columns, and DataError for invalid cells.
 void fit_table(FeatureMap& map, const ColumnOptions& options, const std::vector<std::string>& header,
                const TableSample& sample, const std::string& file, const std::function<void(TargetScan&)>& scan = {});
 
 /// Encodes rows of text cells as features. Does not own the map. Not thread-safe.
 class TableEncoder {
  public:
-  enum class Targets { none, needed };  ///< whether rows contain a target and a weight
+  enum class Targets { none, needed };  ///< whether rows must contain a target and a weight
   /// Treatment of categories and libsvm indices that are not in the map: `add` a feature (training), or `ignore` them
   /// and report unknown cells (prediction).
   enum class UnknownFeatures { add, ignore };
@@ -96,7 +96,7 @@ class TableEncoder {
   FeatureMap& map_;
   std::string file_;
   UnknownFeatures unknown_;
-  RowEncoder row_;
+  RowEncoder row_encoder_;
   std::vector<InputColumn> input_columns_;        ///< one per column of the map
   std::vector<InputColumn> categorical_columns_;  ///< the categorical ones
   std::size_t target_cell_;                       ///< NameIndex::absent: none

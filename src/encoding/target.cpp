@@ -30,7 +30,7 @@ bool label_less(const std::string& left, const std::string& right) {
   return left < right;
 }
 
-/// True if a label is the positive class by convention, as long as the other label is unknown.
+/// True if a label denotes the positive class by convention. Used while the other label is unknown.
 bool is_positive_label(const std::string& label) {
   double value = 0;
   if (parse_number(label, value)) return value > 0;
@@ -215,13 +215,14 @@ void Target::fit_numbers(const std::vector<double>& numbers, std::span<const dou
   }
 }
 
-/// Sets an end of the range if at least 2% of the targets lie exactly at it, such as ratings or capped prices.
+/// Sets an end of the range if at least 2% of the targets, and at least 10, are equal to it. Examples are ratings and
+/// capped prices.
 void Target::infer_range(const std::vector<double>& numbers, std::span<const double> weights) {
   if (numbers.empty()) return;
   const auto [min, max] = std::minmax_element(numbers.begin(), numbers.end());
   if (!(*min < *max)) return;
   const auto is_common = [&](double value) {
-    constexpr double min_weight_at_end = 10;   // number of targets at the end
+    constexpr double min_weight_at_end = 10;   // number of targets at the end, counted with weights
     constexpr double min_share_at_end = 0.02;  // docs/method.md, "Ranges"
     double total_weight = 0;
     double weight_at_end = 0;
@@ -258,7 +259,8 @@ double Target::encode(std::string_view text, const InputLocation& location) {
 double Target::encode(double value, const InputLocation& location) {
   if (!likelihood_of(task).is_classification()) {
     if (std::abs(value) > max_abs_value)
-      throw DataError(location.file, location.line, location.column, "expected a target up to 1e70 in size");
+      throw DataError(location.file, location.line, location.column,
+                      "expected a target with a magnitude of at most 1e70");
     return encode_number(value, location);
   }
   if (value != last_value_) {

@@ -50,8 +50,8 @@ class Target {
   [[nodiscard]] double unscale(double scaled) const { return scaling.center + scaling.scale * scaled; }
 
   /// Converts a prediction to the user's units and clips it to [low, high] and to the interval of the training targets,
-  /// extended by its width on both sides. Second-order models have no bound on predictions for features far from the
-  /// training rows.
+  /// extended by its width on both sides. Does not clip if no target has been seen. Second-order models have no bound
+  /// on predictions for features far from the training rows.
   [[nodiscard]] double unscale_prediction(double scaled) const {
     const double width = max_seen - min_seen;
     const double value = unscale(scaled);

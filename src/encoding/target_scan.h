@@ -40,7 +40,7 @@ class TargetScan {
   }
 
  private:
-  static constexpr std::size_t sample_size = 4096;  ///< the maximum number of rows of a block (row_reader.cpp)
+  static constexpr std::size_t sample_size = 4096;  ///< as max_block_rows in row_reader.cpp
 
   struct StoredSample {
     Target::Sample sample;
@@ -60,7 +60,7 @@ class TargetScan {
     return result;
   }
 
-  Random random_{1, start_stream - 3};
+  Random random_{1, start_stream - 3};        ///< constant seed and stream: the sample is reproducible
   double count_ = 0;                          ///< targets that add() has received
   std::vector<StoredSample> first_of_label_;  ///< in the order of occurrence, at most three
   std::vector<StoredSample> sample_;

@@ -29,15 +29,15 @@ bool BlockPredictor::next(PredictSummary& summary) {
   const Rows<double> rows = block_.view();
   values_.resize(static_cast<std::size_t>(rows.count()));
   deviations_.resize(error_bars_ != nullptr ? values_.size() : 0);
-  for_each_row_range([&](IndexRange share) {
-    const auto first = static_cast<std::size_t>(share.first);
-    const auto count = static_cast<std::size_t>(share.count);
+  for_each_row_range([&](IndexRange range) {
+    const auto first = static_cast<std::size_t>(range.first);
+    const auto count = static_cast<std::size_t>(range.count);
     const auto values = std::span(values_).subspan(first, count);
-    file_.model.predict(rows.slice(share.first, share.count), values);
+    file_.model.predict(rows.slice(range.first, range.count), values);
     for (double& value : values) value = target().predicted(value);
     if (error_bars_ == nullptr) return;
     const auto deviations = std::span(deviations_).subspan(first, count);
-    error_bars_->compute_variances(block_, share.first, deviations);
+    error_bars_->compute_variances(block_, range.first, deviations);
     for (std::size_t i = 0; i < count; ++i)
       deviations[i] = target().standard_deviation(values[i], deviations[i], error_bars_->noise_variance());
   });
@@ -52,7 +52,7 @@ void BlockPredictor::for_each_row_range(const std::function<void(IndexRange)>& t
   // Starting a thread takes about 70 us. Predicting 128 rows of 30 features at rank 8 takes 17 us (measured).
   constexpr Index min_rows_per_thread = 64;
   if (block_.count() < 2 * min_rows_per_thread) return task({0, block_.count()});
-  pool_.split(block_.count(), [&](int, IndexRange share) { task(share); });
+  pool_.split(block_.count(), [&](int, IndexRange range) { task(range); });
 }
 
 void BlockPredictor::finish(PredictSummary& summary) const {

@@ -17,8 +17,9 @@ namespace dyad {
 /// Predicts rows from files or from memory, one block at a time. Not thread-safe; several objects may share a model.
 class BlockPredictor {
  public:
-  /// Does not own the model; the caller keeps it alive. `targets`: whether rows must have targets. `error_bars`: those
-  /// of the model if the caller has loaded them, or nullptr; they are loaded if options.deviations is set.
+  /// Does not own the model; the caller keeps it alive. `targets`: whether rows must have targets. `error_bars`: the
+  /// error bars of the model, which the caller keeps alive. If nullptr, the constructor loads them if
+  /// options.deviations is set.
   BlockPredictor(ModelFile& file, const PredictOptions& options, const PredictHooks& hooks,
                  TableEncoder::Targets targets, const ErrorBars* error_bars = nullptr);
 
@@ -52,7 +53,7 @@ class BlockPredictor {
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Evaluates a model that is not in a file. Targets outside the range of the training targets are not rejected.
+/// Evaluates a model that is not in a file. Targets outside TrainOptions::range are not rejected.
 EvaluateSummary evaluate(ModelFile file, const PredictOptions& options, const PredictHooks& hooks);
 
 }  // namespace dyad

@@ -54,7 +54,8 @@ Inspection inspect(const ModelFile& file, Index top) {
   const FeatureMap& map = file.features;
   const Model<double>& model = file.model;
   const Sides sides(model);
-  // The model predicts f(z) with z = x / scale - shift, and y = offset + unit f(z).
+  // The model predicts y = offset + unit f(z), where x is a row in the units of the data and z = x / scale - shift is
+  // the encoded row.
   const double unit = map.target.scaling.scale;
   const double offset = map.target.scaling.center;
   Vector<double> scale(model.dim());
@@ -72,7 +73,7 @@ Inspection inspect(const ModelFile& file, Index top) {
   // z_j^2 = slope z_j + constant (1 - z_m), where m is the indicator feature of missing values of column j, if any.
   std::vector<Index> linear_groups = map.indicator_columns();
   if (!sides.is_bilinear()) {
-    const Vector<double> squares = square_coefficients(model);
+    const Vector<double> squares = total_square_coefficients(model);
     for (const FeatureMap::LinearSquare& square : map.linear_squares()) {
       const Index j = square.feature;
       intercept += square.constant * squares[j];

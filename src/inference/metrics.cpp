@@ -7,9 +7,9 @@ namespace dyad {
 namespace {
 
 /// Bins of the histogram of log-odds from which the AUC is computed. Pairs of rows in one bin count as ties.
-constexpr Index score_bin_count = 8192;
-/// The histogram covers [-20, 20]; scores beyond are counted in the outermost bins. Their probabilities differ from 0
-/// or 1 by less than 2.1e-9.
+constexpr Index log_odds_bin_count = 8192;
+/// The histogram covers [-20, 20]; larger magnitudes are counted in the outermost bins. Their probabilities differ from
+/// 0 or 1 by less than 2.1e-9.
 constexpr double max_abs_log_odds = 20;
 /// Probabilities are clipped to [eps, 1 - eps] before the logarithm. log(1 / eps) = 27.6 is beyond max_abs_log_odds, so
 /// the clipping does not change the bin.
@@ -19,16 +19,16 @@ Index bin_of(double probability) {
   if (std::isnan(probability)) return 0;
   const double p = std::clamp(probability, probability_margin, 1 - probability_margin);
   const double log_odds = std::clamp(std::log(p / (1 - p)), -max_abs_log_odds, max_abs_log_odds);
-  return std::min(score_bin_count - 1,
-                  static_cast<Index>((log_odds + max_abs_log_odds) / (2 * max_abs_log_odds) * double{score_bin_count}));
+  return std::min(log_odds_bin_count - 1, static_cast<Index>((log_odds + max_abs_log_odds) / (2 * max_abs_log_odds) *
+                                                             double{log_odds_bin_count}));
 }
 
 }  // namespace
 
 MetricSums::MetricSums(Task task) : task_(task), likelihood_(&likelihood_of(task)) {
   if (!likelihood_->is_classification()) return;
-  negatives_.resize(score_bin_count);
-  positives_.resize(score_bin_count);
+  negatives_.resize(log_odds_bin_count);
+  positives_.resize(log_odds_bin_count);
 }
 
 void MetricSums::add(double target, double prediction, double weight) {
@@ -50,7 +50,7 @@ void MetricSums::add(double target, double prediction, double weight) {
 
 double MetricSums::area_under_curve() const {
   double negatives_below = 0;  // weight of the negative rows in lower bins
-  double concordant = 0;       // weight of the pairs in which the positive row has the higher score
+  double concordant = 0;       // weight of the pairs in which the positive row has the higher log-odds; ties count half
   double positives = 0;
   for (std::size_t bin = 0; bin < positives_.size(); ++bin) {
     concordant += positives_[bin] * (negatives_below + negatives_[bin] / 2);

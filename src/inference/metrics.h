@@ -22,6 +22,7 @@ class MetricSums {
   void add(double target, double prediction, double weight);
 
   [[nodiscard]] Metrics metrics() const;
+  /// Total weight of the rows.
   [[nodiscard]] double weight() const { return weight_.value(); }
   /// Weighted mean of Likelihood::score over the rows; 0 without rows.
   [[nodiscard]] double mean_score() const;
@@ -30,8 +31,8 @@ class MetricSums {
   [[nodiscard]] bool is_target_constant() const { return !(target_squares_.value() > 0); }
 
  private:
-  /// Area under the ROC curve from the histograms: the probability that a positive row has a higher score than a
-  /// negative one. Two rows in the same bin count as half.
+  /// Area under the ROC curve from the histograms: the probability that a positive row has higher predicted
+  /// log-odds than a negative row. Two rows in the same bin count as half.
   [[nodiscard]] double area_under_curve() const;
 
   Task task_;

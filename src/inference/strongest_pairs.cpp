@@ -71,7 +71,7 @@ class TopPairs {
 
 }  // namespace
 
-Vector<double> square_coefficients(const Model<double>& model) {
+Vector<double> total_square_coefficients(const Model<double>& model) {
   Vector<double> squares = diagonal_of_interactions(model);
   // With Diagonal::zero the two terms cancel up to rounding. The tolerance is a multiple of the rounding error of
   // single precision (1.2e-7), in which models may be stored.
@@ -102,7 +102,7 @@ StrongestPairs strongest_pairs(const Model<double>& model, Index top, const std:
   Index product_count = 0;
   StrongestPairs result;
   if (!sides.is_bilinear()) {
-    const Vector<double> squares = square_coefficients(model);
+    const Vector<double> squares = total_square_coefficients(model);
     for (Index j = 0; j < squares.size(); ++j)
       if (group_of(j) < 0) best.insert({j, j, squares[j]});
   }

@@ -8,8 +8,8 @@
 
 namespace dyad {
 
-/// Coefficient of the product x_left x_right: 2 M_ij for i != j, and M_jj + squares_j for the square of feature j.
-/// Bilinear: M_ij of x_left z_right, where `right` is an index into z.
+/// Coefficient of the product x_i x_j, where i = `left` and j = `right`: 2 M_ij for i != j, and M_jj + squares_j for
+/// i = j. Bilinear: M_ij of the product x_i z_j.
 struct Pair {
   Index left = 0;
   Index right = 0;
@@ -19,11 +19,11 @@ struct Pair {
 struct StrongestPairs {
   std::vector<Pair> pairs;  ///< by decreasing |coefficient|
   bool is_exact = true;     ///< whether these are the pairs with the largest |coefficient|
-  double bound = 0;         ///< upper bound on |coefficient| of all other pairs
+  double bound = 0;         ///< upper bound on |coefficient| of all other pairs; 0 if no pairs were requested
 };
 
 /// Coefficients M_jj + squares_j of x_j^2 in a symmetric model. Exactly 0 if the two cancel up to rounding.
-Vector<double> square_coefficients(const Model<double>& model);
+Vector<double> total_square_coefficients(const Model<double>& model);
 
 /// Bounds the time of the search in models with many features: one product takes O(rank).
 inline constexpr Index default_max_products = 300'000'000;

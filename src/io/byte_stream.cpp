@@ -38,7 +38,7 @@ class InputFile {
       throw std::runtime_error(path_ + " cannot be opened: " + std::strerror(errno));
     struct stat status {};
     if (fstat(number(), &status) == 0 && S_ISDIR(status.st_mode))
-      throw std::runtime_error(path_ + " is a folder, expected a file");
+      throw std::runtime_error(name() + " is a folder, expected a file");
     may_block_ = !S_ISREG(status.st_mode);
   }
 
@@ -49,15 +49,19 @@ class InputFile {
       const ssize_t byte_count = ::read(number(), buffer, size);
       if (byte_count >= 0) return static_cast<std::size_t>(byte_count);
       if (errno != EINTR && errno != EAGAIN)
-        throw std::runtime_error(path_ + " cannot be read: " + std::strerror(errno));
+        throw std::runtime_error(name() + " cannot be read: " + std::strerror(errno));
     }
   }
 
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
+  /// Name of the input in messages.
+  [[nodiscard]] std::string name() const { return path_ == "-" ? "standard input" : path_; }
+  /// File descriptor of the input.
   [[nodiscard]] int number() const { return path_ == "-" ? STDIN_FILENO : file_.number(); }
 
+  /// Waits until bytes or the end of the input can be read. Throws ReadingStopped if `stop` returns true.
   void wait() const {
     // Upper bound on the delay between a stop request and its effect, half of the 100 ms that users perceive as
     // immediate (Nielsen, Usability Engineering, 1993, section 5.5).
@@ -69,8 +73,8 @@ class InputFile {
 
   std::string path_;
   std::function<bool()> stop_;
-  FileDescriptor file_;     ///< closed for standard input
-  bool may_block_ = false;  ///< pipes, terminals and devices
+  FileDescriptor file_;     ///< no descriptor for standard input
+  bool may_block_ = false;  ///< true for pipes, terminals and devices
 };
 
 /// Buffered bytes of the input before decompression.
@@ -162,6 +166,7 @@ class GzipDecompressor : public ByteStream::Decompressor {
         if (is_inside_member_) compressed_.fail("the gzip data is incomplete: the file is cut off");
         return 0;
       }
+      // Only the first byte is compared, because the buffer may end after it. inflate() checks the second byte.
       if (!is_inside_member_ && !compressed_.starts_with(magic.substr(0, 1)))
         compressed_.fail("bytes that are not gzip follow the gzip data; remove them or decompress the file first");
       is_inside_member_ = true;

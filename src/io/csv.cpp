@@ -28,7 +28,8 @@ class RowScanner {
     return length > 0;
   }
 
-  /// Parses the next row and appends its first `max_cells` cells. Returns the number of cells of the row.
+  /// Parses the next row and appends its first `max_cells` cells to `cells`. The text of a quoted cell is appended to
+  /// `unquoted`, and the cell refers to it. Returns the number of cells of the row.
   std::size_t parse_row(std::size_t max_cells, std::vector<std::string_view>& cells,
                         std::deque<std::string>& unquoted) {
     const std::int64_t first_line = line_;
@@ -39,9 +40,9 @@ class RowScanner {
         cells.push_back(cell);
       else if (is_quoted)
         unquoted.pop_back();
-      const char stop = rest_.front();
+      const char delimiter = rest_.front();
       rest_.remove_prefix(1);
-      if (stop == separator_) continue;
+      if (delimiter == separator_) continue;
       ++line_;
       return count;
     }

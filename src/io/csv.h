@@ -25,9 +25,9 @@ struct CsvBlock {
 };
 
 /// Reads comma- or tab-separated text with a header, in the dialect of RFC 4180: a cell in double quotes may contain
-/// separators and newlines, and "" stands for one quote; lines end in CR LF or LF. Skips a byte order
-/// mark, empty lines, and blanks around a cell without quotes. Throws DataError for an empty file, a column name that
-/// occurs twice, a row with more or fewer cells than the header, and a quote without an end.
+/// separators and newlines, and "" stands for one quote; lines end in CR LF or LF. Skips a byte order mark,
+/// empty lines, and spaces around a cell without quotes. Throws DataError for an empty file, a column name that
+/// occurs twice, a row with more or fewer cells than the header, and a quote that is not closed. Not thread-safe.
 class CsvReader {
  public:
   CsvReader(const Input& input, char separator);

@@ -39,7 +39,8 @@ class LineScanner {
     ++line_;
   }
 
-  double parse_target_or_value(const char* expected) {
+  /// Parses a finite number. `expected` describes it in the message for text that is not a number.
+  double parse_finite_number(const char* expected) {
     double value = 0;
     const char* stop = parse_number(position_, end_, value);
     if (stop == nullptr) fail(expected);
@@ -48,9 +49,10 @@ class LineScanner {
     return value;
   }
 
+  /// Parses the value of an entry, at most `max_abs_value` in magnitude.
   double parse_value() {
     const char* begin = position_;
-    const double value = parse_target_or_value("a number after the colon");
+    const double value = parse_finite_number("a number after the colon");
     if (std::abs(value) <= max_abs_value) return value;
     position_ = begin;
     fail("a number up to 1e70 in size (rescale this feature)");
@@ -58,7 +60,7 @@ class LineScanner {
 
   /// Parses `index:`. The index must exceed `previous`.
   std::int32_t parse_index(std::int64_t previous) {
-    // Indices are stored in 32 bits, and so is the number of features, which is the largest index + 1.
+    // Indices and the number of features, which is the largest index + 1, are stored as signed 32-bit integers.
     constexpr std::int64_t index_limit = std::numeric_limits<std::int32_t>::max();
     if (*position_ == '-') fail("an index of at least 0");
     std::int64_t value = 0;
@@ -99,7 +101,7 @@ void parse_libsvm(LineBlock& lines, const std::string& path, const BlockLimits& 
   while (!scanner.at_end() && !limits.are_reached_by(block)) {
     scanner.skip_blanks();
     if (!ends_line(scanner.peek())) {
-      block.targets.push_back(scanner.parse_target_or_value("a number as the target"));
+      block.targets.push_back(scanner.parse_finite_number("a number as the target"));
       scanner.require_end_of_entry();
       std::int64_t previous = -1;
       for (scanner.skip_blanks(); !ends_line(scanner.peek()); scanner.skip_blanks()) {

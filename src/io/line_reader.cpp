@@ -8,7 +8,7 @@
 namespace dyad {
 namespace {
 
-/// Initial buffer size. The buffer doubles for longer lines.
+/// Initial buffer size, 256 KiB. The buffer is doubled until it contains a whole line.
 constexpr std::size_t initial_buffer_bytes = std::size_t{1} << 18;
 /// U+FEFF in UTF-8.
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
@@ -21,7 +21,7 @@ LineReader::LineReader(const Input& input, char separator)
       max_buffer_bytes_(static_cast<std::size_t>(input.limits.max_line_bytes) + 1),
       buffer_(std::min(initial_buffer_bytes, max_buffer_bytes_)) {}
 
-/// Searches the new bytes of the buffer. Returns the end of the last complete line, 0 if there is none.
+/// Searches the bytes from `searched_` on. Returns the end of the last complete line in them, or 0 if there is none.
 std::size_t LineReader::find_end_of_lines() {
   const std::string_view unsearched(buffer_.data() + searched_, end_ - searched_);
   const std::size_t from = searched_;

@@ -21,6 +21,7 @@ std::string_view find_field(std::string_view header, const std::string& key) {
   return rest;
 }
 
+/// Converts values.size() elements of type Number, without alignment in `raw`, to double.
 template <typename Number>
 void convert(const std::vector<char>& raw, std::span<double> values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -66,7 +67,7 @@ void NpyReader::read_header(const ReadLimits& limits) {
 
   const std::string_view descr = find_field(header, "descr");
   constexpr std::string_view kinds = "fiub";
-  if (descr.size() < 4 || (descr[1] != '<' && descr[1] != '|') || kinds.find(descr[2]) == std::string_view::npos)
+  if (descr.size() < 5 || (descr[1] != '<' && descr[1] != '|') || kinds.find(descr[2]) == std::string_view::npos)
     fail("expected little-endian numbers, got an array of " + std::string(descr.substr(0, descr.find_first_of(",}"))));
   kind_ = descr[2];
   element_bytes_ = static_cast<std::size_t>(descr[3] - '0');
@@ -76,7 +77,7 @@ void NpyReader::read_header(const ReadLimits& limits) {
                      : element_bytes_ == 1 || element_bytes_ == 2 || element_bytes_ == 4 || element_bytes_ == 8;
   if (!is_supported || descr[4] != '\'') fail("expected numbers of 1, 2, 4 or 8 bytes (floats: 4 or 8)");
   if (!find_field(header, "fortran_order").starts_with("False"))
-    fail("the array is in Fortran order, expected C order; save numpy.ascontiguousarray of it");
+    fail("the array is in Fortran order, expected C order; save numpy.ascontiguousarray(array) instead");
 
   std::string_view shape = find_field(header, "shape");
   std::vector<Index> sizes;

@@ -13,7 +13,8 @@ namespace dyad {
 
 /// Reads a NumPy array file (.npy, versions 1 to 3 of the format in numpy.lib.format) row by row. The array has one or
 /// two dimensions in C order, and elements of 1, 2, 4 or 8 bytes: little-endian floats (4 or 8 bytes) or integers, or
-/// booleans. Throws DataError for other arrays, for a truncated file, and for NaN or infinity.
+/// booleans. Throws DataError for other arrays, for a truncated file, for infinity, and for NaN unless
+/// `allows_nan` is true. Not thread-safe.
 class NpyReader {
  public:
   /// `max_magnitude`: numbers with a larger absolute value are a DataError. `allows_nan`: NaN is a missing value.
@@ -28,6 +29,7 @@ class NpyReader {
 
  private:
   void read_header(const ReadLimits& limits);
+  /// Reads exactly buffer.size() bytes. Throws DataError if the file has fewer.
   void fill(std::span<char> buffer);
   [[noreturn]] void fail(const std::string& what) const;
 

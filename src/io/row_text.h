@@ -9,6 +9,9 @@
 
 namespace dyad {
 
+// Text and bytes of generated rows in the formats csv, tsv, libsvm and npy. A planted problem is simulated data with
+// known parameters (dyad/simulate.h).
+
 /// Name of the target column of generated tables.
 inline constexpr const char* planted_target_name = "y";
 

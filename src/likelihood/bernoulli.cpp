@@ -16,10 +16,10 @@ double bound_curvature(double xi) {
   return xi < series_limit ? 0.125 : std::tanh(xi / 2) / (4 * xi);
 }
 
-/// Mode m of the posterior of f after a positive row, for the prior N(start, variance) and strength = weight *
-/// variance: the root m >= start of m - start = strength * logistic(-m), by bisection. An upper bound for strength > 4
-/// is m = max(start, 0) + log(1 + strength): the right-hand side is at most 1 there, and m - start is at least log(5)
-/// > 1.
+/// Mode m of the posterior of f after a row of the positive class, for the prior N(start, variance) and strength =
+/// weight * variance > 4. The mode is the root m >= start of m - start = strength * logistic(-m), computed by
+/// bisection. The root is below max(start, 0) + log(1 + strength), because there the right-hand side is less than 1,
+/// and the left-hand side exceeds log(5), which is greater than 1.
 double posterior_mode(double start, double strength) {
   double low = start;
   double high = std::max(start, 0.0) + std::log1p(strength);

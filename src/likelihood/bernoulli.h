@@ -4,18 +4,19 @@
 
 namespace dyad {
 
-/// src/likelihood contains the distributions of the target given the linear predictor; no other folder defines a loss.
-///
-/// Bernoulli likelihood with logit link, for two classes: P(y = +1) = logistic(f), so that f are log-odds. Targets
-/// above 0 are the positive class.
+// The folder likelihood contains the distributions of the target given the linear predictor. No other folder defines a
+// loss.
+
+/// Bernoulli likelihood with logit link, for two classes: P(y = +1) = logistic(f), so that f is the log-odds of the
+/// positive class. Targets above 0 are the positive class.
 class BernoulliLikelihood : public Likelihood {
  public:
   [[nodiscard]] Expansion expand(double y, double f) const override;
   [[nodiscard]] double loss(double y, double f) const override;
   /// For weight <= 1 or weight * variance <= 4, the step of the extended Kalman filter (Likelihood::update). Otherwise
   /// the mean moves to the mode of the posterior, and the variance is that of the Laplace approximation at the mode.
-  /// The limit 4 is the inverse of the largest derivative of the logistic function. Above it a single Newton step can
-  /// diverge: a misclassified row with a large |f| moves f by about weight * variance.
+  /// The limit 4 is the inverse of the largest derivative of the logistic function. Above it, a single Newton step can
+  /// overshoot the mode: a misclassified row with a large |f| moves f by about weight * variance.
   [[nodiscard]] Update update(double y, double mean, double variance, double weight,
                               double noise_variance) const override;
   [[nodiscard]] double mean(double f) const override;

@@ -30,7 +30,7 @@ double GaussianLikelihood::predictor_variance(double target_variance) const {
 }
 
 /// E (y - f)^2 = (y - mean)^2 + variance, so that the bound is exact with target y. A censored row has the mean as its
-/// target, which has gradient 0.
+/// target, so that its gradient is 0. The variational parameter is the target.
 Likelihood::QuadraticBound GaussianLikelihood::bound(double y, double mean, double) const {
   const double target = is_censored(y, mean) ? mean : y;
   return {target, target, 1};

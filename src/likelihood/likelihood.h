@@ -14,6 +14,7 @@ struct Support {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
 
+  /// True if at least one end is finite.
   [[nodiscard]] bool is_bounded() const;
   [[nodiscard]] double clamp(double value) const;
 };
@@ -34,7 +35,7 @@ class Likelihood {
   /// Loss of a row at f with its first two derivatives with respect to f.
   struct Expansion {
     double loss = 0;
-    double gradient = 0;   ///< negative derivative of the loss: the direction of descent
+    double gradient = 0;   ///< of the log-likelihood: the negative derivative of the loss
     double curvature = 0;  ///< second derivative, or a positive upper bound of it. If the gradient is also 0, the row
                            ///< carries no information at this f.
   };
@@ -97,8 +98,8 @@ class Likelihood {
   /// Quadratic lower bound of the expected log-likelihood, for variational updates: a Gaussian observation `target` of
   /// f with precision `precision`.
   struct QuadraticBound {
-    double point = 0;      ///< variational parameter: the bound is tight there
-    double target = 0;     ///< latent target
+    double point = 0;      ///< variational parameter. Bernoulli: the bound is tight at |f| = point. Gaussian: `target`
+    double target = 0;     ///< observation of f
     double precision = 1;  ///< in units of the noise precision
   };
   /// Bound that is optimal for f with the given mean and variance.

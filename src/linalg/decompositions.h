@@ -4,11 +4,10 @@
 
 namespace dyad {
 
-/// src/linalg contains matrix types, decompositions, SIMD vectors, and products of rows with dense matrices.
-///
-/// This file declares decompositions of dense matrices. All are computed in double precision, also for float matrices.
-/// They are instantiated in decompositions.cpp and orthonormal_basis.cpp only, because Eigen's decompositions compile
-/// slowly.
+// The folder linalg contains matrix types, decompositions, SIMD vectors, and products of rows with dense matrices.
+//
+// This file declares decompositions of dense matrices. All are computed in double precision, also for float matrices.
+// Only decompositions.cpp and orthonormal_basis.cpp instantiate them, because Eigen's decompositions compile slowly.
 
 /// QR decomposition A = Q R by Householder reflections. Q has min(rows, columns) orthonormal columns.
 template <typename Scalar>
@@ -25,14 +24,15 @@ class ThinQr {
   Vector<double> coefficients_;  ///< of the reflections
 };
 
-/// Matrix with orthonormal columns that span the columns of A. A has at least as many rows as columns.
+/// Factor Q of the QR decomposition of A, which has at least as many rows as columns. The columns of Q are orthonormal.
+/// They span the column space of A if A has full column rank, and contain it in their span otherwise.
 template <typename Scalar>
-RowMajorMatrix<Scalar> orthonormal(const RowMajorMatrix<Scalar>& A);
+RowMajorMatrix<Scalar> orthonormalize(const RowMajorMatrix<Scalar>& A);
 
 /// Random matrix with orthonormal columns; their span is uniformly distributed.
 template <typename Scalar>
 RowMajorMatrix<Scalar> random_orthonormal(Random& random, Index rows, Index columns) {
-  return orthonormal(random_normal<Scalar>(random, rows, columns));
+  return orthonormalize(random_normal<Scalar>(random, rows, columns));
 }
 
 /// Eigendecomposition A = vectors diag(values) vectors' of a symmetric matrix, with values in ascending order.
@@ -59,7 +59,7 @@ struct Svd {
 template <typename Scalar>
 Svd<Scalar> compute_svd(const Matrix<Scalar>& A);
 
-/// Moore-Penrose inverse, computed by a complete orthogonal decomposition.
+/// Moore-Penrose inverse, computed by a complete orthogonal decomposition with Eigen's default rank threshold.
 template <typename Scalar>
 Matrix<Scalar> pseudo_inverse(const Matrix<Scalar>& A);
 

@@ -7,8 +7,9 @@
 namespace dyad {
 namespace {
 
-/// Q [B; 0], where Q is the product of the Householder reflections.
-Matrix<double> apply(const Matrix<double>& reflections, const Vector<double>& coefficients, const Matrix<double>& B) {
+/// Q [B; 0], where Q is the product of the Householder reflections and zeros extend B to the rows of Q.
+Matrix<double> apply_reflections(const Matrix<double>& reflections, const Vector<double>& coefficients,
+                                 const Matrix<double>& B) {
   Matrix<double> result = Matrix<double>::Zero(reflections.rows(), B.cols());
   result.topRows(B.rows()) = B;
   result.applyOnTheLeft(Eigen::householderSequence(reflections, coefficients));
@@ -32,11 +33,11 @@ Matrix<Scalar> ThinQr<Scalar>::R() const {
 
 template <typename Scalar>
 Matrix<Scalar> ThinQr<Scalar>::apply_Q(const Matrix<Scalar>& B) const {
-  return apply(reflections_, coefficients_, B.template cast<double>()).template cast<Scalar>();
+  return apply_reflections(reflections_, coefficients_, B.template cast<double>()).template cast<Scalar>();
 }
 
 template <typename Scalar>
-RowMajorMatrix<Scalar> orthonormal(const RowMajorMatrix<Scalar>& A) {
+RowMajorMatrix<Scalar> orthonormalize(const RowMajorMatrix<Scalar>& A) {
   return ThinQr<Scalar>(A).apply_Q(Matrix<Scalar>::Identity(A.cols(), A.cols()));
 }
 
@@ -50,7 +51,7 @@ template class ThinQr<float>;
 template class ThinQr<double>;
 template Matrix<float> pseudo_inverse(const Matrix<float>&);
 template Matrix<double> pseudo_inverse(const Matrix<double>&);
-template RowMajorMatrix<float> orthonormal(const RowMajorMatrix<float>&);
-template RowMajorMatrix<double> orthonormal(const RowMajorMatrix<double>&);
+template RowMajorMatrix<float> orthonormalize(const RowMajorMatrix<float>&);
+template RowMajorMatrix<double> orthonormalize(const RowMajorMatrix<double>&);
 
 }  // namespace dyad

@@ -13,8 +13,8 @@
 namespace dyad {
 namespace {
 
-/// Serializes calls of OpenBLAS unless it is built with pthreads. Concurrent calls share buffers. Only the pthreads
-/// build locks them; Debian's serial build returns wrong products.
+/// Serializes calls of OpenBLAS unless it is built with pthreads. Concurrent calls share buffers, and only the pthreads
+/// build locks them. Without this lock, concurrent calls of Debian's serial build return wrong products.
 class BlasLock {
  public:
   BlasLock() {
@@ -31,10 +31,11 @@ class BlasLock {
 };
 
 /// OpenBLAS runs a product of at most 2^18 multiply-adds on the calling thread (interface/gemm.c: SMP_THRESHOLD_MIN
-/// times GEMM_MULTITHREAD_THRESHOLD). Larger products are split into calls of this size: parallelism belongs to
-/// ThreadPool, and the host process controls the number of OpenBLAS's threads. Cost with 1,024 features, relative to
-/// one call with openblas_set_num_threads(1), for the moment sums and the products of Gauss-Newton: 1.08 to 1.10 at
-/// rank 8, 0.78 to 1.05 at rank 16 (`make bench-compare REV=895cd28 FILTER=1024`, minimum of 5 runs).
+/// times GEMM_MULTITHREAD_THRESHOLD). Larger products are split into calls of at most this size, so that only
+/// ThreadPool runs products in parallel and the number of OpenBLAS's threads, a setting of the host process, is not
+/// changed. Measured run time of the split calls, divided by that of one call with openblas_set_num_threads(1), for the
+/// moment sums and the products of Gauss-Newton with 1,024 features: 1.08 to 1.10 at rank 8, 0.78 to 1.05 at rank 16
+/// (`make bench-compare REV=895cd28 FILTER=1024`, minimum of 5 runs).
 constexpr double max_multiply_adds = 1 << 18;
 
 blasint to_blasint(Index n) { return static_cast<blasint>(n); }
@@ -51,8 +52,9 @@ void call_gemm(CBLAS_TRANSPOSE transpose, Index m, Index n, Index k, const doubl
               to_blasint(lda), B, to_blasint(ldb), beta, C, to_blasint(ldc));
 }
 
-/// C (m x n) = op(A) (m x k) B (k x n) + beta C, all row-major. Halves a dimension until each product has at most
-/// `max_multiply_adds`. Splits the rows of C (m) first if possible, because a split of k adds to C in several calls.
+/// C (m x n) = op(A) (m x k) B (k x n) + beta C, all row-major, where op(A) is A or A'. Halves a dimension until each
+/// product has at most `max_multiply_adds`. Splits m, if it exceeds `tile_size`, for op(A) = A or m >= n. Otherwise
+/// splits the larger of n and k. After a split of k, the second product is added to C.
 template <typename Scalar>
 void gemm(CBLAS_TRANSPOSE transpose, Index m, Index n, Index k, const Scalar* A, Index lda, const Scalar* B, Index ldb,
           Scalar beta, Scalar* C, Index ldc) {
@@ -86,8 +88,8 @@ Number dot_squares(const Number* q, const Scalar* x, Index dim) {
       .sum();
 }
 
-/// Calls visit(first, block) for blocks of dense rows, converted to `Number` if necessary. `first` is the index of the
-/// first row of the block.
+/// Calls visit(first, block) for blocks of dense rows, converted to `Number`. `first` is the index of the first row of
+/// the block. Rows that need no conversion are one block.
 template <typename Number, typename Scalar, typename Visit>
 void for_each_block(const Rows<Scalar>& rows, Visit&& visit) {
   if constexpr (std::is_same_v<Scalar, Number>) {
@@ -182,8 +184,8 @@ void add_back_projected_squares(const Rows<Scalar>& rows, const Number* c, Index
 
 template <typename Scalar>
 Index rows_per_cache_block(const Rows<Scalar>& rows, std::size_t number_bytes) {
-  constexpr Index block_bytes = Index{256} << 10;  // controls the size of a block, at most the second-level cache
-  constexpr Index min_block_rows = 16;             // controls the smallest block of wide rows
+  constexpr Index block_bytes = Index{256} << 10;  // second-level cache of x86-64 cores: at least 256 KiB
+  constexpr Index min_block_rows = 16;             // minimum for wide rows, whose block may exceed the cache
   constexpr Index sparse_block_rows = 1024;        // size of a block of sparse rows, whose bytes are unknown here
   if (rows.is_sparse() || rows.dim() == 0) return sparse_block_rows;
   return std::max(min_block_rows, block_bytes / (rows.dim() * static_cast<Index>(number_bytes)));

@@ -2,8 +2,9 @@
 
 #include <dyad/rows.h>
 
-// Compiles a function, with all its calls inlined, for AVX2 and for the default target. The loader selects one of them
-// by the CPU (ifunc). Not used with sanitizers, because the selection runs before they are initialized.
+// Compiles a function, with all its calls inlined, for AVX2 and for the default target. The loader selects the
+// version for the CPU (ifunc). Not used with sanitizers, because the selection runs before the sanitizer is
+// initialized.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define DYAD_TARGET_CLONES __attribute__((target_clones("avx2", "default"), flatten))
@@ -13,9 +14,9 @@
 
 namespace dyad {
 
-/// Four numbers that are processed by SIMD instructions, by the vector extensions of GCC and Clang. Kernels use it
-/// explicitly because compilers do not vectorize their loops over the factors of a feature: the loops access several
-/// arrays, and the compiler cannot prove that they do not overlap.
+/// Four numbers that are processed by SIMD instructions. Uses the vector extensions of GCC and Clang. Loops over the
+/// factors of a feature use this class, because compilers do not vectorize these loops: they access several arrays, and
+/// the compiler cannot prove that the arrays do not overlap.
 template <typename Scalar>
 class SimdVector {
  public:

@@ -21,9 +21,9 @@ void ForwardPass<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> pr
       project(sides_.right(block), factors_ + sides_.right_first() * rank_, rank_, right.data());
     if (squares_ != nullptr) project_squares(block, squares_, square.data());
     for (Index i = 0; i < block.count(); ++i) {
-      const Scalar* Lx = left.data() + i * rank_;
-      const Scalar* Rx = sides_.is_bilinear() ? right.data() + i * rank_ : Lx;
-      predictions[static_cast<std::size_t>(first + i)] = combine(Lx, Rx, linear[i], square[i]);
+      const Scalar* Ux = left.data() + i * rank_;
+      const Scalar* Vz = sides_.is_bilinear() ? right.data() + i * rank_ : Ux;
+      predictions[static_cast<std::size_t>(first + i)] = combine(Ux, Vz, linear[i], square[i]);
     }
   }
 }

@@ -13,7 +13,8 @@ namespace dyad {
 /// src/model: parameters of second-order models, their posterior, low-rank factorizations and the forward pass.
 ///
 /// ForwardPass evaluates y = b + w'x + sum_c s_c (U'x)_c (V'z)_c + q'(x * x), where * is elementwise. Rows of bilinear
-/// models are [x, z], and w stands for [w, v]; symmetric models have z = x and V = U. Does not own the parameters; the
+/// models are [x, z], with w'x + v'z instead of w'x; symmetric models have z = x and V = U. The coefficients s are the
+/// eigenvalues or singular values of a Model, or the signs of SignedFactors. Does not own the parameters; the
 /// caller keeps them alive. Thread-safe.
 template <typename Scalar>
 class ForwardPass {
@@ -52,9 +53,9 @@ class ForwardPass {
   Index rank_;
   Scalar intercept_;
   const Scalar* weights_;
-  const Scalar* factors_;
-  const Scalar* coefficients_;
-  const Scalar* squares_;  ///< q; nullptr if all entries are 0
+  const Scalar* factors_;       ///< U; bilinear: U above V, row-major
+  const Scalar* coefficients_;  ///< s
+  const Scalar* squares_;       ///< q; nullptr if all entries are 0
 };
 
 extern template class ForwardPass<float>;

@@ -24,7 +24,7 @@ struct LowRankFactorization {
 
 /// Best rank-k approximation (Eckart-Young) of C_left S C_right'. Symmetric models have C_left = C_right = C and a
 /// symmetric S. Computed in double precision from a thin QR of each side, C = QR, and the eigendecomposition
-/// (symmetric) or SVD (bilinear) of the small matrix R_left S R_right'.
+/// (symmetric) or SVD (bilinear) of the small matrix R_left S R_right', whose size must be at least k x k.
 template <typename Scalar>
 LowRankFactorization<Scalar> truncate_to_rank(const Sides& sides, const Matrix<Scalar>& C, const Matrix<Scalar>& S,
                                               Index k, EigenvalueSelection selection);
@@ -54,7 +54,7 @@ template <typename Scalar>
 Vector<Scalar> interaction_gradient(const Model<Scalar>& model, const Vector<Scalar>& x);
 
 /// Sets all parameters of the features j with cleared[j] to 0 and factorizes M again. All coefficients of the other
-/// features and their pairs stay the same.
+/// features and their pairs stay the same up to rounding.
 void clear_features(Model<double>& model, const std::vector<bool>& cleared);
 
 }  // namespace dyad

@@ -23,7 +23,7 @@ struct Posterior {
   [[nodiscard]] Posterior rescaled(std::span<const double> factors) const {
     Posterior result = *this;
     result.means.scale_features(factors);
-    // Variances scale with the square of their parameters' factors.
+    // A parameter that is multiplied by f has a variance that is multiplied by f^2, hence two passes.
     if (has_variances())
       for (int pass = 0; pass < 2; ++pass) result.variances.scale_features(factors);
     return result;

@@ -19,7 +19,8 @@ ModelShape ModelShape::of(Kind kind) {
 Index ModelShape::max_rank() const { return is_bilinear() ? std::min(left_dim, dim - left_dim) : dim; }
 
 Index ModelShape::unknowns() const {
-  // Rank-k matrices: symmetric d x d, or left_dim x (d - left_dim).
+  // Dimension of the set of rank-k matrices: k (m + n - k) for m x n with m + n = dim, k d - k (k - 1) / 2 for
+  // symmetric d x d.
   const Index matrix_unknowns = is_bilinear() ? rank * (dim - rank) : rank * dim - rank * (rank - 1) / 2;
   return matrix_unknowns + (linear ? dim : 0) + (diagonal == Diagonal::free ? dim : 0) + (intercept ? 1 : 0);
 }

@@ -47,9 +47,9 @@ struct Sides {
   /// Orthonormal bases of the column spaces of the left and the right side of A.
   template <typename Scalar>
   [[nodiscard]] RowMajorMatrix<Scalar> orthonormal_sides(const RowMajorMatrix<Scalar>& A) const {
-    if (!is_bilinear()) return orthonormal<Scalar>(A);
+    if (!is_bilinear()) return orthonormalize<Scalar>(A);
     RowMajorMatrix<Scalar> Q(A.rows(), A.cols());
-    Q << orthonormal<Scalar>(left(A)), orthonormal<Scalar>(right(A));
+    Q << orthonormalize<Scalar>(left(A)), orthonormalize<Scalar>(right(A));
     return Q;
   }
 

@@ -49,7 +49,8 @@ struct SignedFactors {
   /// Writes one prediction per row. Runs on the calling thread.
   void predict(const Rows<Scalar>& rows, std::span<Scalar> predictions) const;
 
-  /// Keeps the function the same after each feature x_j is divided by factors[j].
+  /// Multiplies the parameters by powers of the factors, such that predictions stay the same after each feature x_j is
+  /// divided by factors[j].
   void scale_features(std::span<const double> factors);
 };
 

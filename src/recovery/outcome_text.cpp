@@ -9,14 +9,14 @@ namespace dyad {
 namespace {
 
 /// Noise of standard deviation s leaves an error of about 1.8 s sqrt(d / n) with batches of n rows (measured,
-/// docs/method.md).
+/// docs/paper.md).
 constexpr double noise_floor_factor = 1.8;
 /// An error below this multiple of the expected noise floor is reported as the noise floor.
 constexpr double max_floor_ratio = 3;
-/// Smallest decrease of the error per batch that is reported as convergence.
+/// Smallest ratio of the errors before and after a batch that is reported as convergence.
 constexpr double min_contraction = 1.02;
 
-/// An update multiplies the error by about sqrt((k + 2.5) d / n) (measured, docs/method.md). With fewer than (k + 3) d
+/// An update multiplies the error by about sqrt((k + 2.5) d / n) (measured, docs/paper.md). With fewer than (k + 3) d
 /// rows the factor is close to 1 or above.
 Index min_batch_rows(const PlantedOptions& problem) { return (problem.rank + 3) * problem.total_dim(); }
 
@@ -29,7 +29,7 @@ std::string small_batch_text(const RecoverOptions& options) {
       default_batch_rows_per_kd * problem.kd());
 }
 
-/// Expected error at which a run with noise or a residual spectrum R stops.
+/// Error below which a run with noise or a residual spectrum R does not converge, as expected from the batch size.
 double noise_floor(const RecoverOptions& options) {
   const auto d = static_cast<double>(options.problem.total_dim());
   // R acts like noise: Var(x'Rx) = 2 |R|_F^2 and Var(x'Rz) = |R|_F^2 for standard normal x and z.
@@ -54,7 +54,7 @@ double recent_contraction(const std::vector<RecoveryPoint>& trace) {
   return std::pow(before / trace.back().error(), 1 / static_cast<double>(batch_count));
 }
 
-/// Why the run used its rows without reaching the tolerance.
+/// The likely reason why a run used all of its rows without reaching the tolerance.
 std::string budget_reason(const RecoverOptions& options, const RecoverySummary& summary) {
   const double error = summary.trace.back().error();
   if (options.unknowns() > summary.rows) {
@@ -75,8 +75,7 @@ std::string budget_reason(const RecoverOptions& options, const RecoverySummary& 
   if (expected > 0 && error < max_floor_ratio * expected && summary.trace.size() > 2)
     return fmt::format(
         "noise floor reached, about 1.8 sqrt(v d/n) = {:.2g} for noise of variance v and batches of n = {} rows; "
-        "batches 4 "
-        "times as large halve it",
+        "batches 4 times as large halve it",
         expected, options.batch_rows());
   if (summary.trace.size() < 2) return "the rows were sufficient for one batch only; use more rows";
   const double factor = recent_contraction(summary.trace);

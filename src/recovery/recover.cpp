@@ -166,6 +166,7 @@ class Recovery {
   [[nodiscard]] RecoveryPoint measure_errors(const Model<double>& model, const Model<double>& leading) const {
     return compute_errors(model, leading, reader_.truth(), options_.problem.kind);
   }
+  /// Whether the outcome is decided. `Outcome::budget` is the initial value.
   [[nodiscard]] bool is_over() const { return summary_.outcome != Outcome::budget; }
 
   /// Records the errors of the zero model as the start.
@@ -268,7 +269,7 @@ class Recovery {
     stream.moment = moment;
     stream.batch = options_.batch_rows();
     stream.features_are_independent = true;
-    // Prior variances of weights and factors as shares of the variance of the targets.
+    // Priors of two candidates: variances of weights and of factors, as shares of the variance of the targets.
     stream.priors = {{0.5, 0.03}, {0.5, 0.5}};
     stream.buffered_start.memory = options_.resolved_solver() == Solver::kalman ? 0 : options_.memory;
     stream.buffered_start.sign_restarts = true;
@@ -312,7 +313,7 @@ Index RecoverOptions::batch_rows() const {
 }
 
 Index RecoverOptions::row_budget() const {
-  // An error of 1e-6 takes up to 370 kd rows (docs/method.md). Rank 1 has the slowest convergence per batch, a factor
+  // An error of 1e-6 takes up to 370 kd rows (docs/paper.md). Rank 1 has the slowest convergence per batch, a factor
   // of sqrt(3.5 / 6) = 0.76 at the default batch size: 54 batches reduce the error by a factor of 2e6.
   constexpr Index default_rows_per_kd = 1000;
   constexpr Index min_batches = 60;
@@ -333,7 +334,7 @@ void RecoverOptions::validate() const {
   const bool has_moment_options = update || theory || batch || moments != Moments::automatic;
   if (has_moment_options && solver != Solver::automatic && solver != Solver::moment)
     throw std::invalid_argument(
-        "batch, update, moments and theory go with the moment solver; set solver to moment or automatic");
+        "batch, update, moments and theory are options of the moment solver only; set solver to moment or automatic");
   if (resolved_solver() == Solver::newton) {
     const double needed = RowCache<double>::bytes_for(static_cast<double>(cached_row_counts().front()),
                                                       static_cast<double>(problem.total_dim()), false);
@@ -347,8 +348,8 @@ void RecoverOptions::validate() const {
     throw std::invalid_argument("batch must have at least as many rows as the rank, " + std::to_string(problem.rank) +
                                 ", got " + std::to_string(batch_rows()));
   if (resolved_solver() == Solver::moment && row_budget() < batch_rows())
-    throw std::invalid_argument("rows must be enough for one batch, " + std::to_string(batch_rows()) + ", got " +
-                                std::to_string(row_budget()));
+    throw std::invalid_argument("rows must be at least the size of a batch, " + std::to_string(batch_rows()) +
+                                ", got " + std::to_string(row_budget()));
   if (theory && (problem.is_bilinear() || problem.features != FeatureDistribution::gaussian ||
                  problem.diagonal != Diagonal::tied || problem.noise > 0 || problem.residual > 0 || problem.intercept))
     throw std::invalid_argument(

@@ -80,7 +80,7 @@ double operator_norm(Index dim, const std::function<RowMajorMatrix<double>(const
     const double estimate = std::sqrt(symmetric_eigen<double>(gram).values.maxCoeff());
     if (!std::isfinite(estimate) || estimate - norm <= relative_tolerance * estimate) return estimate;
     norm = estimate;
-    Z = orthonormal<double>(AZ);
+    Z = orthonormalize<double>(AZ);
   }
   return norm;
 }

@@ -20,8 +20,8 @@
 namespace dyad {
 namespace {
 
-/// The planted model as a model file for rows of this format. Its residuals on these rows are the
-/// noise and the residual spectrum.
+/// The planted model as a model file for rows of this format. Its residuals on these rows are the noise plus the term
+/// x'Rz of the residual spectrum R.
 ModelFile planted_model_file(const PlantedProblem& problem, Format format) {
   const PlantedOptions& options = problem.options();
   ModelFile file;

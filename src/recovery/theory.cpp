@@ -49,7 +49,7 @@ TheoryPoint measure_theory(const Model<double>& model, const Model<double>& trut
   const bool has_weights = as_vector(truth.weights).norm() > 0;
 
   constexpr double rounding_margin = 1 + 1e-9;  // delta is attained, so rounding could violate the bounds
-  // Constants of the recursion lemma, with the corrected condition delta eps <= sigma_k / (4 sqrt(5)) (docs/method.md).
+  // Constants of the recursion lemma, with the corrected condition delta eps <= sigma_k / (4 sqrt(5)) (docs/paper.md).
   constexpr double max_tan_theta = 2;  // cos(theta) >= 1/sqrt(5)
   const double four_root_five = 4 * std::sqrt(5.0);
   const double sigma_1 = std::abs(truth.spectrum.front());

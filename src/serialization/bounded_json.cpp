@@ -37,7 +37,8 @@ class MemoryEstimator : public nlohmann::json_sax<json> {
   static constexpr std::size_t max_bytes_per_text_byte = 16;
   /// Memory that is allowed in addition, so that short texts are not rejected.
   static constexpr std::size_t base_allowance_bytes = 1 << 16;
-  /// Upper estimates of the memory of nlohmann::json (16 bytes) on 64-bit machines. A value in an array needs 3 times
+  /// Estimates of the memory of nlohmann::json (16 bytes) on 64-bit machines. The std::string of a text value and its
+  /// characters are not counted. A value in an array needs 3 times
   /// 16 bytes while the array doubles its capacity. An object is a value and a std::map (48 bytes) with the overhead of
   /// its allocation (16 bytes). A key and its value are a node of that map (80 bytes) with overhead, rounded up.
   static constexpr std::size_t value_bytes = 48;

@@ -13,8 +13,8 @@ namespace dyad {
 /// it removes the children first, starting at the leaves.
 class JsonDocument {
  public:
-  /// Parses untrusted text. root() is `discarded` if the text is not JSON, is nested more than 8 levels deep, or would
-  /// need more than about 16 times its size in memory.
+  /// Parses untrusted text. root() is `discarded` if the text is not JSON, is nested more than 8 levels deep, or is
+  /// estimated to need more than 16 times its size plus 64 KiB in memory.
   explicit JsonDocument(std::string_view text);
   ~JsonDocument();
   JsonDocument(const JsonDocument&) = delete;

@@ -22,9 +22,9 @@ constexpr const char* schema_key = "features";
 constexpr const char* categories_text_name = "categories.text";
 constexpr const char* categories_ends_name = "categories.ends";
 constexpr const char* categories_columns_name = "categories.columns";
-// Files of version 0.1.0 do not have these three.
+// Files that dyad 0.1.0 wrote do not have these three.
 constexpr const char* used_slots_name = "hash.used";
-constexpr const char* flags_name = "flags";
+constexpr const char* binary_features_name = "flags";
 constexpr const char* values_field = "values";
 
 /// Largest `hash_bits` that training accepts: 2^30 is the largest power of two below the limit of 2^31 - 1 features.
@@ -180,7 +180,7 @@ std::vector<std::pair<std::size_t, std::string>> read_categories(const ModelRead
     reader.require(ends[i] >= begin && ends[i] <= static_cast<std::int64_t>(text.size()),
                    "the text of a category is cut off");
     reader.require(columns[i] >= 0 && columns[i] < static_cast<std::int32_t>(column_count) && !is_hashed,
-                   "a category refers to a column that does not exist");
+                   "a category refers to a column that does not exist, or categories are hashed");
     categories.emplace_back(columns[i], std::string(text.begin() + begin, text.begin() + ends[i]));
     begin = ends[i];
   }
@@ -201,7 +201,7 @@ void add_feature_schema(const FeatureMap& map, Safetensors& file) {
     file.tensors[used_slots_name] = make_tensor(used_slots, {static_cast<Index>(used_slots.size())});
   const std::vector<std::uint8_t> binary_features = map.binary_features();
   if (!binary_features.empty())
-    file.tensors[flags_name] = make_tensor(binary_features, {static_cast<Index>(binary_features.size())});
+    file.tensors[binary_features_name] = make_tensor(binary_features, {static_cast<Index>(binary_features.size())});
 }
 
 void read_feature_schema(const ModelReader& reader, FeatureMap& map) {
@@ -231,12 +231,12 @@ void read_feature_schema(const ModelReader& reader, FeatureMap& map) {
   map.restore(std::move(columns), left, right, categories);
   reader.require(map.seen_count(FeatureMap::Side::left) == left && map.seen_count(FeatureMap::Side::right) == right &&
                      map.min_feature_count >= 1,
-                 "'left_count' and 'right_count' do not match the columns and categories");
+                 "'left_count' and 'right_count' do not match the columns and categories, or 'least_count' is below 1");
   if (reader.has_tensor(used_slots_name))
     reader.require(map.restore_used_slots(reader.values<std::uint8_t>(used_slots_name)),
                    "'hash.used' does not have one bit per hashed feature");
-  if (reader.has_tensor(flags_name))
-    reader.require(map.restore_binary_features(reader.values<std::uint8_t>(flags_name)),
+  if (reader.has_tensor(binary_features_name))
+    reader.require(map.restore_binary_features(reader.values<std::uint8_t>(binary_features_name)),
                    "'flags' does not have one bit per sparse feature");
 }
 

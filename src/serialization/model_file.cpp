@@ -137,7 +137,7 @@ std::string ModelFile::read_bytes(const std::string& path) {
   if (kind == std::filesystem::file_type::directory) fail("cannot be opened: the path is a folder");
   // Opening a named pipe without a writer blocks, and interrupts are not polled here.
   if (kind != std::filesystem::file_type::regular)
-    fail("cannot be opened: the path is no file, but a pipe or a device");
+    fail("cannot be opened: expected a regular file, got a pipe or a device");
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
   if (!file.is_open() || fstat(file.number(), &status) != 0)

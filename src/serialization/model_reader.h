@@ -14,8 +14,8 @@
 namespace dyad {
 
 /// Typed access to the metadata, JSON fields and tensors of an untrusted model file. Every function throws DataError
-/// that names the file if an entry is missing or has the wrong type. Does not own the parsed file; the caller keeps it
-/// alive.
+/// that names the file if an entry is missing or has the wrong type. Does not own the parsed file and the path; the
+/// caller keeps them alive.
 class ModelReader {
  public:
   /// `path`: name of the file in error messages.
@@ -42,11 +42,13 @@ class ModelReader {
     fail("the model has the unknown " + std::string(name) + " '" + text + "'");
   }
 
+  /// Field of any type.
   [[nodiscard]] const nlohmann::json& child(const nlohmann::json& object, const char* name) const {
     require(object.is_object() && object.contains(name), "the field '" + std::string(name) + "' is missing");
     return object[name];
   }
 
+  /// Field of type bool, double, std::string or an integer.
   template <typename Value>
   [[nodiscard]] Value field(const nlohmann::json& object, const char* name) const {
     const nlohmann::json& value = child(object, name);

@@ -15,7 +15,7 @@ namespace dyad {
 struct Tensor {
   std::string dtype;         ///< F64, F32, I64, I32 or U8
   std::vector<Index> shape;  ///< empty: a scalar
-  std::string bytes;         ///< product of the shape times the size of a number
+  std::string bytes;         ///< elements; the size is the product of the shape times the element size
 };
 
 /// Named tensors and text metadata in the safetensors layout (https://huggingface.co/docs/safetensors): the length of a
@@ -30,7 +30,7 @@ struct Safetensors {
   /// Allocates at most a small multiple of their size.
   static Safetensors from_bytes(const std::string& bytes, const std::string& file);
 
-  /// JSON text of the header; empty if `bytes` are shorter than their length field states.
+  /// JSON text of the header; empty if `bytes` ends before the header does.
   static std::string_view header_of(std::string_view bytes);
 };
 

@@ -49,13 +49,13 @@ class ConstantProbability {
   /// Whether the model is replaced by the constant.
   [[nodiscard]] bool replaces_model() const {
     if (!likelihood_of(state_.file.features.target.task).is_classification()) return false;
-    // Progressive losses depend on the row order. A model whose weights act as counts must not depend on it, so only
-    // held-out rows are evidence for such a model.
+    // If row weights act as repetition counts, the result must not depend on the row order. Progressive losses do, so
+    // only the gain on held-out rows is used.
     const bool needs_held_out = multi_pass_ && multi_pass_->treats_weights_as_counts(state_.file.features);
     if (needs_held_out && !has_held_out_) return false;
     return (needs_held_out ? state_.evidence->held_out() : nats()) < ClassEvidence::required_nats;
   }
-  /// Gain in log-likelihood over the best constant.
+  /// Gain in log-likelihood over the best constant, in nats: ClassEvidence::nats().
   [[nodiscard]] double nats() const { return state_.evidence->nats(); }
 
   /// Sets the intercept to the log-odds of the positive class and all other parameters to 0.

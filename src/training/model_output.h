@@ -28,7 +28,8 @@ class ModelOutput {
               LockedFile& output)
       : options_(options), state_(state), constant_(constant), output_(output) {}
 
-  /// Replaces the file by the current model. Without a path, only lets the solver finish its model.
+  /// Replaces the file by the current model. Without a path, only calls TrainSolver::model(), which fits
+  /// rows that are still buffered.
   void save() {
     if (options_.model_path.empty()) {
       (void)state_.solver->model();

@@ -29,20 +29,21 @@ class MultiPassTraining {
   /// One-line description of the passes after the first one; empty if no rows are cached.
   [[nodiscard]] std::string plan() const;
 
-  /// Appends a block to the cache. Disables multi-pass training if the rows do not fit in the memory limit.
+  /// Appends a block to the cache. Disables multi-pass training if the rows exceed the memory limit, cannot be written
+  /// to disk, or are dense with different numbers of features.
   void cache_rows(const RowBlock<Scalar>& block);
 
-  /// Whether weights act as exact repetition counts and row order has no effect: for dense in-memory rows that fit in
-  /// one block. The result of the first pass is not used in that case.
+  /// Whether row weights act as exact repetition counts and row order has no effect: for dense in-memory rows that fit
+  /// in one block, except measurements. The result of the first pass is not used in that case.
   [[nodiscard]] bool treats_weights_as_counts(const FeatureMap& map) const;
 
   /// Trains on the cached rows. The regularization level is selected on the validation rows if there are any, otherwise
-  /// on held-out rows.
+  /// on held-out rows. `hooks`: only `progress` and `interrupted` are used.
   MultiPassResult<Scalar> train_multi_pass(const StreamLearner<Scalar>& learner, FeatureMap& map,
                                            ValidationRows<Scalar>& validation, const MultiPassOptions& hooks,
                                            ThreadPool& pool);
 
-  /// The solver that train_multi_pass() has chosen.
+  /// The solver that the last train_multi_pass() has chosen.
   [[nodiscard]] Solver solver() const { return solver_; }
 
  private:

@@ -10,9 +10,9 @@ namespace dyad {
 /// of the model. Rows sorted by their target, for example, are predicted well from the preceding targets alone.
 ///
 /// The reference predictor is the exponentially weighted mean of the preceding targets, whose weights decay by a factor
-/// e over `window_rows` rows. For rows in random order its expected squared error exceeds the variance by the factor
-/// 1 + 1/(2 window_rows), so that it does not outperform the best constant. The order is said to predict the targets
-/// if the gain of the reference over the best constant is at least `min_gain_ratio` times the gain of the model.
+/// e over `window_rows` rows. For rows in random order its expected squared error is 1 + 1/(2 window_rows) times
+/// the variance, so that it does not outperform the best constant. order_predicts_targets() is true if the gain
+/// of the reference over the best constant is at least `min_gain_ratio` times the gain of the model.
 class OrderCheck {
  public:
   explicit OrderCheck(Task task) : likelihood_(&likelihood_of(task)) {}
@@ -47,7 +47,7 @@ class OrderCheck {
 
   const Likelihood* likelihood_;
   CompensatedSum loss_;        ///< weighted loss of the reference predictor
-  CompensatedSum weight_;      ///< of all rows
+  CompensatedSum weight_;      ///< sum of the weights of all rows
   double sum_ = 0;             ///< decayed sum of the preceding targets
   double decayed_weight_ = 0;  ///< decayed sum of their weights
   Index count_ = 0;            ///< number of rows with a positive weight

@@ -25,7 +25,7 @@ namespace {
 
 /// Peak memory of training in copies of the model, measured while a checkpoint is written.
 constexpr double model_copies = 12;
-/// Further copies of the model per thread, measured likewise.
+/// Additional copies of the model per thread, also measured while a checkpoint is written.
 constexpr double model_copies_per_thread = 2;
 /// Numbers per feature in a copy of the model in addition to its `rank` factors.
 constexpr Index numbers_beside_factors = 5;
@@ -105,6 +105,7 @@ class Training {
       require_memory(block.dim, state_.settings.rank, pool_.count(), sizeof(Scalar));
       dim_ = block.dim;
     }
+    // Copies, because clip_outliers() changes the targets and weights of the block.
     const std::vector<Scalar> targets = block.targets;
     const std::vector<Scalar> weights = block.weights;
     if (state_.solver && target().task != report_.summary.task) restart_as_regression();
@@ -130,19 +131,20 @@ class Training {
   }
 
   /// Replaces the solver when a second target value shows that the task is regression. All targets so far were equal
-  /// and taken for one class, so the old solver has learned a constant only.
+  /// and interpreted as one class, so the old solver has learned a constant only.
   void restart_as_regression() {
     report_.warn(fmt::format(
-        "the targets of the first {} rows are all equal and were taken for one class until a different number "
-        "occurred; "
-        "training restarted there as regression, without these rows (to use them, set `task` to regression or shuffle "
-        "the rows)",
+        "the targets of the first {} rows are all equal and were interpreted as one class; training restarted as "
+        "regression at the first different number, without these rows (to use them, set `task` to regression or "
+        "shuffle the rows)",
         state_.settings.rows));
     state_.solver.reset();
+    multi_pass_.reset();  // its rows have targets of the class encoding
     progress_.reset();
   }
 
-  /// Creates what depends on the columns and the task, which the first block determines.
+  /// Creates the progress reporter and, unless it was restored from a model file, the solver. They depend on the
+  /// columns and the task, which the first block determines. Calls TrainHooks::start.
   void initialize(const RowBlock<Scalar>& block) {
     progress_.emplace(target().task, hooks_);
     report_.summary.task = target().task;
@@ -211,8 +213,8 @@ class Training {
     summary.peak_rss_bytes = peak_rss_bytes();
   }
 
-  /// Trains on the cached rows. The model of the first pass is already saved; it is replaced only if multi-pass
-  /// training returns a better one.
+  /// Trains on the cached rows. The model of the first pass is already saved; it is replaced if multi-pass training
+  /// returns a model.
   void train_on_cache() {
     report_.summary.has_read_all_rows = true;
     if (!multi_pass_) return;
@@ -260,7 +262,7 @@ class Training {
   ThreadPool pool_;
   TrainState<Scalar> state_;  ///< its solver uses the pool
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::optional<MultiPassTraining<Scalar>> multi_pass_;  ///< null in resumed runs
+  std::optional<MultiPassTraining<Scalar>> multi_pass_;  ///< null before the first block and in resumed runs
   ConstantProbability<Scalar> constant_{state_, multi_pass_};
   ModelOutput<Scalar> output_;
   ValidationRows<Scalar> validation_;

@@ -145,10 +145,10 @@ class TrainReport {
           "(set `task`, or shuffle the rows)",
           first_rows_,
           likelihood_of(summary.task).is_classification()
-              ? "the value was taken for one of two classes"
+              ? "the value was interpreted as one of two classes"
               : "the scale of the target could not be estimated from them"));
     if (progress.all().weight() == 0)
-      warn("all rows have weight 0, so the model has learned nothing; set positive weights");
+      warn("all rows have weight 0, so nothing was learned; set positive weights");
     else if (is_constant)
       warn(likelihood().is_classification()
                ? "all rows with a positive weight belong to one class, so the model cannot separate the classes"

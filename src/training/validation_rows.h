@@ -15,8 +15,8 @@
 namespace dyad {
 
 /// Rows of the validation file, encoded by the feature map of training and cached in memory or on disk. The file is
-/// read again only if training has added features that the cached rows lack, or if the rows cannot be cached. Not
-/// thread-safe.
+/// read again only if training has added features that occur in it, if the encoding of the target has changed, or if
+/// the rows cannot be cached. Not thread-safe.
 template <typename Scalar>
 class ValidationRows {
  public:
@@ -45,7 +45,7 @@ class ValidationRows {
   std::function<bool()> interrupted_;
   std::optional<RowCache<double>> rows_;  ///< null: not read, or not cached
   Target target_;                         ///< target of the map at the time of the last read()
-  Index features_ = 0;                    ///< number of used features of the map at that time
+  Index features_ = 0;                    ///< number of features seen by the map at that time
   Index dim_ = 0;                         ///< dimension of the map at that time
   bool has_unknown_cells_ = false;        ///< some cached row has a category that the map did not contain
   std::exception_ptr failure_;            ///< PrivateFileError of the last read()

@@ -32,7 +32,7 @@ class CommandTest : public TemporaryFolderTest {
   }
 };
 
-/// Table with price = 1000 + 3 area rooms + 200 district + noise.
+/// Table with price = 1000 + 3 area rooms + 200 district + noise of standard deviation 5.
 inline std::string houses(int count, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<> normal;
@@ -49,7 +49,8 @@ inline std::string houses(int count, unsigned seed) {
   return text.str();
 }
 
-/// Ratings by users and movies whose numbers grow with the rows, with a noise column.
+/// Ratings of movies by users. New users and movies occur in later rows. The rating does not depend on the column
+/// `noise`.
 inline std::string ratings(int count, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<> normal;
@@ -66,7 +67,7 @@ inline std::string ratings(int count, unsigned seed) {
   return text.str();
 }
 
-/// Two classes whose log-odds contain a product of two numeric columns.
+/// Two classes with the log-odds 3 length links + links - 0.5.
 inline std::string mails(int count, unsigned seed, const std::string& negative, const std::string& positive) {
   std::mt19937 random(seed);
   std::normal_distribution<> normal;

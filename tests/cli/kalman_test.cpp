@@ -83,7 +83,7 @@ TEST_F(KalmanCommand, StandardDeviationsRequireAPosterior) {
 }
 
 TEST_F(KalmanCommand, ResumedModelIsBitIdentical) {
-  for (const int half : {60, 4500}) {  // before and after the cached rows are solved
+  for (const int half : {60, 4500}) {  // before and after the fit to the buffered rows
     const std::string text = houses(2 * half, 1);
     const std::size_t header_end = text.find('\n') + 1;
     std::size_t middle = header_end;

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <random>
 #include <sstream>
 
 #include <gtest/gtest.h>
@@ -40,6 +41,26 @@ TEST_F(MultiPassTraining, EachSolverReducesTheLossOfOnePass) {
     EXPECT_EQ(result.at("held_out").at("rows"), 4000);
     EXPECT_LT(rmse_on(fresh), one_pass) << solver;
   }
+}
+
+/// Rows of a pipe that were cached before the task became regression have targets of another encoding and are dropped.
+TEST_F(MultiPassTraining, PipeThatBecomesRegressionCachesRegressionRowsOnly) {
+  std::ostringstream equal_targets;
+  std::ostringstream regression;
+  std::mt19937 random(1);
+  std::normal_distribution<double> normal;
+  for (int i = 0; i < 12000; ++i) {
+    const double a = normal(random);
+    const double b = normal(random);
+    (i < 4096 ? equal_targets : regression)
+        << a << ',' << b << ',' << (i < 4096 ? 0 : 3 + a + 2 * a * b + 0.1 * normal(random)) << '\n';
+  }
+  const std::string fresh = write("fresh.csv", "a,b,y\n" + regression.str());
+  const std::string rows = write("rows.csv", "a,b,y\n" + equal_targets.str() + regression.str());
+  const Result result =
+      run_dyad("train - --format csv --target y --passes 3 --quiet -m " + path("m.dyad") + " < " + rows);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_LT(rmse_on(fresh), 0.2);
 }
 
 TEST_F(MultiPassTraining, NoiselessRecoveryIsExact) {
@@ -120,7 +141,7 @@ TEST_F(MultiPassTraining, FullDiskFallsBackToOnePass) {
   ASSERT_EQ(summary.at("warnings").size(), 1U);
 }
 
-TEST_F(MultiPassTraining, ValidationFileIsCheckedFirst) {
+TEST_F(MultiPassTraining, ValidationFileIsCheckedBeforeTraining) {
   const std::string rows = write("rows.csv", houses(300, 1));
   const std::string other = write("other.csv", "a,b\n1,2\n");
   const std::string empty = write("empty.csv", content(rows).substr(0, content(rows).find('\n') + 1));
@@ -135,7 +156,7 @@ TEST_F(MultiPassTraining, ValidationFileIsCheckedFirst) {
   EXPECT_EQ(content(empty), before);
 }
 
-TEST_F(MultiPassTraining, WarnsIfRequestedPassesDoNotHelp) {
+TEST_F(MultiPassTraining, WarnsIfRequestedPassesDoNotReduceTheLoss) {
   std::string noise = "u,v,y\n";
   for (int i = 0; i < 400; ++i)
     noise += "u" + std::to_string(i % 37) + ",v" + std::to_string((i * 7) % 41) + "," +

@@ -21,7 +21,8 @@ class Reading : public CommandTest {
     return path(name);
   }
 
-  /// Exit code 130 if an interrupt ends the command, 137 if it does not.
+  /// Interrupts `dyad ARGUMENTS` after 0.5 s. Exit code 130 if the interrupt ends the command; else it is killed 10 s
+  /// later, with exit code 137.
   static Result interrupted(const std::string& arguments) {
     return run_shell("timeout --preserve-status -k 10 -s INT 0.5 " DYAD_COMMAND " " + arguments);
   }

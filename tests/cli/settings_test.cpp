@@ -139,7 +139,7 @@ TEST_F(Settings, ErrorsOfTheLibraryNameTheOrigin) {
                {"--rank", " (rank comes from DYAD_RANK)\n"});
 }
 
-TEST_F(Settings, FlagValuesAreCheckedEverywhere) {
+TEST_F(Settings, FlagValuesOfEveryOriginAreChecked) {
   for (const char* text : {"2", "x", "maybe"}) {
     const std::string value = std::string("'") + text + "'";
     expect_error(std::string("train --quiet=") + text, "", {"--quiet: ", value});

@@ -20,7 +20,7 @@ class SimulateCommand : public testing::Test {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  [[nodiscard]] auto files() const {
+  [[nodiscard]] auto file_count() const {
     return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
   }
   const std::string folder =
@@ -149,7 +149,7 @@ TEST_F(SimulateCommand, InvalidArgumentsExitTwoAndWriteNothing) {
     EXPECT_EQ(result.exit_code, 2) << arguments;
     EXPECT_NE(result.err.find(expected), std::string::npos) << arguments << "\n" << result.err;
   }
-  EXPECT_EQ(files(), 0);
+  EXPECT_EQ(file_count(), 0);
 }
 
 TEST_F(SimulateCommand, WriteErrorsExitOne) {
@@ -168,7 +168,7 @@ TEST_F(SimulateCommand, InterruptKeepsTheOldFile) {
                                  " & pid=$!; sleep 1; kill -INT $pid; wait $pid");
   EXPECT_EQ(result.exit_code, 130);
   EXPECT_EQ(content(path), "old");
-  EXPECT_EQ(files(), 1);
+  EXPECT_EQ(file_count(), 1);
 }
 
 TEST_F(SimulateCommand, DefaultRankIsAtMostTheNumberOfFeatures) {

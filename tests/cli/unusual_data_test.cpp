@@ -23,7 +23,7 @@ class UnusualData : public CommandTest {
     return run_json("evaluate -m " + path("m.dyad") + " " + data).at("metrics");
   }
 
-  /// Rows of two independent normal numbers a and b, written by `row`.
+  /// Concatenation of row(i, a, b) for `count` rows i, with independent standard normal a and b.
   static std::string products(int count, unsigned seed, const std::function<std::string(int, double, double)>& row) {
     std::mt19937 random(seed);
     std::normal_distribution<> normal;
@@ -56,7 +56,7 @@ TEST_F(UnusualData, ClassesWithoutSignalGetTheBaseRate) {
   EXPECT_NEAR(metrics.at("logloss").get<double>(), metrics.at("best_constant").get<double>(), 0.01);
 }
 
-TEST_F(UnusualData, ShortFirstFileOrEarlyCheckpointDoesNotFixTheScales) {
+TEST_F(UnusualData, ShortFirstFileOrEarlyCheckpointDoesNotDetermineTheScales) {
   const std::string rows = products(6000, 1, csv_row);
   const std::string header = "a,b,y\n";
   const std::size_t first_end = rows.find('\n') + 1;
@@ -196,7 +196,7 @@ TEST_F(UnusualData, InputsAreNotOverwrittenThroughOtherPaths) {
   EXPECT_EQ(content(path("m.dyad")), model);
 }
 
-TEST_F(UnusualData, ValidationFileIsCheckedFirst) {
+TEST_F(UnusualData, ValidationFileIsCheckedBeforeTraining) {
   const std::string rows = write("rows.csv", "a,b,y\n" + products(100, 1, csv_row));
   for (const std::string& validation : {path("none.csv"), path("rows.xyz"), path("rows.npy")}) {
     EXPECT_NE(run_dyad("train --quiet " + rows + " --target y -m " + path("m.dyad") + " --validation " + validation)

@@ -36,6 +36,7 @@ TEST(Scaling, IgnoresOutliers) {
   const Scaling with = robust_scaling(values);
   EXPECT_NEAR(with.center, without.center, 1e-12 * std::abs(without.center));
   EXPECT_NEAR(with.scale, without.scale, 1e-12 * without.scale);
+  // Clipped to the larger of 6 standard deviations and 1.5 times the largest distance.
   EXPECT_NEAR(with.apply(1e300), 6, 3);
   EXPECT_NEAR(with.apply(-1e300), -6, 3);
 }
@@ -49,7 +50,7 @@ TEST(Scaling, DoesNotClipRareBinaryValues) {
   EXPECT_GT(scaling.scale, 0.01);
 }
 
-TEST(Scaling, IsTheIdentityScaleForConstantOrEmptyColumns) {
+TEST(Scaling, ScaleIsOneForConstantOrEmptyColumns) {
   for (const auto& values : {std::vector<double>{}, std::vector<double>(10, 7.0), std::vector<double>(3, 1e-320),
                              std::vector<double>(1000, 0.1)}) {
     const Scaling scaling = robust_scaling(values);
@@ -61,7 +62,7 @@ TEST(Scaling, IsTheIdentityScaleForConstantOrEmptyColumns) {
   }
 }
 
-TEST(Scaling, IsInvariantUnderAffineMaps) {
+TEST(Scaling, IsInvariantUnderAffineMapsUpToSign) {
   const std::vector<double> values = normal_values(0, 1);
   std::vector<double> moved;
   for (const double value : values) moved.push_back(100 - 7 * value);

@@ -121,7 +121,7 @@ TEST(TableEncoder, MatchesColumnsByNameAndIgnoresUnknownCategories) {
   EXPECT_EQ(block.unknown_cells.size(), 1U);
 }
 
-TEST(TableEncoder, PlacesTheSecondFactorAfterTheFirst) {
+TEST(TableEncoder, PlacesTheRightSideAfterTheLeft) {
   const std::vector<std::string> header{"item", "user", "y"};
   ColumnOptions options;
   options.target = "y";

@@ -9,7 +9,7 @@ namespace {
 TEST(LinearAlgebra, OrthonormalPreservesSpan) {
   Random random(1, 0);
   const RowMajorMatrix<double> A = random_normal<double>(random, 30, 4);
-  const RowMajorMatrix<double> Q = orthonormal<double>(A);
+  const RowMajorMatrix<double> Q = orthonormalize<double>(A);
   EXPECT_TRUE((Q.transpose() * Q).isIdentity(1e-13));
   EXPECT_LT((A - Q * (Q.transpose() * A)).norm(), 1e-12);
 }

@@ -35,7 +35,7 @@ TEST(RecoveryError, ResolvesDifferencesBelowSquareRootOfEpsilon) {
   Random random(2, 0);
   RowMajorMatrix<double> perturbed =
       as_row_major(truth.factors, 50, 2) + 1e-11 * random_orthonormal<double>(random, 50, 2);
-  as_row_major(model.factors, 50, 2) = orthonormal<double>(perturbed);
+  as_row_major(model.factors, 50, 2) = orthonormalize<double>(perturbed);
   EXPECT_NEAR(tan_largest_angle(model, truth), 1e-11, 3e-12);
 }
 

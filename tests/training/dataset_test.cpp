@@ -321,6 +321,31 @@ TEST(DatasetView, BorrowedAndCopiedSparseRowsGiveIdenticalModels) {
   }
 }
 
+/// The level is selected by the loss that the final model has on the validation rows, although the features of weighted
+/// rows are divided by their weighted root mean squares.
+TEST_F(DatasetValidation, SelectionUsesTheLossOfTheFinalModel) {
+  GeneratedRows data = GeneratedRows::rows(200);
+  for (Index i = 0; i < data.count(); ++i) data.weights.push_back(i % 4 == 0 ? 20 : 1);
+  for (Index i = 0; i < data.count(); i += 4)
+    for (Index j = 0; j < data.dim; ++j) data.x[static_cast<std::size_t>(i * data.dim + j)] *= 2;
+  const GeneratedRows fresh = GeneratedRows::rows(300, 9);
+  std::string text;
+  for (Index i = 0; i < fresh.count(); ++i) {
+    text += std::to_string(fresh.y[static_cast<std::size_t>(i)]);
+    for (Index j = 0; j < fresh.dim; ++j)
+      text += " " + std::to_string(j) + ":" + std::to_string(fresh.x[static_cast<std::size_t>(i * fresh.dim + j)]);
+    text += "\n";
+  }
+  const DatasetView rows = data.view();
+  TrainOptions options;
+  options.data.dataset = &rows;
+  options.validation_path = write("validation.svm", text);
+  options.rank = 3;
+  const TrainSummary summary = train(options);
+  ASSERT_TRUE(summary.held_out && summary.validation);
+  EXPECT_NEAR(summary.held_out->multi_pass, summary.validation->rmse, 1e-6 * summary.validation->rmse);
+}
+
 /// Without a model path, the validation rows are predicted by the model in memory.
 TEST_F(DatasetValidation, NeedsNoModelPath) {
   std::vector<std::int32_t> columns;

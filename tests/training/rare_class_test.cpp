@@ -17,8 +17,8 @@ enum class Columns { numbers, categories, both };
 
 class RareClass : public test::TemporaryFolderTest {
  protected:
-  /// `positive`: number of positive rows. They are drawn at random, or with `related` more often where the first number
-  /// is positive.
+  /// Writes `count` rows, of which `positive` are of the positive class. They are drawn uniformly or, if `related`,
+  /// with three times the probability for rows with a > 0.
   [[nodiscard]] std::string rows(const std::string& name, Columns columns, int count, int positive, bool related,
                                  std::uint64_t seed) const {
     Random random(seed, 0);
@@ -33,7 +33,6 @@ class RareClass : public test::TemporaryFolderTest {
       if (columns != Columns::numbers)
         text += "u" + std::to_string(static_cast<int>(20 * random.uniform())) + ",v" +
                 std::to_string(static_cast<int>(5 * random.uniform())) + ",";
-      // Related: the positive class is three times as likely for a > 0.
       const double share = static_cast<double>(remaining) / (count - i) * (related ? (a > 0 ? 1.5 : 0.5) : 1);
       const bool is_positive = remaining > 0 && (random.uniform() < share || remaining >= count - i);
       remaining -= is_positive ? 1 : 0;

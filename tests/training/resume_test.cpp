@@ -69,7 +69,7 @@ TEST_F(Resume, SupportsAllSolversPrecisionsAndFeatureScales) {
         }
 }
 
-TEST_F(Resume, FeaturesOutsideOfThePrecisionAreReported) {
+TEST_F(Resume, FeaturesOutsideOfTheRangeOfThePrecisionAreReported) {
   TrainOptions options;
   options.data.paths = {rows("rows.svm", 1e20, Kind::gfm, false, 1)};
   options.model_path = path("m.dyad");

@@ -128,7 +128,7 @@ TEST_F(TargetOrder, AllRowsOfLibsvmAndNpyDetermineTheTask) {
   EXPECT_EQ(train(options).task, Task::classification);
 }
 
-TEST_F(TargetOrder, NumbersAfterConstantFirstBlockAreRegression) {
+TEST_F(TargetOrder, NumbersAfterConstantFirstBlockGiveRegression) {
   // Values of about 3e6, after a first block of zeros.
   const auto number = [](int, double a, double) { return std::to_string(1e6 * (3 + a)); };
   const std::string rows = csv(row_count, 1, constant("0")) + csv(row_count, 2, number, false);
@@ -148,7 +148,7 @@ TEST_F(TargetOrder, SecondValueInPipeGivesClassification) {
   const TrainSummary summary = train_on_pipe(sorted_csv("0", "1"), options_for({}));
   EXPECT_EQ(summary.task, Task::classification);
   EXPECT_FALSE(summary.warnings.empty());
-  // Separable classes are learned in any row order.
+  // Separable classes are learned in any row order. Rows of the other class have an empty target and are omitted.
   const auto a_above = [](double least, const std::string& label) {
     return [least, label](int, double a, double) { return (a > 0 ? 1.0 : 0.0) == least ? label : std::string(); };
   };
@@ -195,7 +195,7 @@ TEST_F(TargetOrder, InvalidSecondValuesAreReportedWithTheirLine) {
   EXPECT_THROW((void)train_on_pipe(csv(row_count, 1, constant("0")) + "1,1,spam\n", options_for({})), DataError);
 }
 
-TEST_F(TargetOrder, ResumedRunDeterminesAnOpenTask) {
+TEST_F(TargetOrder, ResumedRunDeterminesAProvisionalTask) {
   const std::string zeros = write("zeros.csv", csv(300, 1, constant("0")));
   (void)train(options_for({zeros}));
   TrainOptions options;
@@ -211,7 +211,7 @@ TEST_F(TargetOrder, ResumedRunDeterminesAnOpenTask) {
   EXPECT_LT(evaluated(path("numbers.csv")).rmse, 0.5);
 }
 
-TEST_F(TargetOrder, ProgressiveMetricsOfSortedRowsAreLeftOut) {
+TEST_F(TargetOrder, ProgressiveMetricsOfSortedRowsAreNan) {
   const auto noisy = [](int, double a, double b) { return std::to_string(a + b * b); };
   const TrainSummary shuffled = train(options_for({write("rows.csv", csv(row_count, 1, noisy))}));
   EXPECT_LT(shuffled.progressive.rmse, shuffled.progressive.constant_loss);

@@ -47,9 +47,7 @@ class FactorizationParams(HasFeaturesCol, HasLabelCol, HasWeightCol, HasPredicti
 
     _input_kwargs: dict[str, Any]
 
-    rank: Param[int] = Param(
-        Params._dummy(), "rank", "rank of M", typeConverter=TypeConverters.toInt
-    )
+    rank: Param[int] = Param(Params._dummy(), "rank", "rank of M", typeConverter=TypeConverters.toInt)
     solver: Param[str] = Param(
         Params._dummy(), "solver", "algorithm: " + ", ".join(SOLVERS), typeConverter=TypeConverters.toString
     )

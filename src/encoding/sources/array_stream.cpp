@@ -94,7 +94,7 @@ class ArrayStream : public RowStream {
     const std::vector<std::string> paths = regular_files(options_.data).target_paths;
     std::size_t next = 0;
     std::optional<NpyReader> reader;
-    std::vector<double> targets(4096);  // read at a time
+    std::vector<double> targets(4096);  // targets per read
     std::int64_t line = 0;
     scan_targets(
         [&] {

@@ -101,6 +101,7 @@ class MemoryStream : public RowStream {
                                 : map_.target.encode(rows_.labels[y > 0 ? 1 : 0], location);
   }
 
+  /// Determines the map from the first rows, up to `limits.max_rows`.
   void fit_by_first_rows(const BlockLimits& limits) {
     FirstRows first;
     std::vector<double> targets;
@@ -207,7 +208,7 @@ class SparseStream : public MemoryStream {
             previous = index;
             const auto value = static_cast<double>(values[e]);
             if (!(std::abs(value) <= max_abs_value) && !(std::isnan(value) && map().layout == Layout::table))
-              throw DataError(memory_name, row + 1, 0, "expected finite numbers up to 1e70 in size");
+              throw DataError(memory_name, row + 1, 0, "expected finite numbers with a magnitude of at most 1e70");
             block.columns.push_back(static_cast<std::int32_t>(index));
             block.values.push_back(value);
           }
@@ -238,7 +239,7 @@ class ColumnStream : public MemoryStream {
 
  protected:
   void fit_columns(const FirstRows& first) override {
-    std::vector<Column> described;
+    std::vector<Column> fitted_columns;
     const ColumnPatterns right(columns().right);
     for (const ColumnView& column : columns_) {
       Column result;
@@ -247,10 +248,10 @@ class ColumnStream : public MemoryStream {
       result.is_right = right.matches(result.name);
       if (!column.is_categorical && !map().is_measurement())
         result.fit_scaling(gather(column.numbers, 0, column.stride, first.rows), first.weights);
-      described.push_back(std::move(result));
+      fitted_columns.push_back(std::move(result));
     }
     set_min_feature_count(map(), static_cast<Index>(first.rows.size()), min_feature_count());
-    map().set_columns(std::move(described));
+    map().set_columns(std::move(fitted_columns));
     find_columns();
   }
 

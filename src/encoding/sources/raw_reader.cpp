@@ -15,14 +15,14 @@
 
 namespace dyad {
 
-/// Interface of the sources by format. Owns a copy of the options.
+/// Base class of the readers of one file format each. Owns a copy of the options.
 struct RawReader::Source {
   explicit Source(const DataOptions& options) : data(options) {}
   virtual ~Source() = default;
   /// Appends the next rows to an empty object. No rows: the end.
   virtual void fill(RawRows& rows) = 0;
 
-  /// Stop request of the files, as Input::stop.
+  /// Stop request for reading files (Input::stop): true if the current call of next() is interrupted.
   [[nodiscard]] std::function<bool()> stop() const {
     return [this] { return interrupted && interrupted(); };
   }

@@ -21,8 +21,6 @@ class RowReader {
  public:
   enum class Next { block, end, interrupted };
 
-  /// Options of the constructor, which throws std::invalid_argument or DataError for files that cannot be opened and
-  /// for options that contradict each other.
   struct Options {
     DataOptions data{};
     ColumnOptions columns{};
@@ -39,12 +37,14 @@ class RowReader {
   /// Does not own `map`, which must outlive the reader. The reader's thread modifies it. The caller may use it only
   /// after stop(), and between receiving one of these blocks and the next call of next(): the first block, a block that
   /// ends a checkpoint interval, and a block after which the task is provisional (Target::is_task_provisional()).
+  /// Throws std::invalid_argument or DataError if a file cannot be opened or if options contradict each other.
   RowReader(FeatureMap& map, Options options);
   ~RowReader();
   RowReader(const RowReader&) = delete;
   RowReader& operator=(const RowReader&) = delete;
 
-  /// Replaces `block` by the next rows. An exception of the reader's thread is thrown after the rows before it.
+  /// Replaces `block` by the next rows. An exception in the reader's thread is rethrown after all earlier blocks
+  /// have been returned.
   Next next(RowBlock<Scalar>& block);
   /// Ends the reader's thread. Blocks that it has completed remain available.
   void stop();
@@ -58,7 +58,7 @@ class RowReader {
   FeatureMap& map_;
   std::atomic<bool> is_stopping_ = false;
   std::unique_ptr<RowStream> stream_;
-  Index rows_;  ///< rows read so far, with those of earlier runs
+  Index rows_;  ///< rows read so far, including those of earlier runs
   const bool has_thread_;
   RowBlock<double> encoded_;  ///< the block that fill() writes
   std::mutex mutex_;

@@ -17,7 +17,7 @@ namespace dyad {
 void set_right_range(FeatureMap& map, const std::vector<std::string>& right) {
   const auto fail = [] {
     throw std::invalid_argument(
-        "a bilinear model of columns without names needs the range of the columns of the second factor: set "
+        "a bilinear model x'Mz of columns without names needs the range of the columns of z: set "
         "ColumnOptions::right to FIRST-LAST or FIRST-");
   };
   if (right.size() != 1) fail();
@@ -34,7 +34,7 @@ void require_no_column_names(const ColumnOptions& options, const char* format) {
   const auto require_unset = [&](bool is_set, const char* name) {
     if (is_set)
       throw std::invalid_argument(std::string("ColumnOptions::") + name +
-                                  " goes with csv and tsv, whose columns have names, not with " + format);
+                                  " requires csv or tsv files, whose columns have names, got " + format);
   };
   require_unset(!options.target.empty(), "target");
   require_unset(!options.weight.empty(), "weight");
@@ -43,7 +43,7 @@ void require_no_column_names(const ColumnOptions& options, const char* format) {
 }
 
 void set_min_feature_count(FeatureMap& map, Index first_rows, Index min_feature_count) {
-  constexpr Index small_block_rows = 1024;  // first blocks below this size reserve features
+  constexpr Index small_block_rows = 1024;  // smaller first blocks may lack features of later rows
   if (first_rows < small_block_rows) map.min_feature_count = std::max<Index>(1, min_feature_count);
 }
 
@@ -88,16 +88,16 @@ void fit_numeric_columns(FeatureMap& map, Index columns, const std::function<std
                          std::span<const double> weights, const std::string& file) {
   if (map.is_bilinear() && (map.right_first >= columns || (map.right_last >= 0 && map.right_last != columns - 1)))
     throw std::invalid_argument(file + " has the columns 0 to " + std::to_string(columns - 1) +
-                                "; ColumnOptions::right must name the last ones of them");
-  std::vector<Column> described(static_cast<std::size_t>(columns));
+                                "; ColumnOptions::right must be a range that ends with the last column");
+  std::vector<Column> fitted_columns(static_cast<std::size_t>(columns));
   for (Index j = 0; j < columns; ++j) {
-    Column& result = described[static_cast<std::size_t>(j)];
+    Column& result = fitted_columns[static_cast<std::size_t>(j)];
     result.name = std::to_string(j);
     result.is_right = map.is_bilinear() && j >= map.right_first;
     if (!map.is_measurement()) result.fit_scaling(column(j), weights);
     result.has_missing_indicator = false;
   }
-  map.set_columns(std::move(described));
+  map.set_columns(std::move(fitted_columns));
 }
 
 void densify_if_filled(RowBlock<double>& block) {
@@ -158,7 +158,7 @@ Format DataOptions::resolve_format() const {
       throw std::invalid_argument(
           path == "-" ? "standard input has no file name that determines its format; set DataOptions::format"
                       : "the name '" + path +
-                            "' does not tell its format (expected .svm, .libsvm, .csv, .tsv or .npy, "
+                            "' does not determine the format (expected .svm, .libsvm, .csv, .tsv or .npy, "
                             "optionally followed by .gz or .zst); set DataOptions::format");
     if (common && *common != found->second)
       throw std::invalid_argument("all files of a run must have the same format; " + path + " has another one");
@@ -182,7 +182,8 @@ std::unique_ptr<RowStream> open_rows(FeatureMap& map, const RowStreamOptions& op
   const Format format = options.data.resolve_format();
   const Layout layout = layout_of(format);
   if (format != Format::npy && !options.data.target_paths.empty())
-    throw std::invalid_argument("DataOptions::target_paths goes with npy files; other formats contain the targets");
+    throw std::invalid_argument(
+        "DataOptions::target_paths requires npy files; files of other formats contain the targets");
   if (map.is_fitted()) {
     map.require_layout(layout, options.data.name());
   } else {

@@ -52,8 +52,8 @@ void require_no_column_names(const ColumnOptions& options, const char* format);
 /// fewer features than the rank, although later blocks contain more.
 void set_min_feature_count(FeatureMap& map, Index first_rows, Index min_feature_count);
 
-/// Calls `read_next` until it returns false, `stop` returns true, or a DataError is thrown. The error is ignored here,
-/// since it is thrown again when the rows are read for training.
+/// Calls `read_next` until it returns false, `stop` returns true, or a DataError is thrown. The error is ignored,
+/// because reading the same rows for training throws it again.
 void scan_targets(const std::function<bool()>& read_next, const std::function<bool()>& stop);
 
 /// Determines the target encoding from the numeric targets of the first block. `scan` as in fit_table().
@@ -62,17 +62,18 @@ void fit_target(Target& target, const RowBlock<double>& block, const ColumnOptio
 /// Replaces the targets of a block by their codes.
 void encode_targets(Target& target, RowBlock<double>& block, const std::string& file);
 
-/// Determines the scaling of `columns` columns without names. `column(j)` returns the values of column j in the first
-/// rows.
+/// Sets the columns of the map to `columns` numeric columns without names and determines their scaling. `column(j)`
+/// returns the values of column j in the first rows.
 void fit_numeric_columns(FeatureMap& map, Index columns, const std::function<std::vector<double>(Index)>& column,
                          std::span<const double> weights, const std::string& file);
 
-/// Converts a sparse block to dense storage if at least a quarter of its cells is stored. libsvm files often contain
+/// Converts a sparse block to dense storage if at least a quarter of its cells is stored and it has at most 4096
+/// features. libsvm files often contain
 /// dense rows, for which dense kernels are several times faster.
 void densify_if_filled(RowBlock<double>& block);
 
-/// Limits of a block of sparse rows. Models of tables and matrices encode them as dense rows, so that a block contains
-/// fewer of them.
+/// Limits of a block of sparse rows. If the map encodes them as dense rows, `max_rows` is reduced such that the dense
+/// block has at most `max_entries` numbers.
 BlockLimits limit_sparse_block(const FeatureMap& map, BlockLimits limits);
 
 }  // namespace dyad

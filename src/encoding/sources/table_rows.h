@@ -43,7 +43,7 @@ class TableRows {
   [[nodiscard]] const std::vector<std::string>& names() const { return reader_->names(); }
   [[nodiscard]] const std::string& path() const { return reader_->path(); }
 
-  /// Copies rows of one file and advances behind them, until `max_rows` rows or at least `max_cells` cells are copied.
+  /// Copies rows of one file and advances past them, until `max_rows` rows or at least `max_cells` cells are copied.
   TableSample take(Index max_rows, Index max_cells = std::numeric_limits<Index>::max()) {
     TableSample sample;
     for (Index cell_count = 0; static_cast<Index>(sample.rows.size()) < max_rows && cell_count < max_cells; advance()) {

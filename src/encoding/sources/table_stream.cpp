@@ -44,7 +44,8 @@ class TableStream : public RowStream {
   }
 
  private:
-  /// Checks the header of a new file and creates its encoder.
+  /// Checks the header of a new file and creates its encoder. No effect for the first file of a map that is not fitted:
+  /// fit_table() checks it.
   void on_open() {
     if (!map_.is_fitted()) return;
     if (std::exchange(checks_ignored_, false))
@@ -90,7 +91,7 @@ class TableStream : public RowStream {
   std::optional<TableEncoder> encoder_;
   TableSample sample_;           ///< the rows of read_first_rows() that are not encoded yet
   std::size_t next_sample_ = 0;  ///< the first of them
-  bool checks_ignored_;          ///< in the next file: the first one of a resumed run, as fit_table does in a fresh one
+  bool checks_ignored_;  ///< on_open() checks the ignored columns; true until the first file if the map is fitted
 };
 
 }  // namespace

@@ -11,16 +11,17 @@
 namespace dyad {
 namespace {
 
-/// Maximum number of rows n for the dual. The dual takes n^2 operations per parameter, and an iteration of conjugate
-/// gradients 6 n. For n = 256 the dual costs as much as 43 iterations; a step takes up to 200. Training on 10,000
-/// columns took 1/9 of the time of conjugate gradients with 60 rows, and 2/3 with 250.
+/// Maximum number of rows n for which the dual is used. The dual takes n^2 multiplications per parameter, and an
+/// iteration of conjugate gradients takes 6 n. For n = 256 the dual costs as much as 43 iterations; a step takes up to
+/// 200. Training on 10,000 columns took 1/9 of the time of conjugate gradients with 60 rows, and 2/3 with 250.
 constexpr Index max_dual_rows = 256;
 
 /// Rows of [D^-1/2 G', D^-1/2 offset] for the parameters of a block of features: row p contains the scaled derivatives
 /// of all predictions with respect to parameter p, then its scaled offset.
 class DualBlock {
  public:
-  static constexpr Index max_features = 64;  ///< 24 rows of rank 8 take 128 KB, which fit the L2 cache
+  /// Features per block. For a data set of 24 rows and rank 8, a block takes 128 KB, which fit the L2 cache.
+  static constexpr Index max_features = 64;
 
   DualBlock(Index rows, Index parameters_per_feature) : matrix_(max_features * parameters_per_feature, rows + 1) {}
 

@@ -20,14 +20,16 @@ struct NewtonFit {
   bool is_finite = false;            ///< `mean_squared_residual` is finite
   Index starts = 0;                  ///< number of initial points
   Index steps = 0;                   ///< Levenberg-Marquardt steps of all starts
-  Index passes = 0;                  ///< passes over all rows of all starts
+  Index passes = 0;                  ///< passes over all rows, without those of compute_moment_start
 };
 
 /// Least squares over (b, w, squares, A) by Levenberg-Marquardt from one or more starts, until a fit is exact.
 ///
-/// The first start is `warm_start`, if it is not null. The next one is `compute_phase_start` for phase retrieval. For
-/// other problems, `compute_moment_start` is tried with each number of positive factors (`options.sign_restarts`),
-/// beginning with the number of positive eigenvalues of the moments. Both assume features of mean 0 and variance 1.
+/// The first start is `warm_start`, if it is not null. It is the only start unless `options.sign_restarts` is set. The
+/// next one is `compute_phase_start` for phase retrieval with few enough features (`can_compute_phase_start`). For
+/// other problems, the next one is `compute_moment_start` with as many positive factors as the moments have positive
+/// eigenvalues. With `options.sign_restarts`, all other numbers of positive factors follow. The phase and moment starts
+/// assume features of mean 0 and variance 1.
 NewtonFit fit_gauss_newton(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool,
                            const SignedFactors<double>* warm_start = nullptr);
 

@@ -60,7 +60,7 @@ RowSums InMemoryNormalEquations::sum_over_blocks(const AddBlock& add_block) cons
     for (Index done = 0; done < share.count; done += block_rows)
       add_block({share.first + done, std::min(block_rows, share.count - done)}, sums);
   };
-  // Multiplications of a pass below which it runs on one thread, because waking the other threads costs more.
+  // Number of multiplications below which a pass runs on one thread, because starting the other threads takes longer.
   constexpr double min_parallel_work = 1e5;
   if (!rows_.X().can_split() || rows_.X().entries() * static_cast<double>(width()) < min_parallel_work) {
     add_share(0, all_rows());

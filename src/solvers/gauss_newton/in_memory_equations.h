@@ -12,8 +12,8 @@
 namespace dyad {
 
 /// Normal equations of rows that are stored by this process. Each data pass applies X and X' to one block of rows after
-/// the other. Neither J nor any number per row is stored. Does not own the rows and the thread pool; the caller keeps
-/// them alive. Not thread-safe; the passes themselves run on all threads of the pool.
+/// the other. Neither J nor intermediate results of the rows are stored. Does not own the rows and the thread pool; the
+/// caller keeps them alive. Not thread-safe; the passes themselves run on all threads of the pool.
 class InMemoryNormalEquations : public NormalEquations {
  public:
   InMemoryNormalEquations(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool);

@@ -10,8 +10,8 @@
 namespace dyad {
 namespace {
 
-/// Sets collapsed factors to 0, because a ridge shrinks them to 0 only in the limit. M does not change if the factors
-/// of one sign are rotated, so that they are first rotated to orthogonal columns.
+/// Sets collapsed factors to 0, because a ridge shrinks them to 0 only in the limit. Factors of the same sign are first
+/// rotated to orthogonal columns, which does not change M.
 SignedFactors<double> zero_collapsed_factors(SignedFactors<double> parameters) {
   constexpr double collapse_threshold = 1e-5;  // relative to the largest squared norm of a factor
   const Index rank = parameters.signs.size();
@@ -34,13 +34,13 @@ SignedFactors<double> zero_collapsed_factors(SignedFactors<double> parameters) {
 
 /// Preconditioned conjugate gradients for H t = b from t = 0 (Nocedal and Wright 2006, algorithm 5.3). Returns t and
 /// the residual b - H t. Ends when the squared norm of the residual, in the metric of the preconditioner, has decreased
-/// to `tolerance` times that of b, when `can_continue` returns false, or when `is_curved(d'Hd, d)` returns false for a
-/// search direction d.
-template <typename CanContinue, typename Multiply, typename IsCurved>
+/// to `tolerance` times that of b, when `can_continue` returns false, or when `has_positive_curvature(d'Hd, d)` returns
+/// false for a search direction d.
+template <typename CanContinue, typename Multiply, typename HasPositiveCurvature>
 std::pair<ParameterVector, ParameterVector> conjugate_gradients(const ParameterVector& b, double tolerance,
                                                                 const Preconditioner& preconditioner,
                                                                 CanContinue&& can_continue, Multiply&& multiply,
-                                                                IsCurved&& is_curved) {
+                                                                HasPositiveCurvature&& has_positive_curvature) {
   ParameterVector residual = b;
   ParameterVector t = residual;
   t.add(-1, residual);
@@ -51,7 +51,7 @@ std::pair<ParameterVector, ParameterVector> conjugate_gradients(const ParameterV
   while (rz > target && rz > 0 && can_continue()) {
     const ParameterVector Hd = multiply(direction);
     const double curvature = direction.dot(Hd);
-    if (!is_curved(curvature, direction)) break;
+    if (!has_positive_curvature(curvature, direction)) break;
     const double step = rz / curvature;
     t.add(step, direction);
     residual.add(-step, Hd);
@@ -83,9 +83,10 @@ void LevenbergMarquardt::start(SignedFactors<double> parameters) {
 }
 
 bool LevenbergMarquardt::is_exact() const {
-  // Maximum ratio of the mean squared residual to that of the best constant, between those of fits without and with
-  // noise: relative residuals of 3e-5 for rows of floats (epsilon 1e-7) and of 1e-7 for rows of doubles.
+  // Rows with a larger epsilon are floats (epsilon 1e-7), the others doubles (epsilon 2e-16).
   constexpr double max_double_epsilon = 1e-10;
+  // Maximum ratio of the mean squared residual to that of the best constant, between those of fits without and with
+  // noise: relative residuals of 3e-5 for rows of floats and of 1e-7 for rows of doubles.
   const double max_exact_ratio = epsilon_ > max_double_epsilon ? 1e-9 : 1e-14;
   return options_.likelihood->has_noise_variance() && loss_ <= max_exact_ratio * data_objective_.constant_loss();
 }
@@ -99,10 +100,10 @@ double LevenbergMarquardt::ridge_penalty(const SignedFactors<double>& parameters
 
 void LevenbergMarquardt::add_ridge(double scale, const Vector<double>& weights, const RowMajorMatrix<double>& factors,
                                    const Vector<double>& squares, ParameterVector& to) const {
-  const double of_weights = scale * options_.ridge.weights;
-  if (options_.shape.linear) to.features.col(0) += of_weights * weights;
+  const double scaled_weight_ridge = scale * options_.ridge.weights;
+  if (options_.shape.linear) to.features.col(0) += scaled_weight_ridge * weights;
   to.features.rightCols(options_.shape.rank) += scale * options_.ridge.factors * factors;
-  if (to.squares.size() > 0) to.squares += of_weights * squares;
+  if (to.squares.size() > 0) to.squares += scaled_weight_ridge * squares;
 }
 
 ParameterVector LevenbergMarquardt::negative_gradient() const {
@@ -142,9 +143,9 @@ ParameterVector LevenbergMarquardt::solve(double tolerance) {
     add_ridge(1, direction.features.col(0), direction.features.rightCols(options_.shape.rank), direction.squares, Hd);
     return Hd;
   };
-  const auto is_curved = [](double curvature, const ParameterVector&) { return curvature > 0; };
-  const auto [t, residual] =
-      conjugate_gradients(gradient, tolerance * tolerance, preconditioner_, can_continue, multiply_damped, is_curved);
+  const auto has_positive_curvature = [](double curvature, const ParameterVector&) { return curvature > 0; };
+  const auto [t, residual] = conjugate_gradients(gradient, tolerance * tolerance, preconditioner_, can_continue,
+                                                 multiply_damped, has_positive_curvature);
   // gradient't - t'(H + ridge)t / 2, where t solves the damped equations up to `residual`.
   predicted_decrease_ = (gradient.dot(t) + residual.dot(t) + preconditioner_.apply_damping(t).dot(t)) /
                         (2 * data_objective_.total_weight());
@@ -154,8 +155,9 @@ ParameterVector LevenbergMarquardt::solve(double tolerance) {
 bool LevenbergMarquardt::step() {
   constexpr double min_relative_decrease = 1e-3;        // of the objective; smaller decreases count as stalled steps
   constexpr double converged_relative_decrease = 1e-7;  // a smaller decrease ends the fit
-  constexpr double max_damping = 1e6;  // the fit ends if so short a step does not decrease the objective
-  // Relative residuals of 10 epsilon are rounding errors; this is the square of 10.
+  constexpr double max_damping = 1e6;  // the fit ends at a larger damping, whose steps are negligibly short
+  // A fit ends if its relative residuals are at most 10 epsilon, which are rounding errors. The factor applies to
+  // squares.
   constexpr double squared_rounding_factor = 1e2;
   // Relative tolerance of the linear equations. Inexact steps use the relative residual, up to `max_tolerance`, because
   // such a tolerance preserves quadratic convergence (Dembo, Eisenstat and Steihaug 1982).
@@ -217,7 +219,7 @@ ParameterVector LevenbergMarquardt::negative_gradient_at(SignedFactors<double> p
   return negative_gradient();
 }
 
-/// Conjugate gradients, whose products H d are central differences of gradients.
+/// Conjugate gradients. The products H d are central differences of gradients.
 ParameterVector LevenbergMarquardt::newton_step(const ParameterVector& gradient, double damping, Index last_pass) {
   const SignedFactors<double> center = parameters_;
   const double size = std::sqrt(center.weights.squaredNorm() + center.A.squaredNorm() + 1);
@@ -241,7 +243,7 @@ ParameterVector LevenbergMarquardt::newton_step(const ParameterVector& gradient,
   };
   // H is singular along rotations of factors of one sign. Differences of gradients are rounding errors there.
   double largest_curvature = 0;
-  const auto is_curved = [&](double curvature, const ParameterVector& direction) {
+  const auto has_positive_curvature = [&](double curvature, const ParameterVector& direction) {
     constexpr double min_relative_curvature = 1e-7;  // relative to the largest curvature of a search direction
     const double relative = curvature / direction.dot(direction);
     largest_curvature = std::max(largest_curvature, relative);
@@ -250,7 +252,8 @@ ParameterVector LevenbergMarquardt::newton_step(const ParameterVector& gradient,
   constexpr double tolerance = 1e-14;  // ratio of squared norms of the residual and the gradient
   const auto can_continue = [&] { return passes() < last_pass && !is_interrupted(); };
   ParameterVector t =
-      conjugate_gradients(gradient, tolerance, preconditioner_, can_continue, multiply_hessian, is_curved).first;
+      conjugate_gradients(gradient, tolerance, preconditioner_, can_continue, multiply_hessian, has_positive_curvature)
+          .first;
   parameters_ = center;
   return t;
 }
@@ -277,8 +280,8 @@ void LevenbergMarquardt::polish(Index max_passes) {
     start(zero_collapsed_factors(parameters_));
     descend();
   }
-  // Near the minimum the loss is constant up to rounding, but the gradient still determines the parameters. The damping
-  // is relative to the total weight.
+  // Near the minimum the objective is constant up to rounding, but the gradient is not. Therefore, a step is also
+  // accepted if it decreases the gradient. The damping is relative to the total weight.
   constexpr double min_damping = 1e-8;
   constexpr double max_damping = 1e2;
   constexpr double damping_factor = 10;

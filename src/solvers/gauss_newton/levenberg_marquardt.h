@@ -12,7 +12,8 @@ namespace dyad {
 /// the ratio of actual to predicted decrease of the objective. The equations are solved by preconditioned conjugate
 /// gradients, or in their dual form by a Cholesky decomposition if `Objective::prefers_dual()`.
 ///
-/// Does not own the options; the caller keeps them alive and may change them before each call of `start`. Not
+/// Does not own the options; the caller keeps them alive. The caller may change the ridge, the limits and the
+/// tolerances before each call of `start`; shape, likelihood and preconditioner are fixed by the constructor. Not
 /// thread-safe.
 class LevenbergMarquardt {
  public:
@@ -31,8 +32,9 @@ class LevenbergMarquardt {
   /// Takes steps until `step` returns false, at most 60.
   void run();
 
-  /// Newton steps with the full Hessian, for parameters near a minimum. Ends when the gradient is zero up to rounding
-  /// or after `max_passes` passes over the rows.
+  /// Refines parameters near a minimum: Levenberg-Marquardt steps, then Newton steps with the full Hessian. With a
+  /// ridge on the factors, collapsed factors are set to 0 in between. Ends when the gradient is zero up to rounding,
+  /// when no step improves the fit, or after `max_passes` passes over the rows.
   void polish(Index max_passes);
 
   [[nodiscard]] const SignedFactors<double>& parameters() const { return parameters_; }
@@ -52,15 +54,16 @@ class LevenbergMarquardt {
                  const Vector<double>& squares, ParameterVector& to) const;
   /// The term that the ridge adds to the objective.
   [[nodiscard]] double ridge_penalty(const SignedFactors<double>& parameters) const;
-  /// J'r - ridge theta, where the data objective was evaluated last.
+  /// J'r - ridge theta, at the parameters at which the data objective was evaluated last.
   [[nodiscard]] ParameterVector negative_gradient() const;
   /// Step t up to a relative residual of `tolerance`. Sets `predicted_decrease_`.
   ParameterVector solve(double tolerance);
   /// Step t from the dual equations, one per row. Sets `predicted_decrease_`.
   ParameterVector solve_dual();
-  /// Sets the parameters, whatever the objective is there, and returns J'r - ridge theta.
+  /// Sets the parameters, even if the objective increases, and returns J'r - ridge theta.
   ParameterVector negative_gradient_at(SignedFactors<double> parameters);
-  /// Solution t of (H + damping) t = gradient with the full Hessian H.
+  /// Solution t of (H + damping * total_weight() I) t = gradient with the full Hessian H. `last_pass`: value of
+  /// passes() at which the iteration ends.
   ParameterVector newton_step(const ParameterVector& gradient, double damping, Index last_pass);
 
   const NewtonOptions& options_;

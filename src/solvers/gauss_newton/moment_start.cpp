@@ -128,7 +128,7 @@ MomentStart compute_moment_start(const ObservedRows& rows, const NewtonOptions& 
   const Index columns = std::min(2 * options.shape.rank, smallest_side);
   Random random(options.seed, start_stream);
   RowMajorMatrix<double> Z = sides.orthonormal_sides<double>(random_normal<double>(random, rows.dim(), columns));
-  // Iterations of the subspace iteration, whose error decreases by the ratio of eigenvalue 2k + 1 to eigenvalue k.
+  // Each iteration multiplies the error by the ratio of eigenvalue 2k + 1 to eigenvalue k, in absolute value.
   constexpr int subspace_iterations = 15;
   for (int i = 0; i < subspace_iterations; ++i) Z = sides.orthonormal_sides<double>(H.multiply(Z));
   const RowMajorMatrix<double> HZ = H.multiply(Z);

@@ -25,8 +25,7 @@ struct MomentStart {
 };
 
 /// Computes the moments of targets that are clipped at their 2% and 98% quantiles, because the second moments contain
-/// fourth powers of the features. Subspace iteration starts from random directions, which `options.seed`
-/// determines.
+/// fourth powers of the features. Subspace iteration starts from random directions with the seed `options.seed`.
 MomentStart compute_moment_start(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool);
 
 }  // namespace dyad

@@ -83,12 +83,13 @@ bool can_compute_phase_start(Index dim) {
 }
 
 PhaseStart compute_phase_start(const ObservedRows& rows, const NewtonOptions& options) {
-  // The number of iterations until the sets meet is heavy-tailed: 350 to 150,000 for 1.5 dim rows, and fewer for more.
+  // The number of iterations to convergence is heavy-tailed: 350 to 150,000 for 1.5 dim rows, and fewer for more rows.
   constexpr int max_reflections = 4000;
   constexpr double relaxation = 0.6;  // step length; convergence requires 0 < relaxation < 2
   const ColumnSpace space(rows);
   Vector<double> amplitudes = space.root_weights();
   for (Index i = 0; i < rows.count(); ++i) amplitudes[i] *= std::sqrt(std::max(0.0, rows.targets()[i]));
+  // Projection P_y u on the amplitudes.
   const auto with_signs_of = [&](const Vector<double>& u) {
     return Vector<double>(amplitudes.binaryExpr(u, [](double a, double s) { return s < 0 ? -a : a; }));
   };

@@ -8,7 +8,8 @@
 namespace dyad {
 namespace {
 
-// Lower bound of eigenvalues and diagonal entries, relative to the largest one. Limits the condition number.
+// Lower bound of eigenvalues and diagonal entries, relative to the largest one. Limits the condition number. It is also
+// an absolute lower bound for K, which is 0 if all factors are 0.
 constexpr double min_relative_eigenvalue = 1e-6;
 // Maximum number of features for which C is decomposed. For more, the d^3 eigendecomposition costs more than it saves.
 constexpr Index max_full_features = 512;

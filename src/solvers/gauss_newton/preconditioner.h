@@ -12,11 +12,12 @@ namespace dyad {
 ///
 /// The block of intercept, weights and squares is the sum of the curvatures times the matrix of second moments of
 /// (1, x, x^2). The block of the factors is the sum of the curvatures times the Kronecker product C (x) K of the second
-/// moments C of the features and K of the derivatives 2 S A'x, S = diag(signs). It is the expectation for Gaussian
-/// features. For more than 512 features, and for fewer than two rows per entry of (1, x, x^2), only the diagonals of
-/// C and of the second moments of (1, x, x^2) are used.
+/// moments C of the features and K of the derivatives 2 S A'x, S = diag(signs) (bilinear: S A'z, where z is the other
+/// side). It is the expectation of J'HJ if features, derivatives and curvatures are independent; the covariance of x
+/// and A'x is neglected. For more than 512 features, and for fewer than two rows per entry of (1, x, x^2), only the
+/// diagonals of C and of the second moments of (1, x, x^2) are used.
 ///
-/// Does not own the options; the caller keeps them alive.
+/// Does not own the options; the caller keeps them alive. Not thread-safe. Const functions can run concurrently.
 class Preconditioner {
  public:
   Preconditioner(const NormalEquations& equations, const NewtonOptions& options);

@@ -113,7 +113,8 @@ void KalmanFilter<Scalar>::add_laplace_precisions_of(const Rows<Scalar>& rows) {
 
 /// Updates the parameters of one feature and adds their terms to the sums of the next row, in one pass over its record.
 ///
-/// `A`: record of the feature. `side_offset`: index of the feature's side in the arrays of a Row.
+/// `A`: record of the feature. `side_offset`: offset of the feature's side in the arrays of a Row; 0 if `is_untied`,
+/// because bilinear models have a tied diagonal.
 /// `updates`: theta += P g gain and P -= (P g)^2 innovation_precision, for the value `x` of the feature in the current
 /// row. `accumulates`: adds to the sums of `next`, in which the feature has the value `next_x`.
 template <typename Scalar>
@@ -242,7 +243,7 @@ void KalmanFilter<Scalar>::update_intercept(const Step& step) {
 /// them to the prior variances.
 template <typename Scalar>
 void KalmanFilter<Scalar>::forget(const Rows<Scalar>& rows, Index i) {
-  // 2^1000 is finite in double precision, where exponents end at 1023.
+  // Prevents overflow: the largest exponent of a double is 1023.
   constexpr double max_half_lives = 1000;
   const auto inflate = [](auto variance, double factor, double max_variance) {
     return variance > 0
@@ -340,8 +341,8 @@ bool KalmanFilter<Scalar>::has_diverged(double squared_residual, double expected
   constexpr double averaging_rate = 0.02;
   // r^2 / S is limited to that of five standard deviations.
   constexpr double max_innovation_ratio = 25;
-  // The average of r^2 / S is 1 for a correct posterior. With the limit of 25, it exceeds 10 only after at least 24
-  // rows in sequence.
+  // The average of r^2 / S is 1 for a correct posterior. From 1 it takes at least 24 rows to exceed 10, because r^2 / S
+  // is limited to 25.
   constexpr double divergence_threshold = 10;
   innovation_ratio_ +=
       averaging_rate * (std::min(squared_residual / expected, max_innovation_ratio) - innovation_ratio_);

@@ -31,7 +31,8 @@ class KalmanFilter : private FilterParameters<Scalar> {
 
   /// Starts from the parameters of `model`. `residual_variance`: variance of its residuals on rows that it was not
   /// fitted to. Half of it becomes the noise variance; the other half becomes parameter variance, equal for all
-  /// parameters of features of scale 1.
+  /// parameters of features of scale 1. `feature_scales`: typical size of the non-zero values of each feature; 0: the
+  /// feature has not occurred.
   KalmanFilter(const KalmanOptions& options, const Prior& prior, const Model<Scalar>& model,
                std::span<const double> feature_scales, double residual_variance);
 
@@ -57,7 +58,7 @@ class KalmanFilter : private FilterParameters<Scalar> {
   using Base::scales;
 
   /// Learns the rows in sequence. Writes the prediction of each row before its update. Throws std::invalid_argument if
-  /// the number of features differs.
+  /// rows and filter have different numbers of features.
   void learn(const Rows<Scalar>& rows, std::span<Scalar> predictions);
 
   /// Writes the linear predictor f of each row and its variance v, without the noise. f is the expected target
@@ -69,8 +70,8 @@ class KalmanFilter : private FilterParameters<Scalar> {
   /// weak, or if the signs are fixed (bilinear, positive).
   [[nodiscard]] std::optional<KalmanFilter> with_weak_factors_sign_flipped() const;
 
-  /// Replaces the posterior by that of further rows, which copies of this filter learned separately. `combined`:
-  /// natural parameters of this filter plus the sum of the changes of all copies. `rows`: number of further rows.
+  /// Adds rows that copies of this filter have learned separately. `combined`: natural parameters of this filter plus
+  /// the sum of their changes in all copies. `rows`: number of added rows.
   /// `noise`: mean of the noise variances of the copies.
   void merge(const NaturalParameters& combined, double rows, double noise);
 
@@ -98,7 +99,8 @@ class KalmanFilter : private FilterParameters<Scalar> {
   void archive(Archive& archive);
 
  private:
-  /// Factor by which the likelihood multiplies its losses: s2, or 1 for likelihoods without noise variance.
+  /// The negative log-likelihood of a row is its loss divided by this number: s2, or 1 for likelihoods without noise
+  /// variance.
   [[nodiscard]] double dispersion() const { return options_.likelihood->has_noise_variance() ? noise_.value() : 1; }
 
   struct Row;

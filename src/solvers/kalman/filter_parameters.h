@@ -65,7 +65,7 @@ struct FeaturePosterior {
 
 /// Means and variances of the parameters of a KalmanFilter. The record of a feature is contiguous and aligned to cache
 /// lines. A feature of scale s has the prior variances of `Prior` divided by s^2 (squares: by s^4). A scale of 0 means
-/// that the feature has not been added.
+/// that the feature has not been added. Not thread-safe. Const functions can run concurrently.
 template <typename Scalar>
 class FilterParameters {
  public:

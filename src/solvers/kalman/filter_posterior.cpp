@@ -1,4 +1,4 @@
-// Construction, storage and operations that change the whole posterior of a filter.
+// Constructors and archives of a filter, and operations that change its whole posterior.
 
 #include <algorithm>
 #include <cmath>
@@ -120,8 +120,8 @@ std::optional<KalmanFilter<Scalar>> KalmanFilter<Scalar>::with_weak_factors_sign
   const std::vector<double> feature_scales = Base::scales();
   std::vector<double> inverse_scales(feature_scales);
   for (double& scale : inverse_scales) scale = scale > 0 ? 1 / scale : 0;
-  // Factors of opposite signs can cancel, so that their lengths do not show their contribution to M. The eigenvalues of
-  // M do, for features divided by their scales.
+  // Factors of opposite signs can cancel. Therefore, their contribution to M is measured by the eigenvalues of M, for
+  // features divided by their scales, and not by their lengths.
   SignedFactors<Scalar> scaled_means = parameters();
   scaled_means.scale_features(feature_scales);
   const Model<Scalar> eigen = scaled_means.model();

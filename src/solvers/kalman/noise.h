@@ -9,13 +9,13 @@ namespace dyad {
 
 /// Running estimate of the noise variance s2 from the residuals r of a filter: a moving average of r^2 - v, where v is
 /// the variance that the parameters contribute. With q unknowns per row and t rows, the rate is 1 / (min(t, 5q) + q).
-/// If a second, faster moving average is much smaller, as in the convergence to a model without noise, it replaces the
-/// slow one. Not thread-safe.
+/// If a second, faster moving average is much smaller, it replaces the slow one. This occurs if the filter converges to
+/// an exact fit of data without noise. Not thread-safe.
 class NoiseTracker {
  public:
   NoiseTracker() = default;
-  /// `start`: initial variance. `unknowns`: number of parameters that a row updates, which limits how fast the model
-  /// can change. `rows`: number of rows from which `start` was estimated.
+  /// `start`: initial variance. `unknowns`: number q of parameters that a row updates. `rows`: number of rows from
+  /// which `start` was estimated.
   NoiseTracker(double start, double unknowns, double rows = 0)
       : value_(start), recent_(start), unknowns_(unknowns), rows_(rows) {}
 
@@ -56,7 +56,8 @@ class NoiseTracker {
   static constexpr double slow_window_per_unknown = 5;
   /// The slow average decreases by at most this multiple of its rate, relative to its value. This keeps it positive.
   static constexpr double max_relative_decrease = 2;
-  /// The fast average has the rate 4 / unknowns. Drops are at least unknowns / 4 rows apart, one window of it.
+  /// The fast average has the rate 4 / unknowns, which is a window of unknowns / 4 rows. Drops are at least one such
+  /// window apart.
   static constexpr double fast_rate_factor = 4;
   /// The fast average replaces the slow one if it is smaller by this factor.
   static constexpr double drop_ratio = 2;

@@ -9,10 +9,10 @@
 
 namespace dyad {
 
-/// Search for a start of phase retrieval, y = (a'x)^2, in one pass and without stored rows. Several random vectors z
-/// are corrected by each row with a relaxed Kaczmarz step towards the nearer solution of sqrt(y) = |z'x|:
+/// Search for a start of phase retrieval, y = (a'x)^2, in one pass and without stored rows. Each row updates several
+/// vectors z, which are random at first, by a relaxed Kaczmarz step towards the nearer solution of sqrt(y) = |z'x|:
 ///   z += relaxation (sign(z'x) sqrt(y) - z'x) x / |x|^2.
-/// After about ten rows per feature, the best of them is close to a or -a. Reference: Tan and Vershynin (2019), "Phase
+/// After about ten rows per feature, the best vector is close to a or -a. Reference: Tan and Vershynin (2019), "Phase
 /// retrieval via randomized Kaczmarz: theoretical guarantees". Not thread-safe.
 template <typename Scalar>
 class PhaseSearch {

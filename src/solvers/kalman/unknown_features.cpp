@@ -54,8 +54,9 @@ UnknownFeatures::UnknownFeatures(const KalmanFilter<Scalar>& filter) : is_right_
   compute_moments(filter, std::min(filter.options().shape.dim, max_sample_size));
 }
 
-/// Averages over all features, or over a sample. The sample is the sequence frac(i phi) dim with the golden ratio phi,
-/// which has no common period with regularly repeated features.
+/// Averages over all features, or over a sample. Sample i is the feature floor(frac(i phi) dim), where phi is the
+/// golden ratio. These features are evenly spread and, unlike every n-th feature, do not favor one of several
+/// alternating kinds of features.
 template <typename Scalar>
 void UnknownFeatures::compute_moments(const KalmanFilter<Scalar>& filter, Index sample_size) {
   const KalmanOptions& options = filter.options();

@@ -15,9 +15,10 @@ namespace dyad {
 /// A feature adds u + sum_c g_c a_c to the prediction, where u is its main effect, a its factors, and g the gradient of
 /// its interactions with the other features of the row. The parameters (u, a) of an unknown feature are assumed to have
 /// the distribution of those of the known features of its group (for example, of its column). The variance that it adds
-/// is g'E[(u, a)(u, a)']g, with the second moments averaged over the posterior of the group. A group without known
-/// features has the second moments of the prior. Parameters refer to features divided by their scale, and an unknown
-/// feature is assumed to have a value equal to its scale. Immutable; thread-safe.
+/// is (1, g)'E[(u, a)(u, a)'](1, g), with the second moments averaged over the posterior of the group, plus terms for
+/// the variance of g and for the interactions of unknown features with each other. A group without known features has
+/// the second moments of the prior. Parameters refer to features divided by their scale, and an unknown feature is
+/// assumed to have a value equal to its scale. Immutable; thread-safe.
 class UnknownFeatures {
  public:
   /// `groups`: group of each feature, from 0 to group_count - 1; -1: no group. Does not refer to the filter afterwards.
@@ -36,9 +37,10 @@ class UnknownFeatures {
                                 std::span<const Index> missing) const;
 
  private:
+  /// An unknown feature of a row.
   struct Unknown {
-    const Matrix<double>* moments;
-    bool is_right;
+    const Matrix<double>* moments;  ///< of its group; points into moments_
+    bool is_right;                  ///< bilinear: whether it belongs to the right side
   };
 
   template <typename Scalar>

@@ -5,6 +5,10 @@
 #include "solvers/moment/feature_moments.h"
 #include "solvers/moment/moment_sums.h"
 
+/// Folder solvers/moment: the moment solvers of Lin and Ye (2016). `MomentSums` are sums over rows, `ChangeEstimator`
+/// estimates parameter changes from them, `OneScan` and `PaperSolver` are the two updates, and `MomentLearner` trains
+/// in one pass with a line search.
+
 namespace dyad {
 
 /// Estimate of the difference between the true parameters and those of the model, from one batch.
@@ -14,14 +18,11 @@ struct ModelChange {
   Vector<double> dM_diagonal;         ///< change of the coefficients of x_j^2; empty unless the diagonal is free
 };
 
-/// This folder contains the moment solvers of Lin and Ye (2016): sums over rows (MomentSums), parameter changes
-/// estimated from them (ChangeEstimator), the one-scan and the paper's update, and one-pass training with a line search
-/// (MomentLearner).
-///
 /// Estimates the change of the parameters from the sums of a batch of n rows, for independent standardized features
 /// with third moments kappa_j and fourth moments phi_j (docs/method.md):
 ///   (dw_j, dM_jj) = [1 kappa_j; kappa_j phi_j - 1]^-1 (p1_j, p2_j - p0) / n
 ///   dM Z = (G - diag(p2) Z) / (2n) + diag(dM_jj) Z
+/// The last term is absent for a zero diagonal, where dM_jj = 0, and for a free one, where dM_jj is a separate result.
 /// Gaussian features (kappa = 0, phi = 3): dM Z = (G - p0 Z) / (2n) and dw = p1 / n. Bilinear: dM Z = G / n.
 /// Not thread-safe. Const functions can run concurrently.
 class ChangeEstimator {

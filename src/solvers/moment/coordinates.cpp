@@ -6,7 +6,7 @@ namespace dyad {
 namespace {
 
 /// A feature counts as constant if its variance is at most this fraction of its mean square. The variance is a
-/// difference of power sums, so that its rounding error is a multiple of 1e-16 times the mean square.
+/// difference of power sums. Its rounding error is a multiple of 1e-16 times the mean square.
 constexpr double constant_feature_tolerance = 1e-12;
 
 /// m'Mm, from the gradient 2Mm of the second-order terms at m.

@@ -9,11 +9,11 @@ namespace dyad {
 /// Standardization z = (x - mean) / scale of the features, applied to models and sums instead of rows. The formulas of
 /// ChangeEstimator hold for z; model and rows refer to x. With S = diag(scale) and mean m:
 ///   M_z = S M S      w_z = S (w + 2 M m)      b_z = b + w'm + m'Mm.
-/// Both directions are exact. Features that have not varied have scale 0, and the model does not use them.
-/// Immutable; thread-safe.
+/// Both transformations preserve predictions up to rounding. Constant features (not centered: features that are always
+/// 0) have scale 0, and transformed models do not use them. Immutable; thread-safe.
 class Coordinates {
  public:
-  /// `is_centered`: false uses mean 0 and the root mean square as scale.
+  /// `is_centered`: true uses mean and standard deviation; false uses mean 0 and the root mean square as scale.
   Coordinates(const FeatureMoments& features, bool is_centered);
 
   /// A model of z with orthonormal factors U_z = S U_x rotation (bilinear: for each side).

@@ -59,8 +59,8 @@ Eigen::ArrayXd FeatureMoments::kurtosis() const {
 }
 
 bool FeatureMoments::is_gaussian() const {
-  // Limits in units of the sampling variances, which are 6/n (skewness) and 24/n (kurtosis) for Gaussian features: two
-  // standard errors, squared.
+  // Multiple of the sampling variance that is accepted: the square of two standard errors. The sampling variances for
+  // Gaussian features are 6/n (skewness) and 24/n (kurtosis).
   constexpr double sampling_variance_factor = 4;
   // Squared deviations that are accepted for any n: a skewness of 0.05 and an excess kurtosis of 0.1.
   constexpr double skewness_tolerance = 0.0025;

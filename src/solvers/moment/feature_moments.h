@@ -27,13 +27,13 @@ class FeatureMoments {
   [[nodiscard]] double weight() const { return weight_; }
   [[nodiscard]] Eigen::ArrayXd mean() const;
   [[nodiscard]] Eigen::ArrayXd variance() const;
-  [[nodiscard]] Eigen::ArrayXd skewness()
-      const;  ///< kappa: third moment of the standardized feature; constant feature: 0
-  [[nodiscard]] Eigen::ArrayXd kurtosis()
-      const;  ///< phi: fourth moment of the standardized feature; constant feature: 1
+  /// kappa: third moment of each standardized feature; constant feature: 0.
+  [[nodiscard]] Eigen::ArrayXd skewness() const;
+  /// phi: fourth moment of each standardized feature; constant feature: 1.
+  [[nodiscard]] Eigen::ArrayXd kurtosis() const;
 
-  /// Whether the mean squares of skewness and excess kurtosis are at most those of Gaussian features, up to sampling
-  /// error and a tolerance.
+  /// Whether skewness and excess kurtosis, as root mean squares over the features, are 0 up to sampling error and a
+  /// tolerance.
   [[nodiscard]] bool is_gaussian() const;
 
  private:

@@ -50,22 +50,22 @@ Index default_batch_rows(Index rank, Index dim) {
 }
 
 template <typename Scalar>
-MomentLearner<Scalar>::MomentLearner(const MomentOptions& options, std::optional<Index> batch, ThreadPool& pool,
-                                     bool features_are_independent)
+MomentLearner<Scalar>::MomentLearner(const MomentOptions& options, std::optional<Index> first_batch_rows,
+                                     ThreadPool& pool, bool features_are_independent)
     : options_(options),
-      batch_(batch),
+      first_batch_rows_(first_batch_rows),
       features_are_independent_(features_are_independent),
       one_scan_(options, random_start<Scalar>(options, options.shape.rank), pool) {}
 
 template <typename Scalar>
 Index MomentLearner<Scalar>::batch_rows() const {
   const Index default_rows = default_batch_rows(one_scan_.model().rank(), one_scan_.model().dim());
-  return static_cast<Index>(static_cast<double>(batch_.value_or(default_rows)) * batch_growth_);
+  return static_cast<Index>(static_cast<double>(first_batch_rows_.value_or(default_rows)) * batch_growth_);
 }
 
 template <typename Scalar>
 Index MomentLearner<Scalar>::line_search_rows() const {
-  // The line search estimates one number, the step fraction, and needs fewer rows than the batch.
+  // The line search estimates one number, the step fraction. It needs fewer rows than the batch.
   constexpr Index min_line_search_rows = 48;
   constexpr Index batch_rows_per_line_search_row = 8;
   return std::max(min_line_search_rows, batch_rows() / batch_rows_per_line_search_row);
@@ -180,8 +180,8 @@ void MomentLearner<Scalar>::finish_line_search() {
     return;
   }
   ++steps_tried_;
-  // Step fraction from which the full step is taken. For independent features, it differs
-  // from 1 by sampling error only.
+  // Step fraction from which the full step is taken. For independent features, the fraction differs from 1 by sampling
+  // error only.
   constexpr double full_step_threshold = 0.75;
   // Step fraction below which the batch size doubles.
   constexpr double batch_growth_threshold = 0.5;
@@ -195,7 +195,7 @@ void MomentLearner<Scalar>::finish_line_search() {
   if (fraction >= full_step_threshold) {
     accept(proposed);
   } else if (fraction > min_step_fraction) {
-    // The truncation to rank k can increase the error, so that the shortened step is evaluated on further rows.
+    // The truncation to rank k can increase the error. Therefore, the shortened step is evaluated on further rows.
     proposal_ = interpolate(one_scan_.model(), proposed, static_cast<Scalar>(fraction),
                             options_.shape.positive ? EigenvalueSelection::positive : EigenvalueSelection::largest);
     proposal_is_partial_ = true;
@@ -226,7 +226,7 @@ void MomentLearner<Scalar>::reset_to_constant() {
 
 template <typename Scalar>
 bool MomentLearner<Scalar>::is_worse_than_constant() const {
-  // Number of rows below which the comparison with the mean is not used.
+  // Number of rows below which the sampling error of the comparison is too large for a decision.
   constexpr Index min_comparison_rows = 30;
   return steps_taken_ > 0 && comparison_.rows >= min_comparison_rows &&
          !(comparison_.squares < comparison_.squares_of_constant);

@@ -17,20 +17,20 @@ Index default_batch_rows(Index rank, Index dim);
 
 /// One-scan solver for correlated features. Each step is line-searched on rows that were not used to compute it.
 ///
-/// Predictions are linear in (b, w, M). Between the residuals r of the model and r' of the proposed model, the squared
-/// error is smallest at the step fraction t = sum r (r - r') / sum (r - r')^2. For independent features t is close to
-/// 1, which is the update of the paper. A short step shows that the batch is too small or that features are correlated,
-/// and the batch size doubles. If the model is worse than the running mean of the targets, training restarts from the
-/// mean. Does not own the pool; the caller keeps it alive. Not thread-safe.
+/// Predictions are linear in (b, w, M). On the line from the model (residuals r) to the proposed model (residuals r'),
+/// the squared error is smallest at the step fraction t = sum r (r - r') / sum (r - r')^2. For independent features t
+/// is close to 1, which is the update of the paper. A short step shows that the batch is too small or that features are
+/// correlated, and the batch size doubles. If the model is worse than the running mean of the targets, training
+/// restarts from the mean. Does not own the pool; the caller keeps it alive. Not thread-safe.
 template <typename Scalar>
 class MomentLearner {
  public:
-  /// Targets should have a mean near 0 and a variance near 1. `batch`: rows of the first batch; default:
-  /// default_batch_rows(). `features_are_independent`: full steps without line search.
-  MomentLearner(const MomentOptions& options, std::optional<Index> batch, ThreadPool& pool,
+  /// Targets should have a mean near 0 and a variance near 1. `first_batch_rows`: number of rows of the first batch;
+  /// empty: default_batch_rows(). `features_are_independent`: full steps without line search.
+  MomentLearner(const MomentOptions& options, std::optional<Index> first_batch_rows, ThreadPool& pool,
                 bool features_are_independent = false);
 
-  /// Learns the rows in sequence. Writes y - f(x) for the model before the row.
+  /// Learns the rows in sequence. Writes to `residuals` y - f(x) of each row, with the model before the row is learned.
   void learn(const Rows<Scalar>& rows, std::span<Scalar> residuals);
 
   /// Adds features at the end of each side.
@@ -39,7 +39,7 @@ class MomentLearner {
   /// The current model, or the mean of the targets if that is better (see is_constant()).
   [[nodiscard]] Model<Scalar> model() const;
 
-  [[nodiscard]] double target_mean() const { return target_mean_; }  ///< weighted, of all rows so far
+  [[nodiscard]] double target_mean() const { return target_mean_; }  ///< weighted mean over all rows so far
   /// Whether a proposed step is being line-searched.
   [[nodiscard]] bool is_line_search() const { return proposal_.has_value(); }
   [[nodiscard]] Index steps_tried() const { return steps_tried_; }
@@ -94,9 +94,9 @@ class MomentLearner {
   void discard_overflowed_sums();
 
   MomentOptions options_;
-  std::optional<Index> batch_;  ///< rows of the first batch; empty: default_batch_rows()
+  std::optional<Index> first_batch_rows_;  ///< rows of the first batch; empty: default_batch_rows()
   bool features_are_independent_;
-  double batch_growth_ = 1;  ///< factor of the batch size
+  double batch_growth_ = 1;  ///< factor of the size of the first batch; doubles after short steps
   OneScan<Scalar> one_scan_;
   Index rows_in_batch_ = 0;
   std::optional<Model<Scalar>> proposal_;  ///< model that is being line-searched

@@ -15,10 +15,10 @@
 namespace dyad {
 
 /// Sums over the rows of a batch, from which the moment solvers compute their updates. With the residual r = y - f(x)
-/// of a model, the row weights omitted, and a probe Z (a matrix with one row per feature):
+/// of a model and a probe Z (a matrix with one row per feature):
 ///   p0 = sum r     p1 = sum r x     p2 = sum r x*x     G = sum r x (x'Z)
-/// Bilinear rows [x, z]: G = sum r [x (z'Z_right); z (x'Z_left)]. The sums are additive over rows, threads and
-/// machines.
+/// Bilinear rows [x, z]: G = sum r [x (z'Z_right); z (x'Z_left)]. Each term is multiplied by the weight of its row. The
+/// sums are additive over rows, threads and machines.
 template <typename Scalar>
 struct MomentSums {
   /// Sums of no rows. `probes`: number of columns of Z.
@@ -64,8 +64,8 @@ struct OptionalSums {
 template <typename Scalar>
 class MomentAccumulator {
  public:
-  /// `model`: its residuals are summed; for unbiased estimates it must not have been fitted to the rows. `probe`: Z; it
-  /// is copied.
+  /// `model`: the sums contain its residuals; for unbiased estimates it must not have been fitted to the rows. `probe`:
+  /// Z; it is copied. Z = U is detected by the address of `model.factors`, and then computed without extra work.
   MomentAccumulator(ThreadPool& pool, const Model<Scalar>& model, const Eigen::Ref<const RowMajorMatrix<Scalar>>& probe,
                     OptionalSums collect = {});
 

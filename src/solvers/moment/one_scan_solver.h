@@ -13,7 +13,8 @@
 namespace dyad {
 
 /// Steps of the one-scan update, for OneScanSolver and MomentLearner. With Y = (M + dM) U, the new M is the best rank-k
-/// approximation of U Y' + Y U' - U (U'Y) U'. Each row is read once. Memory: O(rank * dim) per thread.
+/// approximation of U Y' + Y U' - U (U'Y) U' (bilinear: see compute_step()). Each row is read once. Memory:
+/// O(rank * dim) per thread.
 /// Does not own the pool; the caller keeps it alive. Not thread-safe.
 template <typename Scalar>
 class OneScan {
@@ -66,10 +67,11 @@ class OneScan {
   std::optional<MomentAccumulator<Scalar>> batch_;  ///< empty: no rows since the last update
 };
 
-/// Inserts zeros for new features.
+/// Inserts zero parameters for new features.
 template <typename Scalar>
 void grow_model(Model<Scalar>& model, const FeatureGrowth& growth);
 
+/// Saves or loads the parameters of a model. The shape of `model` must be set before loading.
 template <typename Scalar>
 void archive_model(Archive& archive, Model<Scalar>& model);
 

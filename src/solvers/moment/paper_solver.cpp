@@ -16,7 +16,7 @@ namespace {
 struct PaperIterate {
   RowMajorMatrix<double> probe;  ///< probe of the next batch: U; bilinear: [U; orthonormal basis of V]
   Model<double> full;            ///< with the full M; its residuals enter the next sums
-  Model<double> leading;         ///< with the best rank-k approximation of M; the result
+  Model<double> leading;         ///< with the best rank-k approximation of M; exported as the result
 
   [[nodiscard]] bool is_finite() const { return full.is_finite() && leading.is_finite() && probe.allFinite(); }
 };
@@ -51,7 +51,7 @@ struct PaperSolver<Scalar>::State {
     return report;
   }
 
-  /// Iterate with M = 0 and w = 0 whose probe is the factors of `start`.
+  /// Iterate of the model `start`, which has M = 0 and w = 0. The probe is the factors of `start`.
   [[nodiscard]] PaperIterate zero_iterate(const Model<double>& start) const {
     return {as_row_major(start.factors, start.dim(), start.rank()), start, start};
   }
@@ -75,8 +75,9 @@ struct PaperSolver<Scalar>::State {
   BatchReport initialize(const Batch<Scalar>& batch) {
     // Upper limit of passes over the first batch.
     constexpr int max_iterations = 12;
-    // Relative increase of the sum of singular values at which the iteration ends.
+    // Relative increase of the sum of singular values below which the iteration ends.
     constexpr double convergence_tolerance = 0.01;
+    // Twice the rank, because oversampling accelerates subspace iteration.
     const Index columns = std::min(2 * options.shape.rank, std::min(sides.left_count(), sides.right_count()));
     const Model<double> start = random_start<double>(options, columns);
     Model<double> zero_model(options.shape.dim, 0, options.shape.left_dim);
@@ -115,7 +116,7 @@ struct PaperSolver<Scalar>::State {
       estimator.add_feature_moments(features);
       const ModelChange change = estimator.estimate(sums, iterate.probe);
       const RowMajorMatrix<double> Y = sides.interactions_times(current, iterate.probe) + change.dM_times_Z;
-      const RowMajorMatrix<double> U = orthonormal<double>(sides.left(Y));
+      const RowMajorMatrix<double> U = orthonormalize<double>(sides.left(Y));
 
       RowMajorMatrix<double> Z = RowMajorMatrix<double>::Zero(options.shape.dim, options.shape.rank);
       Z.topRows(U.rows()) = U;
@@ -137,7 +138,7 @@ struct PaperSolver<Scalar>::State {
       factors.resize(options.shape.dim, k);
       factors << U, V;
       core.setIdentity(k, k);
-      next.probe << U, orthonormal<double>(V);
+      next.probe << U, orthonormalize<double>(V);
     } else {
       factors = concatenate_columns<double>(U, V);
       core.setZero(2 * k, 2 * k);

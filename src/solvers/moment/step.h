@@ -12,7 +12,7 @@
 
 namespace dyad {
 
-/// A model with random orthonormal factors, and zeros otherwise.
+/// A model with `columns` random orthonormal factors, whose other parameters are 0.
 template <typename Scalar>
 Model<Scalar> random_start(const MomentOptions& options, Index columns) {
   options.validate();

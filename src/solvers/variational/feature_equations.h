@@ -40,7 +40,7 @@ struct FeatureEquations {
   }
 
   /// K += sum over the first `count` rows of the block of rho E[g] E[g]', in the upper triangle only. With `from_zero`,
-  /// K is overwritten.
+  /// K is overwritten. Computes tiles of Simd::count = 4 rows and columns.
   void add_gram(Index count, bool from_zero) {
     for (Index a = 0; a < size; a += Simd::count)
       for (Index b = a; b < size; b += Simd::count) {

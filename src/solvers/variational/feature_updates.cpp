@@ -41,7 +41,7 @@ inline void VariationalSweeps<Scalar>::compute_gradients(Index j, Index first, I
     double* g = equations.gradients.data() + i * stride_;
     const Simd two_x(2 * x);
     const Simd simd_x(x);
-    const Simd rho_xx(4 * rho * x * x);
+    const Simd four_rho_xx(4 * rho * x * x);
     const auto partner = has_long_rows ? typename Incidence<Scalar>::Partner() : rows_.partner(of, first + i, row);
     const double* other_m = has_long_rows ? row_sums_.data() + row * 3 * width_ : record(partner.feature);
     const double* other_v = other_m + width_;
@@ -59,7 +59,7 @@ inline void VariationalSweeps<Scalar>::compute_gradients(Index j, Index first, I
         (Simd(equations.right_side.data() + c) - Simd(4 * rho * x) * covariance).store(equations.right_side.data() + c);
       }
       (two_x * Simd(signs_.data() + c) * q).store(g + c);
-      (rho_xx * u).add_to(equations.variance_diagonal.data() + c);
+      (four_rho_xx * u).add_to(equations.variance_diagonal.data() + c);
     }
     std::fill(g + width_, g + stride_, 0.0);
     if (has_weights_) g[weight_index()] = x;

@@ -7,11 +7,12 @@
 namespace dyad {
 namespace {
 
-/// Prior precision of the intercept relative to the total weight. Negligible, but keeps the bound finite.
+/// Prior precision of the intercept relative to the total weight. It has a negligible effect on the intercept, and
+/// keeps the bound finite.
 constexpr double intercept_prior_ratio = 1e-12;
 
 /// Distance in rows at which the target of a row is prefetched.
-constexpr Index prefetch_rows = 16;
+constexpr Index target_prefetch_distance = 16;
 
 }  // namespace
 
@@ -120,7 +121,7 @@ DYAD_TARGET_CLONES double VariationalSweeps<Scalar>::update_block_residuals(Inde
   Values sums(at(6 * width_));
   double squares = 0;
   for (Index i = first; i < first + count; ++i) {
-    rows_.prefetch_row(i + prefetch_rows);
+    rows_.prefetch_row(i + target_prefetch_distance);
     const PredictionMoments prediction = rows_.has_long_rows ? predict_row(i, sums.data()) : predict_pair(i);
     if (rows_.has_long_rows) std::copy(sums.begin(), sums.begin() + 3 * width_, row_sums_.begin() + i * 3 * width_);
     const Likelihood::QuadraticBound bound = likelihood_->bound(rows_.target(i), prediction.mean, prediction.variance);
@@ -165,7 +166,7 @@ DYAD_TARGET_CLONES double VariationalSweeps<Scalar>::block_bound(Index first, In
   Values sums(at(6 * width_));
   double sum = 0;
   for (Index i = first; i < first + count; ++i) {
-    rows_.prefetch_row(i + prefetch_rows);
+    rows_.prefetch_row(i + target_prefetch_distance);
     const PredictionMoments prediction = rows_.has_long_rows ? predict_row(i, sums.data()) : predict_pair(i);
     const double point = bound_points_.empty() ? 0 : bound_points_[at(i)];
     sum += rows_.weight(i) *

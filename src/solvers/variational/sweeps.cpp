@@ -8,8 +8,8 @@ namespace {
 
 /// Rounds up to a multiple of the number of elements of a SIMD vector.
 Index pad(Index count) {
-  constexpr Index lane_count = FeatureEquations::Simd::count;
-  return (count + lane_count - 1) / lane_count * lane_count;
+  constexpr Index simd_count = FeatureEquations::Simd::count;
+  return (count + simd_count - 1) / simd_count * simd_count;
 }
 
 }  // namespace

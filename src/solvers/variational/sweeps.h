@@ -18,8 +18,8 @@
 
 namespace dyad {
 
-/// Coordinate ascent on the variational bound of the log-likelihood, with an independent Gaussian posterior N(m, v) of
-/// every parameter, for zero and free diagonals.
+/// Coordinate ascent on the variational lower bound of the log marginal likelihood (ELBO), with an independent Gaussian
+/// posterior N(m, v) of every parameter, for zero and free diagonals.
 ///
 /// Given the parameters of all other features, a prediction is linear in the parameters theta of one feature,
 /// f = f_rest + theta'g. The optimal posterior of theta has the precisions tau + alpha sum_i rho_i E[g_i^2]. Its means
@@ -48,7 +48,7 @@ class VariationalSweeps {
   void update_priors();
 
   [[nodiscard]] std::size_t color_class_count() const { return rows_.color_classes.size(); }
-  /// Lower bound of the log-likelihood, which no update decreases. Takes one pass over all rows.
+  /// Lower bound of the log marginal likelihood, which no update decreases. Takes one pass over all rows.
   [[nodiscard]] double bound() const;
 
   [[nodiscard]] Posterior<Scalar> posterior() const;
@@ -85,6 +85,7 @@ class VariationalSweeps {
     return parameter < width_ ? width_ + parameter : stride_ + parameter;
   }
 
+  /// Copies the start to `records_`, and determines which parameters are estimated.
   void load(const Posterior<Scalar>& start);
   void update_feature(Index j, FeatureEquations& equations);
   /// Adds occurrences [first, first + count) of feature j to its equations.

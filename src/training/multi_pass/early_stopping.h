@@ -13,7 +13,8 @@ namespace dyad {
 /// ridge of the regularization path; see MultiPassSolver.
 class EarlyStopping {
  public:
-  /// `one_pass_loss`: held-out loss at level 0. `patience`: number of levels over which the loss must decrease.
+  /// `one_pass_loss`: held-out loss at level 0. `patience`: number of levels over which the loss must decrease;
+  /// see should_continue().
   /// `can_select_one_pass`: if false, best() is at least 1 as soon as a level has been added.
   EarlyStopping(double one_pass_loss, std::size_t patience, bool can_select_one_pass)
       : losses_{one_pass_loss},
@@ -45,7 +46,7 @@ class EarlyStopping {
   }
 
   [[nodiscard]] Index level() const { return static_cast<Index>(losses_.size()) - 1; }  ///< last level added
-  [[nodiscard]] Index best() const { return best_; }                                    ///< 0: one pass
+  [[nodiscard]] Index best() const { return best_; }                                    ///< best level; 0: one pass
   [[nodiscard]] double one_pass_loss() const { return losses_.front(); }
   [[nodiscard]] double best_loss() const { return best_loss_; }
 

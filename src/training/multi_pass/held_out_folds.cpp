@@ -16,11 +16,11 @@ namespace {
 /// (500 or more) estimates the loss, and one fold is trained instead of five.
 constexpr Index min_rows_for_single_fold = 5000;
 constexpr int cross_validation_folds = 5;
-/// Number of parameters from which fewer rows use one fold, too. It bounds the memory and time of five solvers.
+/// Number of parameters from which there is one fold for any number of rows. It bounds the memory and time of solvers.
 constexpr Index min_parameters_for_single_fold = 100'000;
-/// Fraction of the rows that a single fold of many rows holds out.
+/// Fraction of the rows that a single fold holds out if there are at least `min_rows_for_single_fold` rows.
 constexpr double held_out_fraction = 0.1;
-/// Lower bound of the noise variance at the start of another pass, for first passes that have fitted all rows exactly.
+/// Lower bound of the noise variance at the start of the pass of a fold, if the first pass has fitted all rows exactly.
 constexpr double min_start_noise_variance = 1e-12;
 /// Number of non-zeros between two checks for an interruption: 0.2 s for nine filters of rank 8.
 constexpr double max_fold_block_entries = 1 << 20;

@@ -11,9 +11,9 @@ namespace dyad {
 
 /// Losses of held-out rows. All losses are weighted means over the rows.
 struct HeldOutLoss {
-  double loss = 0;                   ///< as MultiPassOptions::loss
+  double loss = 0;                   ///< mean of MultiPassOptions::loss
   double mean_squared_residual = 0;  ///< of the linear predictor
-  double constant_loss = 0;          ///< classes: log-loss of the best constant
+  double constant_loss = 0;          ///< classification: log-loss of the best constant
   double weight = 0;                 ///< sum of the weights of the held-out rows
   Index rows = 0;                    ///< number of held-out rows
 };
@@ -24,8 +24,9 @@ template <typename Scalar>
 Posterior<double> order_invariant_start(const Rows<Scalar>& rows, const KalmanOptions& kalman, ThreadPool& pool);
 
 /// Cross-validation folds of the cached rows. A fold consists of training rows, a posterior to start from, held-out
-/// rows and, after make_solvers(), a solver. Below 5,000 rows there are five folds, and every row is held out once.
-/// Otherwise there is one fold with a tenth of the rows held out. Refers to the context, which the caller keeps alive.
+/// rows and, after make_solvers(), a solver. For fewer than 5,000 rows and 100,000 parameters there are five folds, and
+/// every row is held out once. Otherwise there is one fold, which holds out a tenth of the rows (a fifth for fewer than
+/// 5,000 rows). Refers to the context, which the caller keeps alive.
 template <typename Scalar>
 class HeldOutFolds {
  public:

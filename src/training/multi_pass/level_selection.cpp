@@ -5,7 +5,7 @@
 namespace dyad {
 namespace {
 
-/// Maximum number of sweeps. A regularization path has at most 12 levels.
+/// Maximum number of variational sweeps. The regularization path of Gauss-Newton has at most 12 levels.
 constexpr Index max_levels = 200;
 /// EarlyStopping: number of levels over which the loss must decrease.
 constexpr std::size_t variational_patience = 3;

@@ -39,7 +39,7 @@ Posterior<double> as_bilinear(Posterior<double> posterior, Index left_dim) {
 /// a^4. Factors are collapsed if it is below `collapse_threshold` times the noise variance.
 Posterior<double> restart_collapsed_factors(Posterior<double> start) {
   constexpr double collapse_threshold = 1e-3;
-  constexpr double restart_fraction = 0.1;  // of the noise variance that the random factors explain
+  constexpr double restart_fraction = 0.1;  // variance of the interactions of random factors, relative to the noise
   RowMajorMatrix<double>& A = start.means.A;
   const auto rank = static_cast<double>(A.cols());
   const double mean_square = A.squaredNorm() / static_cast<double>(std::max<Index>(1, A.size()));
@@ -83,8 +83,8 @@ class VariationalPassSolver : public MultiPassSolver {
   [[nodiscard]] Index passes() const override { return passes_per_sweep * sweep_count_; }
 
  private:
-  // A sweep reads each entry as the updated feature and as the partner of another one, for the sums and for the update
-  // of the residuals.
+  // A sweep reads each entry four times: as the updated feature and as the partner of another one, each for the sums
+  // and for the update of the residuals.
   static constexpr Index passes_per_sweep = 4;
 
   const MultiPassSolverOptions& options_;
@@ -92,9 +92,10 @@ class VariationalPassSolver : public MultiPassSolver {
   Index sweep_count_ = 0;
 };
 
-/// Regularization path with two levels per decade, relative to the mean over features of sum x^2. Each fit starts start
-/// the previous one, because a strong ridge has few local minima: on the concrete data a fit with ridge 1e-3 from one
-/// pass ends at 0.709, along the path at 0.464 (docs/method.md). Dense rows start at entry `first_dense_ridge`.
+/// Regularization path with two levels per decade, relative to the mean over features of sum x^2. Each fit starts from
+/// the previous one, because a strong ridge has few local minima: on the data set "concrete" the fit with ridge 1e-3
+/// has an rmse of 0.709 if it starts from one pass, and of 0.464 along the path (docs/method.md). Dense rows start at
+/// entry `first_dense_ridge`.
 constexpr std::array ridges{1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 0.0};
 constexpr Index first_dense_ridge = 2;
 
@@ -140,7 +141,8 @@ class NewtonPassSolver : public MultiPassSolver {
     solver_.start(start);
   }
 
-  /// Rows in memory, which allow further starts: the signs of the moments, and sign restarts of measurements.
+  /// Solver for rows in memory. They allow additional starts: from the signs of the moments, and sign restarts of
+  /// measurements.
   NewtonPassSolver(const ObservedRows& rows, const MultiPassSolverOptions& options, const SignedFactors<double>& start,
                    ThreadPool& pool)
       : NewtonPassSolver(std::make_shared<InMemoryNormalEquations>(rows, interruptible_options(options), pool),
@@ -230,7 +232,7 @@ class NewtonPassSolver : public MultiPassSolver {
     return measurement_fit_->is_finite && !is_interrupted();
   }
 
-  std::optional<ObservedRows> rows_;  ///< null: only the normal equations are known
+  std::optional<ObservedRows> rows_;  ///< null: only the normal equations are available
   ThreadPool* pool_ = nullptr;
   bool are_sparse_;
   NewtonOptions options_;
@@ -243,7 +245,7 @@ class NewtonPassSolver : public MultiPassSolver {
   RowMajorMatrix<double> start_factors_;  ///< factors of the first start
   double ridge_ = 0;                      ///< entry of `ridges`
   bool is_measurement_ = false;
-  Index level_ = 0;   ///< number of levels so far, skipped ones included
+  Index level_ = 0;   ///< number of levels so far, including skipped levels
   Index stride_ = 1;  ///< as in MultiPassSolverOptions
 };
 

@@ -14,7 +14,7 @@
 namespace dyad {
 
 /// Iterative solver over cached rows with a sequence of levels. A level is one variational sweep, or a Gauss-Newton fit
-/// with one ridge of a decreasing regularization path, which starts from the fit at the level before.
+/// with one ridge of a decreasing regularization path, which starts from the fit at the previous level.
 class MultiPassSolver {
  public:
   virtual ~MultiPassSolver() = default;
@@ -35,6 +35,7 @@ class MultiPassSolver {
   [[nodiscard]] virtual bool has_exact_fit() const { return false; }
 };
 
+/// Options of a MultiPassSolver.
 struct MultiPassSolverOptions {
   KalmanOptions kalman;
   Solver solver = Solver::newton;                        ///< newton or variational

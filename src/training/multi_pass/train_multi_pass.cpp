@@ -11,9 +11,9 @@
 namespace dyad {
 namespace {
 
-/// Minimum number of rows. With fewer, each of the five folds holds out fewer than two rows.
+/// Minimum number of rows. With fewer rows the five folds would hold out fewer than two rows each, on average.
 constexpr Index min_rows = 10;
-/// Number of levels if no rows can be held out, because a fold would have no rows.
+/// Number of levels if no rows are held out, because one of the folds would have no rows.
 constexpr Index levels_without_folds = 2;
 /// Maximum number of multiplications, summed over all passes. Sparse products have indirect accesses, so that both
 /// limits take about the same time.
@@ -58,7 +58,7 @@ class ScaledFit {
     if (context_.options.levels) {
       best = fit_all_rows(*context_.options.levels);
     } else if (validation != nullptr) {
-      const ScaledRows<Scalar> scaled(*validation, context_.one_pass().scales(), context_.kalman().shape.left_dim);
+      const ScaledRows<Scalar> scaled(*validation, scaling_.scales(), context_.kalman().shape.left_dim);
       HeldOutFolds<Scalar> folds(context_, rows_, start(), *validation);
       best = select(folds, true);
     } else if (best = fit_exactly(); !best) {
@@ -72,7 +72,7 @@ class ScaledFit {
   [[nodiscard]] std::optional<double> held_out_squared_residual() const { return held_out_squared_residual_; }
 
  private:
-  /// Start of a fit to all rows, for scaled features.
+  /// Parameters from which a fit to all rows starts, for scaled features.
   [[nodiscard]] Posterior<double> start() const {
     return context_.options.has_exact_weights
                ? order_invariant_start(rows_, context_.kalman(), context_.pool)

@@ -24,10 +24,11 @@ struct MultiPassStep {
   bool is_refit = false;  ///< whether the step belongs to the fit to all rows, after the level was selected
 };
 
+/// Options of train_multi_pass().
 struct MultiPassOptions {
   Solver solver = Solver::newton;  ///< newton or variational
   std::optional<Index> levels;     ///< fixed number of levels; null: selected on held-out rows
-  /// newton: weights act as exact repetition counts, and the order of the rows has no effect. Fits start from the
+  /// newton: row weights act as exact repetition counts, and the order of the rows has no effect. Fits start from the
   /// moments of the rows instead of the first pass.
   bool has_exact_weights = false;
   /// Whether the result may have no filter because one pass has the smaller held-out loss, or because the work limit is
@@ -39,18 +40,19 @@ struct MultiPassOptions {
   std::function<bool()> interrupted;                             ///< called between steps; true ends the training
 };
 
+/// Result of train_multi_pass().
 template <typename Scalar>
 struct MultiPassResult {
-  /// Null if one pass has the smaller held-out loss, if there are too few rows, if the fit is not finite, or after an
-  /// interruption.
+  /// Null if one pass has the smaller held-out loss, if there are too few rows, if the work limit is exceeded, if the
+  /// fit is not finite, or after an interruption.
   std::optional<KalmanFilter<Scalar>> filter;
   Index levels = 0;         ///< number of levels of the fit; 0: one pass
   std::string level;        ///< name of the last level
   double one_pass = 0;      ///< mean held-out loss of one pass; valid if held_out_rows > 0
   double multi_pass = 0;    ///< mean held-out loss at the selected level; valid if held_out_rows > 0
   Index held_out_rows = 0;  ///< number of rows of these losses
-  /// Classes: held-out log-likelihood of the best level (one pass included) minus that of the best constant, in nats.
-  /// Null if no rows were held out.
+  /// Classification: held-out log-likelihood of the best level (one pass included) minus that of the best constant, in
+  /// nats. Null if no rows were held out.
   std::optional<double> gain_over_constant;
   Index row_reads = 0;  ///< number of rows read, summed over all passes and folds
   bool interrupted = false;
@@ -59,11 +61,12 @@ struct MultiPassResult {
 
 /// Multi-pass training on the cached rows of the first pass of `learner`.
 ///
-/// Rows are divided into folds (HeldOutFolds). Each fold trains on its rows level by level, from another first pass
-/// over them, and the level with the smallest held-out loss is fitted to all rows. `validation`, unless null, replaces
-/// the held-out rows: all cached rows are used for training, and the fit at the selected level is the result.
-/// Measurements (models without linear term) that a fit reproduces up to rounding need no held-out rows. With fewer
-/// than 10 rows, or beyond the work limit, the result has no filter.
+/// Rows are divided into folds (HeldOutFolds). Each fold trains on its rows level by level, starting from one pass
+/// over them (with exact weights: from moments), and the level with the smallest held-out loss is fitted to all rows.
+/// `validation`, unless null, replaces the held-out rows: all cached rows are used for training, and the fit at the
+/// selected level is the result. Measurements (models without linear term) that a fit reproduces up to rounding need no
+/// held-out rows. With fewer than 10 rows (unless `has_exact_weights`), or beyond the work limit, the result has no
+/// filter.
 ///
 /// The values of `rows` and `validation` are scaled during the call and restored up to rounding, also if an exception
 /// is thrown.

@@ -11,10 +11,10 @@ namespace {
 /// Sizes of the buffer at which it is fitted, in rows per unknown. Without noise 10 of 10 fits succeed at 1.5 if M has
 /// condition number 1, and 7 of 10 at condition number 5 (docs/method.md), so that larger sizes follow.
 constexpr std::array fit_rows_per_unknown{1.5, 2.0, 3.0, 4.5};
-/// Rows per unknown from which a fit that is not exact is used as a start. Without sign restarts it is also the first
-/// size.
+/// Rows per unknown from which a fit that is not exact is used as a start. Without sign restarts the first fit has at
+/// least this size.
 constexpr double min_rows_per_unknown_with_noise = 3;
-/// Number of passes over the buffer that a fit needs at least. Rows are buffered only if the work limit allows them.
+/// Minimum number of passes over the buffer that a fit needs. Rows are buffered only if the work limit allows as many.
 constexpr double min_passes_per_fit = 300;
 /// Lower bound of the noise variance. For targets of size 1 the squares of double rounding errors are about 1e-32.
 constexpr double min_buffered_noise_variance = 1e-30;

@@ -65,8 +65,8 @@ class BufferedStart {
   KalmanOptions kalman_;
   bool sparse_ = false;
   std::optional<RowCache<Scalar>> buffer_;         ///< null: not buffering
-  std::size_t attempt_ = 0;                        ///< index of the next fit
-  std::optional<SignedFactors<double>> last_fit_;  ///< for features of scale 1
+  std::size_t attempt_ = 0;                        ///< index of the next fit in `fit_rows_per_unknown`
+  std::optional<SignedFactors<double>> last_fit_;  ///< parameters of the last fit, for features divided by their scales
   double work_ = 0;                                ///< multiplications so far
   Index extra_row_reads_ = 0;
 };

@@ -34,7 +34,7 @@ class ClassEvidence {
     constant_positive_ += is_positive ? weight : 0;
   }
 
-  /// The larger one of the evidence of held-out rows and of rows predicted before they were learned.
+  /// The evidence of held-out rows, or that of rows predicted before they were learned if it is larger.
   [[nodiscard]] double nats() const {
     return std::max(held_out_, (weight_ > 0 ? weight_ * binary_entropy(positive_ / weight_) : 0) - loss_);
   }
@@ -71,11 +71,11 @@ class ClassEvidence {
 
  private:
   double weight_ = 0;             ///< sum of the weights of rows predicted by the model
-  double positive_ = 0;           ///< those of the positive class
-  double loss_ = 0;               ///< sum of their weighted log-losses
+  double positive_ = 0;           ///< part of weight_ that belongs to the positive class
+  double loss_ = 0;               ///< sum of the weighted log-losses of rows predicted by the model
   double held_out_ = 0;           ///< evidence of held-out rows in nats
   double constant_weight_ = 0;    ///< sum of the weights of rows predicted by a constant
-  double constant_positive_ = 0;  ///< those of the positive class
+  double constant_positive_ = 0;  ///< part of constant_weight_ that belongs to the positive class
 };
 
 }  // namespace dyad

@@ -42,7 +42,7 @@ RobustStatistics robust_statistics(std::vector<double> values) {
   return result;
 }
 
-/// Robust mean of squared norms. 1 if all rows are empty, which is the squared norm of a row with one non-zero.
+/// Robust mean of squared norms. If it is 0, 1 is returned: the squared norm of a row with one non-zero of size 1.
 double robust_squared_norm(const std::vector<double>& squared_norms) {
   const double mean = robust_statistics(squared_norms).mean;
   return mean > 0 ? mean : 1;

@@ -9,16 +9,16 @@
 
 namespace dyad {
 
-/// Prior variances of the weights and the interactions, as multiples of the variance of the linear predictor that they
-/// explain before any data.
+/// Prior variances of w'x (`weights`) and of the interactions (`factors`), as multiples of the variance of the linear
+/// predictor.
 struct PriorShares {
   double weights = 0;
   double factors = 0;
 };
 
-/// Priors of the candidates with a random start, by descending plausibility. If memory is short, the first ones are
-/// used. On four data sets the selection is within 0.3% of the best of 63 fixed priors (docs/method.md). The last prior
-/// allows little more than the mean of the targets.
+/// Priors of the candidates with a random start, by descending plausibility. If memory does not suffice for all of
+/// them, the first ones are used. On four data sets the selection is within 0.3% of the best of 63 fixed priors
+/// (docs/method.md). The last prior allows little more than the mean of the targets.
 inline const std::vector<PriorShares> default_prior_shares{
     {0.5, 0.01}, {0.5, 0.5}, {1.5, 0.01}, {1.5, 0.5}, {5, 0.01}, {5, 0.5}, {0.15, 0.01}, {0.15, 0.5}, {0.01, 0.0001}};
 
@@ -35,8 +35,8 @@ struct DataSummary {
   double min_target = 0;         ///< after clipping
   double max_target = 0;         ///< after clipping
 
+  /// Computes the statistics of the rows. `scales`: of the features; features of scale 0 are ignored.
   template <typename Scalar>
-  /// `scales`: of the features; features of scale 0 are ignored.
   static DataSummary of(const Rows<Scalar>& rows, std::span<const double> scales, const KalmanOptions& options);
 
   /// Variances such that weights and interactions explain these shares of the variance of the linear predictor.

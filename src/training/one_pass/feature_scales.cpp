@@ -12,7 +12,7 @@ namespace {
 
 /// Absolute values are clipped at this multiple of their median.
 constexpr double outlier_threshold_medians = 10;
-/// Number of non-zero values from which the scale of a feature is that of its values alone.
+/// Number of non-zero values from which the scale of a feature is computed from its values alone.
 constexpr std::size_t min_values_per_feature = 20;
 /// Number of pseudo-values of the typical scale in the scale of a feature with fewer values. It prevents scales that
 /// are far too small, for example from a single value near 0.
@@ -29,7 +29,7 @@ double robust_rms(std::vector<double>& sizes) {
   return std::sqrt(squares / static_cast<double>(sizes.size()));
 }
 
-/// Whether fourth powers of the scale and of its inverse are representable. Other features are omitted.
+/// Whether fourth powers of the scale and of its inverse are representable. Features with other scales are omitted.
 template <typename Scalar>
 bool is_representable(double scale) {
   const double max_scale = std::pow(static_cast<double>(std::numeric_limits<Scalar>::max()), max_scale_exponent);

@@ -11,8 +11,9 @@
 namespace dyad {
 
 /// Scale of each feature: the root mean square of its non-zero values in the block of rows in which it first occurs,
-/// after outliers are clipped. Features with few values are shrunk towards the typical scale. Prior variances are
-/// relative to it. A scale does not change once it is set; features that have not occurred have scale 0.
+/// after outliers are clipped. The scales of features with few values are shrunk towards the typical scale. Prior
+/// variances are relative to the scales. A scale does not change once it is set; features that have not occurred have
+/// scale 0.
 class FeatureScales {
  public:
   /// `features_are_standardized`: all features that have occurred have scale 1.

@@ -12,7 +12,7 @@ namespace {
 constexpr double min_compared_rows = 50;
 /// z-score from which a candidate replaces the best one: two standard errors of the paired difference of losses.
 constexpr double promotion_z_score = 2;
-/// z-score below which a candidate is removed after `min_rows_before_removal` rows.
+/// z-score below which a candidate is removed, if it was compared on more than `min_rows_before_removal` rows.
 constexpr double removal_z_score = -4;
 constexpr double min_rows_before_removal = 1000;
 /// Limit of the number of candidates in a training state. With the default priors a selection has at most 15 (9 priors,

@@ -91,7 +91,7 @@ void Learner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> predicti
     throw std::invalid_argument("predictions must be empty or have one element per row");
   require_finite_features(rows);
   require_finite_targets(rows);
-  Index done = 0;  // rows that are learned
+  Index done = 0;  // number of rows that are buffered for the start, or learned by it
   for (; !implementation_->learner && done < rows.count(); ++done) {
     if (!predictions.empty())
       predictions[static_cast<std::size_t>(done)] = implementation_->as_prediction(implementation_->constant());
@@ -121,8 +121,7 @@ void Learner<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predic
       (!unseen.empty() && unseen.size() != predictions.size()))
     throw std::invalid_argument(
         "rows must have dim() features, predictions one element per row, and deviations and unseen must be empty or "
-        "have "
-        "one element per row");
+        "have one element per row");
   if (!std::all_of(unseen.begin(), unseen.end(), [](Index count) { return count >= 0; }) ||
       (!unseen.empty() && implementation_->options.shape.left_dim > 0))
     throw std::invalid_argument("unseen must be at least 0, and empty for bilinear models");

@@ -62,7 +62,7 @@ void Learner<Scalar>::Implementation::archive(Archive& archive) {
   bool has_moments = stream.moment.has_value();
   archive.number("has_moments", has_moments);
   if (archive.is_loading()) {
-    // Each filter stores dim x rank factors. The check prevents that a damaged dim or rank allocates excessive memory.
+    // Each filter stores dim x rank factors. The check prevents excessive allocations if dim or rank is damaged.
     double stored = 0;
     for (const auto& [name, numbers] : archive.arrays()) stored += static_cast<double>(numbers.size());
     if (static_cast<double>(options.shape.dim) * static_cast<double>(options.shape.rank) > stored)
@@ -73,7 +73,7 @@ void Learner<Scalar>::Implementation::archive(Archive& archive) {
   archive.group("stream", [&] { learner->archive(archive); });
 }
 
-// The coordinate format is used: each entry has a row, a feature and a value.
+// The rows are stored in coordinate format: each entry has a row, a feature and a value.
 template <typename Scalar>
 void Learner<Scalar>::Implementation::archive_first_rows(Archive& archive) {
   std::vector<double> row_indices;

@@ -67,7 +67,7 @@ struct Learner<Scalar>::Implementation {
     for (std::size_t i = 0; i < variances.size(); ++i) {
       const auto row = static_cast<Index>(i);
       const std::vector<Index> missing(
-          unseen.empty() ? 0 : static_cast<std::size_t>(unseen[i]));  // indices of groups; all are 0
+          unseen.empty() ? 0 : static_cast<std::size_t>(unseen[i]));  // one group index per unseen feature; all are 0
       bool has_unknown = !missing.empty();
       block.for_each_entry(row, [&](Index j, Scalar x) {
         has_unknown = has_unknown || (x != 0 && !(filter.feature_posterior(j).scale > 0));
@@ -102,9 +102,9 @@ struct Learner<Scalar>::Implementation {
   std::optional<StreamLearner<Scalar>> learner;  ///< null before `min_start_rows` rows
   RowCache<Scalar> first_rows;                   ///< rows before the stream learner exists
   Index rows = 0;                                ///< number of rows learned
-  double sum = 0;          ///< sum of the targets, or number of positive ones, before the stream learner exists
-  double squares = 0;      ///< sum of the squared targets, likewise
-  ClassEvidence evidence;  ///< classes: of all rows that the stream learner has learned
+  double sum = 0;  ///< sum of the targets, or number of positive targets, of the rows before the stream learner exists
+  double squares = 0;      ///< sum of the squared targets of these rows
+  ClassEvidence evidence;  ///< classification: evidence of all rows that the stream learner has learned
 };
 
 }  // namespace dyad

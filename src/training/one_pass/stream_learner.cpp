@@ -64,7 +64,8 @@ void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
 
   // Half of the variance of the linear predictor is attributed to the noise, half to the parameters.
   const double initial_noise_variance = summary.predictor_variance / 2;
-  double last_factors = -1;  // without a linear term priors with equal factor variances are equal
+  // Without a linear term, priors with equal factor variances are equal. A prior equal to the preceding one is skipped.
+  double last_factors = -1;
   for (const PriorShares& shares : options_.priors) {
     const Prior prior = summary.prior(shares, kalman);
     if (!kalman.shape.linear && prior.factors == std::exchange(last_factors, prior.factors)) continue;
@@ -185,7 +186,7 @@ void StreamLearner<Scalar>::update_moments(const Rows<Scalar>& rows, std::span<c
   moment_steps_ = moments_->steps_taken();
   if (moment_steps_ > 0 && compared_weight_ > 0 && moment_squares_ < max_moment_loss_ratio * best_squares_) {
     if (selection_.count(Origin::moments) >= max_moment_candidates) selection_.drop_worst(Origin::moments);
-    const double residual_variance = moment_squares_ / compared_weight_ / 2;  // after the step
+    const double residual_variance = moment_squares_ / compared_weight_ / 2;  // after the step, which halves it
     selection_.add(KalmanFilter<Scalar>(options_.kalman, prior_, moments_->model(), scales_.all(), residual_variance),
                    Origin::moments);
   }
@@ -300,8 +301,8 @@ std::string StreamLearner<Scalar>::origin() const {
     case Origin::moments:
       return "the Kalman filter from the moments of the rows";
     case Origin::buffered_rows:
-      return exact_rows_ > 0 ? fmt::format("Gauss-Newton on {} cached rows, which it fits exactly", exact_rows_)
-                             : "the Kalman filter from Gauss-Newton on cached rows";
+      return exact_rows_ > 0 ? fmt::format("Gauss-Newton on {} buffered rows, which it fits exactly", exact_rows_)
+                             : "the Kalman filter from Gauss-Newton on buffered rows";
     case Origin::phase_search:
       return "the Kalman filter from a phase search";
     case Origin::sign_flipped:

@@ -34,8 +34,8 @@ struct StreamOptions {
 /// One-pass solver without a step size. Kalman filters from several starts learn the rows, and FilterSelection compares
 /// the losses of their predictions. The starts are random factors with several priors, the moment solver, a
 /// Gauss-Newton fit to the first rows (BufferedStart), PhaseSearch, and copies of the best filter with flipped signs of
-/// weak factors. The moment solver runs beside the filters and offers a start after each of its steps, which recovers
-/// directions that the best filter has missed. Not thread-safe.
+/// weak factors. The moment solver runs beside the filters and adds a start after each of its steps, which may contain
+/// eigenvectors of M that the best filter lacks. Not thread-safe.
 template <typename Scalar>
 class StreamLearner {
  public:
@@ -67,7 +67,7 @@ class StreamLearner {
   [[nodiscard]] double noise_variance() const { return selection_.best_filter().noise_variance(); }
   /// Number of buffered rows in the last fit that gave a start; 0: no such fit in this run.
   [[nodiscard]] Index fitted_rows() const { return fitted_rows_; }
-  /// Whether the model fits the buffered rows up to rounding, and all later rows, too.
+  /// Whether the model fits the buffered rows and all later rows up to rounding.
   [[nodiscard]] bool fits_exactly() const { return exact_rows_ > 0; }
   /// Number of features that are omitted because powers of their values overflow or underflow.
   [[nodiscard]] Index omitted_features() const { return scales_.omitted(); }
@@ -112,7 +112,7 @@ class StreamLearner {
   double max_target_ = 0;     ///< largest target so far
   Index moment_steps_ = 0;    ///< steps of the moment solver so far
   double moment_squares_ = 0;   ///< weighted squared residuals of the moment solver since its last step
-  double best_squares_ = 0;     ///< those of the best candidate on the same rows
+  double best_squares_ = 0;     ///< weighted squared residuals of the best candidate on the same rows
   double compared_weight_ = 0;  ///< sum of the weights of these rows
 };
 

@@ -31,12 +31,13 @@ constexpr std::array<std::pair<const char*, Solver>, 5> solvers{{{"auto", Solver
                                                                  {"newton", Solver::newton},
                                                                  {"variational", Solver::variational}}};
 
-/// Upper limits of TrainOptions. They detect typing errors; no algorithm depends on them.
+/// Upper limits of `rank` and `passes`. They detect typing errors; no algorithm depends on them.
 constexpr Index max_rank = 10'000;
 constexpr Index max_passes = 10'000;
 /// Feature indices are 32-bit signed integers, so that 2^30 is the largest power of two below their limit.
 constexpr int max_hash_bits = 30;
-/// Row counts are converted to double, which represents integers up to 2^53 exactly.
+/// Row counts are converted to double, which represents integers up to 2^53 exactly. 2^50 leaves a factor of 8 for
+/// sums.
 constexpr Index max_row_count = Index{1} << 50;
 
 template <typename Choice, std::size_t count>

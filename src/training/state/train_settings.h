@@ -18,9 +18,9 @@ struct TrainSettings {
   std::optional<Index> batch;        ///< rows in the first update of the moment solver; null: its default
   Precision precision = Precision::double_precision;
   std::uint64_t seed = 1;
-  Index half_life = 0;        ///< of the weight of past rows, in rows; 0: all rows have full weight
+  Index half_life = 0;        ///< number of rows after which the weight of a row has halved; 0: weights are constant
   bool uses_moments = false;  ///< the moment solver runs beside the filters; see can_use_moments()
-  Index rows = 0;             ///< learned so far in all runs; 0: no training state
+  Index rows = 0;             ///< number of rows learned in all runs; 0: no training state
 
   /// Settings of a run that does not resume a model. Sets the kind, precision and target range of `file`.
   static TrainSettings make(const TrainOptions& options, ModelFile& file);

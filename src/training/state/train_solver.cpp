@@ -93,7 +93,7 @@ class MomentTraining : public TrainSolver<Scalar> {
   [[nodiscard]] std::string origin() const override { return "the moment solver, in batches"; }
 
  private:
-  /// Learns rows between two decisions of the learner, which are all predicted by the same model.
+  /// Predicts and learns rows for which the model of the learner does not change (see rows_until_decision()).
   void learn_with_one_model(const Rows<Scalar>& rows, std::span<double> predictions) {
     by_constant_.insert(by_constant_.end(), predictions.size(), learner_.steps_taken() == 0);
     residuals_.resize(predictions.size());

@@ -17,14 +17,14 @@
 
 namespace dyad {
 
-/// Interface of the one-pass solvers to the training loop. Predictions are scaled targets or, for classes, log-odds.
-/// Not thread-safe.
+/// Interface of the one-pass solvers to the training loop. Predictions are scaled targets or, for classification,
+/// log-odds. Not thread-safe.
 template <typename Scalar>
 class TrainSolver {
  public:
   virtual ~TrainSolver() = default;
 
-  /// Predicts each row and learns it afterwards.
+  /// Predicts each row before it is learned, and learns all rows.
   virtual void learn(const Rows<Scalar>& rows, std::span<double> predictions) = 0;
   /// Whether row i of the last learn() was predicted by a constant, because there was no model yet.
   [[nodiscard]] virtual bool predicted_by_constant(std::size_t) const { return false; }
@@ -41,7 +41,7 @@ class TrainSolver {
   /// Replaces the filter by the result of multi-pass training.
   virtual void promote(KalmanFilter<Scalar>) {}
 
-  /// The moment solver, whose sums add over workers; null for other solvers.
+  /// The moment solver, for distributed training; null for other solvers.
   [[nodiscard]] virtual MomentLearner<Scalar>* moments() { return nullptr; }
 
   /// Whether the current model is a constant.
@@ -73,8 +73,9 @@ Diagonal default_diagonal(const FeatureMap& map, const RowBlock<Scalar>& first);
 template <typename Scalar>
 bool can_use_moments(const RowBlock<Scalar>& first, Task task);
 
-/// Options of a filter, and of the one-pass solver, for rows of this map.
+/// Options of a Kalman filter for rows of this map.
 KalmanOptions kalman_options(const TrainSettings& settings, const FeatureMap& map);
+/// Options of the one-pass solver for rows of this map.
 StreamOptions stream_options(const TrainOptions& options, const TrainSettings& settings, const FeatureMap& map);
 
 }  // namespace dyad

@@ -58,6 +58,7 @@ SavedPosterior SavedPosterior::load(const ModelFile& file, const std::string& pa
   SavedPosterior result{KalmanFilter<double>(kalman_options(settings, file.features), Prior(), 1)};
   Archive saved(file.state);
   try {
+    // Candidate 0 of the filter selection is the best one.
     saved.group("kalman",
                 [&] { saved.group("race", [&] { saved.group("0", [&] { result.filter.archive(saved); }); }); });
     if (saved.has(squared_norm_name)) saved.number(squared_norm_name, result.median_squared_norm);

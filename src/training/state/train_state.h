@@ -12,20 +12,21 @@
 
 namespace dyad {
 
-/// State of training: the content of a model file, the settings, the solver and the scales. The files of this folder
-/// define what a model file stores for `TrainOptions::resume`. Only this type writes `ModelFile::state`. Not
-/// thread-safe.
+/// State of training: the content of a model file, the settings, the solver and the statistics of its rows. The files
+/// of this folder define what a model file stores for `TrainOptions::resume`. Only this type writes `ModelFile::state`.
+/// Not thread-safe.
 template <typename Scalar>
 struct TrainState {
   ModelFile file{};
   TrainSettings settings{};
   std::unique_ptr<TrainSolver<Scalar>> solver{};  ///< null before the first block of a fresh run
   double median_squared_norm = 0;  ///< median squared Euclidean norm of the first rows; see clip_outliers()
-  /// Classification: evidence against a constant probability, over all runs. Null: neither loaded nor saved.
+  /// Classification: evidence for the model against a constant probability, over all runs. Null: neither loaded nor
+  /// saved.
   std::optional<ClassEvidence> evidence{ClassEvidence()};
 
-  /// Creates the solver and restores it, the scales and the evidence from `file.state`, which becomes empty. Throws
-  /// DataError for the file `name` if the state is missing or damaged.
+  /// Creates the solver and restores it, `median_squared_norm` and `evidence` from `file.state`, which becomes empty.
+  /// Throws DataError for the file `name` if the state is missing or damaged.
   void restore(const TrainOptions& options, const std::string& name, ThreadPool& pool,
                const std::function<bool()>& interrupted = {});
 

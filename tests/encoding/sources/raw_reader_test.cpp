@@ -112,13 +112,14 @@ TEST_F(RawReaderTest, ErrorsNameTheLine) {
   const std::string file = write("a.csv", "x,y\n1,1\n2,2\nthree,3\n");
   try {
     read_all({.paths = {file}}, 2);
-    FAIL() << "a word among numbers";
+    FAIL() << "text in a numeric column must be rejected";
   } catch (const DataError& error) {
     EXPECT_NE(std::string(error.what()).find("4"), std::string::npos) << error.what();
   }
   EXPECT_THROW(read_all({.paths = {write("b.csv", "x,y\n1\n")}}, 2), DataError);
   EXPECT_THROW(read_all({.paths = {write("c.svm", "1 2:nan\n")}}, 2), DataError);
-  EXPECT_THROW(read_all({.paths = {file, write("d.csv", "x,z\n1,1\n")}}, 2), DataError) << "the word comes first";
+  EXPECT_THROW(read_all({.paths = {file, write("d.csv", "x,z\n1,1\n")}}, 2), DataError)
+      << "the error of the first file is reported";
   EXPECT_THROW(read_all({.paths = {write("e.csv", "x,y\n1,1\n"), path("d.csv")}}, 2), std::invalid_argument);
   EXPECT_THROW(read_all({.paths = {path("rows.txt")}}, 2), std::invalid_argument);
 }

@@ -161,7 +161,7 @@ TEST_F(RowReaderTest, LimitsTheBlocksReadAhead) {
   reader.stop();
   Index ahead = 0;
   while (reader.next(block) == RowReader<double>::Next::block) ++ahead;
-  EXPECT_LE(ahead, 4);
+  EXPECT_LE(ahead, 4);  // three in the queue and one in the thread
 }
 
 }  // namespace

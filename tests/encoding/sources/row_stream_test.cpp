@@ -114,7 +114,7 @@ TEST_F(RowStreamTest, AddsOrIgnoresNewIndices) {
   EXPECT_EQ(left_out.rows[1], (std::vector<double>{0, 1, 0, 0}));
 }
 
-TEST_F(RowStreamTest, HashesIndicesAndSplitsThemIntoTwoFactors) {
+TEST_F(RowStreamTest, HashesIndicesAndSplitsThemIntoTwoSides) {
   const std::string path = write("r.svm", "1 1:1 5:2\n2 2:1 7:1\n3.5 3:1 6:1\n");
   ColumnOptions hashed;
   hashed.hash_bits = 2;

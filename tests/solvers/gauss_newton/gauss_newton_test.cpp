@@ -79,7 +79,7 @@ TEST(GaussNewton, SignRestartsRecoverIllConditionedModels) {
   EXPECT_GE(starts, 8);
 }
 
-TEST(GaussNewton, RecoversPhases) {
+TEST(GaussNewton, SolvesPhaseRetrieval) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed)
     EXPECT_LT(recover(make_options(Kind::phase, 80, 1, seed), 4.5).error, 1e-9);
 }
@@ -98,6 +98,7 @@ TEST(GaussNewton, ErrorWithNoiseDecreasesWithTheSquareRootOfRows) {
   const Recovery fewer_rows = recover(problem, 10);
   const Recovery more_rows = recover(problem, 40);
   EXPECT_FALSE(fewer_rows.fit.is_exact);
+  // Noise variance times the degrees of freedom per row, with 40 rows per unknown.
   EXPECT_NEAR(more_rows.fit.mean_squared_residual, 0.01 * (1 - 1.0 / 40), 0.001);
   EXPECT_NEAR(fewer_rows.error / more_rows.error, 2, 0.7);
 }

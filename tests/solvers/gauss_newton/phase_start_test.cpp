@@ -40,7 +40,7 @@ NewtonOptions rank_one_options() {
   return options;
 }
 
-TEST(PhaseStart, RecoversSignsFromTwoRowsPerFeature) {
+TEST(PhaseStart, RecoversTheSignalFromTwoRowsPerFeature) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     const PhaseProblem problem = make_problem(60, 120, seed);
     const PhaseStart start = compute_phase_start(problem.block.view(), rank_one_options());

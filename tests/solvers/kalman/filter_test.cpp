@@ -90,7 +90,8 @@ TEST(KalmanFilter, PredictionVarianceEqualsPropagatedParameterVariances) {
     const double prediction = predict(state, variance);
     double expected = state.at("intercept_variance")[0];
     const std::vector<double>& records = state.at("features");
-    const std::size_t width = 3;
+    // Record of a feature: factors, their variances, weight, its variance, square, its variance.
+    const std::size_t width = 3;  // number of factors
     const std::size_t stride = records.size() / 7;
     for (std::size_t j = 0; j < 7; ++j) {
       std::vector<std::pair<std::size_t, std::size_t>> mean_and_variance;

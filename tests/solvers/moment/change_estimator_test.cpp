@@ -10,10 +10,11 @@
 namespace dyad {
 namespace {
 
-/// Distribution of a discrete feature. Sums over all combinations of values are exact expectations.
+/// Distribution of a discrete feature, with mean 0 and variance 1 unless stated otherwise. Sums over all combinations
+/// of values are exact expectations.
 struct DiscreteFeature {
   std::vector<double> values;
-  std::vector<int> counts;  ///< frequency of each value; mean 0 and variance 1 unless stated otherwise
+  std::vector<int> counts;  ///< relative frequency of each value
 };
 
 const DiscreteFeature rademacher{{-1, 1}, {1, 1}};

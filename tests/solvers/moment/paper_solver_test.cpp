@@ -38,7 +38,7 @@ struct DenseAlgorithm {
                               Eigen::VectorXd::Constant(rows.X.rows(), b);
     const Eigen::MatrixXd H1 = rows.X.transpose() * r.asDiagonal() * rows.X / (2 * n);
     const Eigen::MatrixXd target = H1 - 0.5 * r.mean() * Eigen::MatrixXd::Identity(H1.rows(), H1.cols()) + M_before;
-    U = orthonormal<double>(target * U);
+    U = orthonormalize<double>(target * U);
     V = target * U;
     w += rows.X.transpose() * r / n;
     b += r.mean() - (M().trace() - M_before.trace());
@@ -107,10 +107,10 @@ TEST(PaperSolver, BilinearIteratesEqualThoseOfTheAsymmetricAlgorithm) {
     EXPECT_TRUE(solver.update(in_blocks(rows, 77)).is_accepted);
     const Eigen::MatrixXd target =
         M + rows.X.leftCols(left).transpose() * r.asDiagonal() * rows.X.rightCols(10 - left) / 300;
-    const Eigen::MatrixXd U = orthonormal<double>(target * directions);
+    const Eigen::MatrixXd U = orthonormalize<double>(target * directions);
     const Eigen::MatrixXd V = target.transpose() * U;
     M = U * V.transpose();
-    directions = orthonormal<double>(V);
+    directions = orthonormalize<double>(V);
     before = solver.model();
     EXPECT_LT((test::dense_interactions(before) - M).norm(), 1e-10 * M.norm()) << t;
   }

@@ -64,9 +64,12 @@ TEST(Incidence, PartnerIsTheOtherFeatureOfTheRow) {
       const auto partner = incidence.partner(incidence.occurrences(j), e, incidence.row(incidence.occurrences(j), e));
       partners.emplace_back(partner.feature, partner.value);
     }
+  // A row without another feature has the partner 3 (the number of features) with value 0.
   EXPECT_EQ(partners, (std::vector<std::pair<Index, double>>{{2, 2}, {3, 0}, {2, 5}, {0, 1}, {1, 4}}));
 }
 
+/// row(occurrences, e, 3) is the row that is stored three places after occurrence e, or 50 (the number of rows) beyond
+/// the end.
 TEST(Incidence, RowAheadContinuesWithTheNextFeature) {
   const auto rows = test::random_rows<double>(50, 6, 3, 0.3);
   const Incidence<double> incidence(rows.sparse());

@@ -16,7 +16,8 @@ struct PlantedFactors {
   Posterior<double> start;
 };
 
-/// `entries` categorical columns of dim / entries levels each, with values 1 (`ones`) or normal values. Noise: 0.5.
+/// Rows with one non-zero entry in each of `entries` groups of dim / entries features. Its value is 1 (`ones`) or
+/// normal. The noise has a standard deviation of 0.5.
 PlantedFactors plant_factors(Index count, Index dim, Index entries, Diagonal diagonal, bool ones, std::uint64_t seed,
                              Index rank = 3) {
   Random random(seed, 0);
@@ -127,7 +128,8 @@ TEST(VariationalSweeps, BoundEqualsMonteCarloEstimate) {
   const auto add = [&](double precision, double mean, double variance) {
     divergence += (precision * (mean * mean + variance) - 1 - std::log(precision * variance)) / 2;
   };
-  add(1e-12 * 30, posterior.means.intercept, posterior.variances.intercept);
+  constexpr double intercept_precision = 1e-12 * 30;  // prior precision, proportional to the number of rows
+  add(intercept_precision, posterior.means.intercept, posterior.variances.intercept);
   for (Index j = 0; j < 12; ++j) {
     if (data.rows.X.col(j).squaredNorm() == 0) continue;
     for (Index c = 0; c < 2; ++c)

@@ -81,17 +81,17 @@ TEST(Learner, PredictsProbabilitiesOfClasses) {
   EXPECT_GT(correct, 950);
 }
 
-/// Rows of three normal features, or (`flags`) of two one-hot columns with 20 and 5 categories. `positive` of them are
-/// of the positive class: drawn at random or, if `related`, three times as likely if the first feature is positive, or
-/// if the first category is one of the first ten.
-OwnedRows<double> rare_class_rows(bool flags, Index count, Index positive, bool related, std::uint64_t seed) {
+/// Rows of three normal features, or (`is_one_hot`) of two one-hot columns with 20 and 5 categories. `positive` of them
+/// are of the positive class: drawn at random or, if `related`, three times as likely if the first feature is positive,
+/// or if the first category is one of the first ten.
+OwnedRows<double> rare_class_rows(bool is_one_hot, Index count, Index positive, bool related, std::uint64_t seed) {
   Random random(seed, 0);
-  RowMajorMatrix<double> X = RowMajorMatrix<double>::Zero(count, flags ? 25 : 3);
+  RowMajorMatrix<double> X = RowMajorMatrix<double>::Zero(count, is_one_hot ? 25 : 3);
   std::vector<double> targets;
   Index remaining = positive;
   for (Index i = 0; i < count; ++i) {
     bool is_likely = false;
-    if (flags) {
+    if (is_one_hot) {
       const auto first = static_cast<Index>(20 * random.uniform());
       X(i, first) = X(i, 20 + static_cast<Index>(5 * random.uniform())) = 1;
       is_likely = first < 10;
@@ -116,10 +116,10 @@ double mean_log_loss(const std::vector<double>& probabilities, const std::vector
 
 TEST(Learner, RareClassIsPredictedByTheConstant) {
   const double constant = binary_entropy(0.001);  // learned and fresh rows have the same share of positive ones
-  for (const bool flags : {false, true})
+  for (const bool is_one_hot : {false, true})
     for (const bool related : {false, true})
       for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-        const auto rows = rare_class_rows(flags, 1000, 1, related, seed);
+        const auto rows = rare_class_rows(is_one_hot, 1000, 1, related, seed);
         LearnerOptions options;
         options.shape.dim = rows.X.cols();
         options.shape.rank = 2;
@@ -127,7 +127,7 @@ TEST(Learner, RareClassIsPredictedByTheConstant) {
         options.task = Task::classification;
         Learner<double> learner(options);
         for (Index i = 0; i < 1000; ++i) learner.learn(rows.sparse().slice(i, 1));
-        const auto fresh = rare_class_rows(flags, 10000, 10, related, 100 + seed);
+        const auto fresh = rare_class_rows(is_one_hot, 10000, 10, related, 100 + seed);
         std::vector<double> predictions(1000);
         learner.predict(rows.sparse(), predictions);
         EXPECT_LE(mean_log_loss(predictions, rows.targets), constant * (1 + 1e-9)) << seed;
@@ -214,7 +214,7 @@ TYPED_TEST(LearnerTest, UnseenFeaturesIncreaseDeviations) {
     coverage += residual < deviation ? 1 / 4000.0 : 0;
   }
   // The residuals and the moments come from 400 users each. Their standard errors are 1/sqrt(2 * 400) = 3.5% each, and
-  // 5% together.
+  // 5% together; the tolerance is 5 standard errors.
   EXPECT_NEAR(std::sqrt(variance / squares), 1, 0.25);
   EXPECT_NEAR(coverage, 0.68, 0.1);
   EXPECT_THROW(learner.predict(unseen.sparse(), values[0], deviations[0], std::vector<Index>(4000, -1)),
