@@ -1,4 +1,4 @@
-# `make demo` runs an example, `make test` the tests. Both install missing packages on Debian.
+# `make demo` runs an example. `make test` runs the tests. Both install missing packages on Debian.
 
 DYAD := build/release/dyad
 with_python = -D DYAD_BUILD_PYTHON=ON -D Python_EXECUTABLE=$(abspath build/venv/bin/python)
@@ -22,10 +22,13 @@ test: configure
 	@cmake --build --preset release -- --quiet
 	@ctest --preset release -j 2
 
-# Checks that take longer than `make test`: formatting and clang-tidy, all tests under the address and undefined-behavior
-# sanitizers, two minutes of every fuzzer, training, prediction and streaming under the thread sanitizer, 300 faults, failing system
-# calls, the wheel in a clean environment, the long tests of Spark and of saving in Python, and two minutes of random arrays in
-# Python under the address sanitizer.
+# Checks that are not part of `make test`:
+# - scripts/lint
+# - all tests under the address and undefined-behavior sanitizers, and two minutes of every fuzzer
+# - the command-line tests under the thread sanitizer
+# - 300 faults at random times, and up to 100 failures of each system function in each command
+# - the wheel in a clean environment
+# - the Python tests marked `long`, and two minutes of random arrays in Python under the address and undefined-behavior sanitizers
 check: configure
 	@scripts/install-dependencies lint fuzz python spark
 	@scripts/lint
@@ -56,7 +59,7 @@ check-long: test
 	@$(call trial,hostile) build/trials
 	@FUZZ_JOBS=8 scripts/fuzz 3600
 
-# Command line of a trial program (tests/trials) with its first argument.
+# $(call trial,NAME): path of a trial program (tests/trials), followed by its first argument, the path of dyad.
 trial = build/release/dyad_$(1) $(abspath $(DYAD))
 
 # Line coverage of the library by the tests, and a list of the lines without coverage.
@@ -64,12 +67,13 @@ coverage:
 	@scripts/install-dependencies build coverage
 	@scripts/coverage
 
-# All benchmarks, including other libraries, which are installed first. DYAD_DATA: folder of the real data (optional).
+# All benchmarks, including the comparison with other libraries, which are installed first. DYAD_DATA: folder of the real data (optional).
 bench: build-bench
 	@scripts/peers-environment build/peers
 	@scripts/bench build/bench
 
-# Compares the kernels with those of another commit: make bench-compare [REV=...] [FILTER=...]
+# Compares the times of the kernels with those of another commit (see scripts/bench-compare):
+#   make bench-compare [REV=COMMIT] [FILTER=REGEX]
 bench-compare: build-bench
 	@scripts/bench-compare build/bench "$(REV)" "$(FILTER)"
 

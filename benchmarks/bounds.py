@@ -1,10 +1,10 @@
-"""Compares the kernels with their lower bounds: bounds.py BUILD prints a table of medians of five repetitions."""
+"""Compares the kernels with simpler operations that estimate lower bounds: bounds.py BUILD prints medians of five repetitions."""
 
 import json
 import subprocess
 import sys
 
-# Kernel: benchmark that bounds its time from below, and the factor to apply.
+# By kernel: the benchmark that estimates a lower bound on its time, and the factor by which the time of the benchmark is multiplied.
 LOWER_BOUNDS = {
     "moment_sums<float>": ("two_matrix_products<float>", 1),
     "moment_sums<double>": ("two_matrix_products<double>", 1),
@@ -31,27 +31,27 @@ def measure(build, program):
     }
 
 
-def fraction_of_bound(times, name, rate):
+def fraction_of_bound(results, name, rate):
     """Return the rate of the kernel divided by that of its bound, or None if the bound was not measured."""
     kernel, _, arguments = name.partition("/")
     bound, factor = LOWER_BOUNDS[kernel]
     arguments = "ratings_model" if kernel == "model_load" else arguments.split("/free")[0]
-    bound_times = times.get(f"{bound}/{arguments}")
-    return None if bound_times is None else rate * factor / bound_times[1]
+    bound_result = results.get(f"{bound}/{arguments}")
+    return None if bound_result is None else rate * factor / bound_result[1]
 
 
 def main(build):
     print("| kernel | per second | fraction of the bound | speedup with 2 threads |")
     print("|---|---|---|---|")
     for program in ("kernels", "parsing"):
-        times = measure(build, program)
-        for name, (nanoseconds, rate) in times.items():
+        results = measure(build, program)
+        for name, (time, rate) in results.items():
             if name.split("/")[0] not in LOWER_BOUNDS:
                 continue
-            fraction = fraction_of_bound(times, name, rate)
-            one_thread = times.get(name.replace("threads:2", "threads:1")) if "threads:2" in name else None
+            fraction = fraction_of_bound(results, name, rate)
+            one_thread = results.get(name.replace("threads:2", "threads:1")) if "threads:2" in name else None
             rate_text = f"{rate / 1e6:.2f}M rows" if program == "kernels" else f"{rate / 1e6:.0f} MB"
-            speedup = f"{one_thread[0] / nanoseconds:.2f}" if one_thread else ""
+            speedup = f"{one_thread[0] / time:.2f}" if one_thread else ""
             print(f"| {name} | {rate_text} | {fraction:.0%} | {speedup} |")
 
 

@@ -15,7 +15,7 @@ def times(build, program, pattern):
 
 
 def main(before, after, pattern="."):
-    print(f"{'kernel':58} {'before':>12} {'after':>12} {'ratio':>7}   medians of {RUNS} alternating runs, ns; range of the ratio")
+    print(f"{'kernel':58} {'before':>12} {'after':>12} {'ratio':>7}   medians of {RUNS} alternating runs, ns (text and model files: ms); range of the ratio")
     for program in ("kernels", "parsing"):
         runs = [(times(before, program, pattern), times(after, program, pattern)) for _ in range(RUNS)]
         for name in runs[0][1]:

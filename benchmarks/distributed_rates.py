@@ -9,14 +9,15 @@ from safetensors.numpy import load
 
 from dyad import _core, _distributed
 
-ROWS, D, ENTRIES, RANK, RUNS = 200_000, 10_000, 10, 8, 5
+ROWS, D, ENTRIES, RANK = 200_000, 10_000, 10, 8  # ENTRIES: non-zeros per row
+MEASURED_REQUESTS = 5  # the median is over the last requests of each type
 BLOCK_ROWS = 10_000
 PASS, GRADIENT, CURVATURE_PRODUCT = 1, 5, 6  # values of Request::Type in src/distributed/request.h
 REQUEST_NAMES = {PASS: "one pass", GRADIENT: "gradient of Gauss-Newton", CURVATURE_PRODUCT: "product with J'HJ"}
 # Assumptions of the cluster model.
 CLUSTER_ROWS, CLUSTER_D = 1e9, 1e7
 BYTES_PER_SECOND = 1.25e9  # network of each machine, 10 Gbit/s
-JOB_SECONDS = 0.2  # time in which Spark schedules a job
+JOB_SECONDS = 0.2  # scheduling time of a Spark job
 TREE_WIDTH = 8  # of the aggregation of responses
 PRODUCTS_PER_STEP = 6  # of Gauss-Newton
 
@@ -60,7 +61,7 @@ def measure_rates():
     rates = {}
     print("| request | rows per second and core |\n|---|---|")
     for request_type, name in REQUEST_NAMES.items():
-        rates[request_type] = statistics.median(partitions.rates[request_type][-RUNS:])
+        rates[request_type] = statistics.median(partitions.rates[request_type][-MEASURED_REQUESTS:])
         print(f"| {name} | {rates[request_type]:,.0f} |")
     return rates
 
@@ -69,15 +70,17 @@ def job_seconds(rows_per_second, executors, request_bytes, response_bytes, rows)
     """Return the time of a job: scheduling, broadcast of the request, sums over the rows, tree aggregation of the responses."""
     levels = math.ceil(math.log(executors, TREE_WIDTH)) if executors > 1 else 0
     aggregation = levels * (TREE_WIDTH - 1) * response_bytes / BYTES_PER_SECOND
+    # A broadcast takes twice the time of one copy.
     broadcast = 2 * request_bytes / BYTES_PER_SECOND if executors > 1 else 0
     return JOB_SECONDS + broadcast + rows / executors / rows_per_second + aggregation
 
 
 def print_cluster_model(rates):
     k, d = RANK, CLUSTER_D
-    rounds = math.ceil(math.log2(CLUSTER_ROWS / 16384))  # each round of one pass doubles the rows, from the default sampleRows
+    rounds = math.ceil(math.log2(CLUSTER_ROWS / 16384))  # the rows double in each round, from the default of sampleRows
     print("\n| executors | one pass, all rounds | network time of it | a step of Gauss-Newton (6 products) |\n|---|---|---|---|")
     for executors in (1, 100, 1000):
+        # Sizes in bytes: doubles per feature, times 8, times d.
         request, response = 8 * (2 * k + 6) * d, 16 * (k + 1) * d
         network = job_seconds(math.inf, executors, request, response, 0) - JOB_SECONDS
         one_pass = rounds * (network + JOB_SECONDS) + CLUSTER_ROWS / executors / rates[PASS]

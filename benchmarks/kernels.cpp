@@ -32,7 +32,8 @@ dyad::DenseBlock<Scalar> block_of_rows(Index dim) {
   return block;
 }
 
-/// Reports the rate of two matrix products, rows x dim by dim x width and its transpose.
+/// Reports the rate of two matrix products: X (rows x dim) times a dim x width matrix, and X' times a rows x width
+/// matrix.
 void report(benchmark::State& state, Index rows, Index dim, Index width) {
   state.SetItemsProcessed(state.iterations() * rows);
   state.counters["GFlop/s"] =
@@ -161,7 +162,9 @@ void kalman_sparse(benchmark::State& state) {
   report_bytes<Scalar>(state, Ratings::rows, 2, state.range(0));
 }
 
-/// Lower bound of kalman_sparse: reads and writes the parameters of the same features in the same order.
+/// Lower bound of kalman_sparse: reads and writes one record of 2k + 6 numbers for each of the same features in the
+/// same order. A record of the filter has 2k + 5 numbers (parameters, variances and scale) and is padded to full cache
+/// lines.
 template <typename Scalar>
 void read_write_sparse(benchmark::State& state) {
   const Ratings ratings;
@@ -236,7 +239,8 @@ void read_feature_values(benchmark::State& state, Index count) {
 /// Lower bound of a prediction: reads the factors and the weight of each feature.
 void read_factors(benchmark::State& state) { read_feature_values(state, state.range(0) + 1); }
 
-/// Lower bound of a sweep: reads the k + 2 means and k + 2 variances of each feature of a row twice.
+/// Lower bound of a sweep: reads 4 (k + 2) values of each feature of a row, as many as two reads of its k + 2 means and
+/// k + 2 variances.
 void read_posterior(benchmark::State& state) { read_feature_values(state, 4 * (state.range(0) + 2)); }
 
 /// The curvature product J'HJ t of Gauss-Newton. Its lower bound is one product of twice the width and one of the

@@ -20,7 +20,7 @@ dyad::RecoverOptions problem(Index dim, Index rank) {
   return options;
 }
 
-/// Writes the lines name,rows / kd,error.
+/// Writes the trace of a recovery as csv lines: name, number of rows divided by kd, error.
 void append_curve(std::ofstream& csv, const std::string& name, const dyad::RecoverOptions& options) {
   const auto kd = static_cast<double>(options.problem.rank * options.problem.dim);
   for (const dyad::RecoveryPoint& point : dyad::recover(options).trace)

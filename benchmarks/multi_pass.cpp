@@ -37,22 +37,22 @@ struct Result {
 };
 
 /// Medians over seeds 1 to 5 of the loss on the test file and of the time of training, including parsing and writing.
-Result train_and_test(const std::string& folder, const Case& c, Index rank, bool one_pass) {
+Result train_and_test(const std::string& folder, const RealDataSet& data_set, Index rank, bool one_pass) {
   const std::string model =
       (std::filesystem::temp_directory_path() / fmt::format("dyad-multi-pass-{}", getpid())).string();
   std::vector<double> losses;
   std::vector<double> seconds;
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     TrainOptions options;
-    options.data.paths = {folder + c.train};
-    options.columns = c.columns;
+    options.data.paths = {folder + data_set.train};
+    options.columns = data_set.columns;
     options.model_path = model;
     options.rank = rank;
     options.seed = seed;
     if (one_pass) options.passes = 1;
     seconds.push_back(train(options).seconds);
     PredictOptions test;
-    test.data.paths = {folder + c.test};
+    test.data.paths = {folder + data_set.test};
     test.model_path = model;
     losses.push_back(evaluate(test).metrics.value().loss);
   }
@@ -60,12 +60,12 @@ Result train_and_test(const std::string& folder, const Case& c, Index rank, bool
   return {median_of(losses), median_of(seconds)};
 }
 
-double deviation_of_targets(const std::string& folder, const Case& c) {
+double deviation_of_targets(const std::string& folder, const RealDataSet& data_set) {
   FeatureMap map;
   double mean = 0;
   double square = 0;
   double count = 0;
-  for (const RowBlock<double>& block : read_blocks(map, folder + c.train, c.columns, true))
+  for (const RowBlock<double>& block : read_blocks(map, folder + data_set.train, data_set.columns, true))
     for (const double y : block.targets) {
       const double value = map.target.unscale(y);
       mean += value;
@@ -78,13 +78,14 @@ double deviation_of_targets(const std::string& folder, const Case& c) {
 void compare_real(const std::string& folder) {
   fmt::print("Multi-pass training: default options, median of seeds 1 to 5\n");
   fmt::print("{:<24} {:>10} {:>10} {:>8} {:>10} {:>10}\n", "", "one pass", "default", "seconds", "k = 16", "k = 32");
-  for (const Case& c : real_cases()) {
-    if (*c.test == '\0') continue;
-    const double scale = c.in_deviations ? deviation_of_targets(folder, c) : 1;
-    const Result result = train_and_test(folder, c, 8, false);
-    fmt::print("{:<24} {:>10.4f} {:>10.4f} {:>8.2f} {:>10.4f} {:>10.4f}\n", c.name,
-               train_and_test(folder, c, 8, true).loss / scale, result.loss / scale, result.seconds,
-               train_and_test(folder, c, 16, false).loss / scale, train_and_test(folder, c, 32, false).loss / scale);
+  for (const RealDataSet& data_set : real_data_sets()) {
+    if (*data_set.test == '\0') continue;
+    const double scale = data_set.has_standardized_loss ? deviation_of_targets(folder, data_set) : 1;
+    const Result result = train_and_test(folder, data_set, 8, false);
+    fmt::print("{:<24} {:>10.4f} {:>10.4f} {:>8.2f} {:>10.4f} {:>10.4f}\n", data_set.name,
+               train_and_test(folder, data_set, 8, true).loss / scale, result.loss / scale, result.seconds,
+               train_and_test(folder, data_set, 16, false).loss / scale,
+               train_and_test(folder, data_set, 32, false).loss / scale);
   }
 }
 
@@ -131,12 +132,12 @@ void compare_preconditioners() {
   fmt::print(
       "\nGauss-Newton, 4000 rows, d = 30, k = 4, ridge 1e-3: passes over all rows until convergence, by "
       "preconditioner\n");
-  fmt::print("{:<32} {:>14} {:>14} {:>8}\n", "", "scales", "moments", "saved");
+  fmt::print("{:<32} {:>14} {:>14} {:>8}\n", "", "diagonal", "moments", "saved");
   ThreadPool pool(0);
   for (const double correlation : {0.0, 0.5, 0.8})
     for (const Diagonal diagonal : {Diagonal::tied, Diagonal::free}) {
-      double scales = 0;
-      double moments = 0;
+      double diagonal_passes = 0;
+      double moment_passes = 0;
       for (std::uint64_t seed = 1; seed <= 10; ++seed) {
         Random random(seed, 7);
         RowMajorMatrix<double> X = random_normal<double>(random, 4000, 30);
@@ -153,15 +154,15 @@ void compare_preconditioners() {
         NewtonOptions options;
         options.shape.rank = 4;
         options.shape.diagonal = diagonal;
-        options.ridge = {4, 4};
+        options.ridge = {4, 4};  // 1e-3 times the number of rows
         const auto rows = Rows<double>::dense({X.data(), static_cast<std::size_t>(X.size())}, 30, y);
-        scales += static_cast<double>(passes_to_converge(rows, options, false, pool)) / 10;
-        moments += static_cast<double>(passes_to_converge(rows, options, true, pool)) / 10;
+        diagonal_passes += static_cast<double>(passes_to_converge(rows, options, false, pool)) / 10;
+        moment_passes += static_cast<double>(passes_to_converge(rows, options, true, pool)) / 10;
       }
       fmt::print(
           "{:<32} {:>14.0f} {:>14.0f} {:>7.0f}%\n",
           fmt::format("correlation {:g}, diagonal {}", correlation, diagonal == Diagonal::tied ? "tied" : "free"),
-          scales, moments, 100 * (1 - moments / scales));
+          diagonal_passes, moment_passes, 100 * (1 - moment_passes / diagonal_passes));
     }
 }
 

@@ -80,11 +80,11 @@ double median_of_seeds(const FeatureMap& map, const std::vector<RowBlock<double>
   return losses[2];
 }
 
-void compare(const std::string& folder, const Case& c) {
+void compare(const std::string& folder, const RealDataSet& data_set) {
   FeatureMap map;
-  const auto train = read_blocks(map, folder + c.train, c.columns, true);
+  const auto train = read_blocks(map, folder + data_set.train, data_set.columns, true);
   std::vector<RowBlock<double>> test;
-  if (*c.test != '\0') test = read_blocks(map, folder + c.test, {}, false);
+  if (*data_set.test != '\0') test = read_blocks(map, folder + data_set.test, {}, false);
   double scale = 1;
   double mean = 0;
   double square = 0;
@@ -97,7 +97,7 @@ void compare(const std::string& folder, const Case& c) {
       square += value * value;
       count += 1;
     }
-  if (c.in_deviations) scale = std::sqrt(square / count - std::pow(mean / count, 2));
+  if (data_set.has_standardized_loss) scale = std::sqrt(square / count - std::pow(mean / count, 2));
   const double default_loss = median_of_seeds(map, train, test, std::nullopt) / scale;
   double best = INFINITY;
   PriorShares best_prior;
@@ -108,7 +108,7 @@ void compare(const std::string& folder, const Case& c) {
       best = loss;
       best_prior = {weights, factors};
     }
-  fmt::print("{:<24} {:>10.4f} {:>14.4f} {:>8.2f}% {:>10.3g} {:>10.3g}\n", c.name, default_loss, best,
+  fmt::print("{:<24} {:>10.4f} {:>14.4f} {:>8.2f}% {:>10.3g} {:>10.3g}\n", data_set.name, default_loss, best,
              100 * (default_loss / best - 1), best_prior.weights, best_prior.factors);
 }
 
@@ -124,5 +124,5 @@ int main() {
   fmt::print("Loss of one pass, median of seeds 1 to 5: default options, and the best of a grid of 63 fixed priors\n");
   fmt::print("{:<24} {:>10} {:>14} {:>9} {:>10} {:>10}\n", "", "default", "best of grid", "excess", "weights",
              "factors");
-  for (const dyad::Case& c : dyad::real_cases()) dyad::compare(folder, c);
+  for (const dyad::RealDataSet& data_set : dyad::real_data_sets()) dyad::compare(folder, data_set);
 }

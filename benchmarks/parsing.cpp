@@ -120,14 +120,14 @@ void text_to_rows(benchmark::State& state, const GeneratedFile& (*make)()) {
     columns.categorical = {"user", "movie"};
     columns.ignored = {"time"};
   }
+  const BlockLimits limits{.max_rows = 4096, .max_entries = 1 << 19};  // as in row_reader.cpp
   Index rows = 0;
   for (auto _ : state) {
     FeatureMap map;
     const auto stream = open_rows(map, {data, columns});
     RowBlock<double> block;
     rows = 0;
-    for (stream->fill(block, {4096, 1 << 19}); block.count() > 0; stream->fill(block, {4096, 1 << 19}))
-      rows += block.count();
+    for (stream->fill(block, limits); block.count() > 0; stream->fill(block, limits)) rows += block.count();
   }
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(file.bytes()));
   state.counters["rows"] =

@@ -1,4 +1,4 @@
-"""Measures the startup time and size of the command, and its memory by the number of rows of a pipe: process.py DYAD"""
+"""Measures the startup time and size of the command, and its peak memory for rows from a pipe: process.py DYAD"""
 
 import json
 import os

@@ -8,12 +8,13 @@
 
 namespace dyad {
 
-struct Case {
+/// Training and test file of a data set.
+struct RealDataSet {
   const char* name;
   const char* train;  ///< path below DYAD_DATA
   const char* test;   ///< path below DYAD_DATA; empty: progressive loss over the training rows
   ColumnOptions columns;
-  bool in_deviations;  ///< rmse in units of the standard deviation of the training targets
+  bool has_standardized_loss;  ///< the rmse is divided by the standard deviation of the training targets
 };
 
 inline ColumnOptions rating_columns() {
@@ -30,7 +31,7 @@ inline ColumnOptions table_columns() {
   return columns;
 }
 
-/// Reads all rows. Training adds features to the map, which otherwise ignores unknown ones.
+/// Reads all rows. If `training`, adds new features to the map; otherwise ignores them.
 inline std::vector<RowBlock<double>> read_blocks(FeatureMap& map, const std::string& path, const ColumnOptions& columns,
                                                  bool training) {
   DataOptions data;
@@ -39,13 +40,13 @@ inline std::vector<RowBlock<double>> read_blocks(FeatureMap& map, const std::str
       map, {.data = data,
             .columns = columns,
             .unknown = training ? TableEncoder::UnknownFeatures::add : TableEncoder::UnknownFeatures::ignore,
-            .min_feature_count = 8});
+            .min_feature_count = 8});  // the rank
   std::vector<RowBlock<double>> blocks;
   for (RowBlock<double> block; reader.next(block) == RowReader<double>::Next::block;) blocks.push_back(block);
   return blocks;
 }
 
-inline std::vector<Case> real_cases() {
+inline std::vector<RealDataSet> real_data_sets() {
   return {{"MovieTweetings, test", "/ratings/movietweetings.train.csv", "/ratings/movietweetings.test.csv",
            rating_columns(), false},
           {"MovieTweetings, stream", "/ratings/movietweetings.stream.csv", "", rating_columns(), false},

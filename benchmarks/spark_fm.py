@@ -17,13 +17,13 @@ sys.path += [str(ROOT / "python" / "tests"), str(ROOT / "benchmarks" / "peers")]
 import sets  # noqa: E402
 import spark_cluster  # noqa: E402
 
-STEPS = (1.0, 0.1, 0.01, 0.001)
+STEP_SIZES = (1.0, 0.1, 0.01, 0.001)
 
 
 def planted(name, center, spread, rows=200_000, d=10_000, rank=8, entries=10, noise=0.3):
-    """Rows of a factorization machine within the model class of Spark ML: pairs of distinct features, factors of positive sign.
+    """Rows of a factorization machine within the model class of Spark ML: products of distinct features, weighted by entries of V V'.
 
-    The factors are normal with mean `center` and standard deviation `spread`.
+    The entries of V are normal with mean `center` and standard deviation `spread`.
     """
     random = np.random.default_rng(1)
     field = d // entries
@@ -59,7 +59,7 @@ def compare(spark, data):
     train = spark_cluster.frame_of(spark, data.X, data.y).cache()
     test = spark_cluster.frame_of(spark, data.X_test, data.y_test).cache()
     train.count(), test.count()
-    timed(FactorizationRegressor(rank=2, solver="kalman", sampleRows=2000), train, test)  # starts all workers
+    timed(FactorizationRegressor(rank=2, solver="kalman", sampleRows=2000), train, test)  # warm-up: starts all workers
     FMRegressor(factorSize=2, maxIter=2).fit(train)
     lines = [f"### {data.name}", "", "| system | options | test rmse | seconds |", "|---|---|---|---|"]
 
@@ -68,9 +68,9 @@ def compare(spark, data):
         print(lines[-1], flush=True)
 
     spark_runs = []
-    for step in STEPS:
-        seconds, loss, _ = timed(FMRegressor(factorSize=8, stepSize=step, seed=1), train, test)
-        row("Spark ML", f"stepSize {step:g}", loss, seconds)
+    for step_size in STEP_SIZES:
+        seconds, loss, _ = timed(FMRegressor(factorSize=8, stepSize=step_size, seed=1), train, test)
+        row("Spark ML", f"stepSize {step_size:g}", loss, seconds)
         spark_runs.append((loss if np.isfinite(loss) else np.inf, seconds))
     best, spark_seconds = min(spark_runs)
     one_pass, loss_of_pass, _ = timed(FactorizationRegressor(solver="kalman"), train, test)

@@ -14,6 +14,7 @@ int main() {
   constexpr int users = 200;
   constexpr int items = 100;
   constexpr int rows = 200'000;
+  constexpr double two_pi = 6.28;
   dyad::LearnerOptions options;
   options.shape.dim = users + items;
   options.shape.rank = 4;
@@ -29,7 +30,7 @@ int main() {
   std::vector<double> preference(users);
   std::vector<double> phase(items);
   for (double& value : preference) value = normal(random);
-  for (double& value : phase) value = 6.28 * normal(random);
+  for (double& value : phase) value = two_pi * normal(random);
 
   const std::vector<dyad::Index> offsets{0, 2};
   const std::vector<double> ones{1, 1};
@@ -37,13 +38,13 @@ int main() {
   std::vector<double> rating(1);
   std::vector<double> prediction(1);
   double squared_errors[2] = {0, 0};
-  constexpr int lines = 8;  // of the printed table
+  constexpr int lines = 8;  // of the printed table; each shows the rmse of the rows since the previous line
   std::printf("%10s %22s %22s\n", "rows", "rmse, no forgetting", "rmse, half-life 10,000");
   for (int row = 1; row <= rows; ++row) {
     const std::int32_t user = user_distribution(random);
     const std::int32_t item = item_distribution(random);
     // One period of the drift over the whole stream.
-    const double angle = phase[static_cast<std::size_t>(item)] + 6.28 * row / rows;
+    const double angle = phase[static_cast<std::size_t>(item)] + two_pi * row / rows;
     rating[0] =
         3 + std::sin(angle) + preference[static_cast<std::size_t>(user)] * std::cos(angle) + 0.3 * normal(random);
     columns = {user, users + item};

@@ -39,7 +39,8 @@ inline std::string text_of(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-/// True if the bytes begin with a magic number of gzip or zstd. Readers decompress such files.
+/// True if the bytes begin with the magic number of gzip, of a zstd frame or of a zstd skippable frame (0x184D2A50 to
+/// 0x184D2A5F, little-endian). Readers decompress such files.
 inline bool is_compressed(std::string_view bytes) {
   const bool is_skippable_frame =
       bytes.size() >= 4 && (bytes[0] & 0xf0) == 0x50 && bytes.substr(1, 3) == "\x2a\x4d\x18";

@@ -14,7 +14,7 @@ void read_all(const std::string& text) {
   LineReader reader(file.path());
   RowBlock<double> block;
   LineBlock lines;
-  const BlockLimits limits{.max_rows = 5, .max_entries = 20};
+  const BlockLimits limits{.max_rows = 5, .max_entries = 20};  // small, so that short inputs give several blocks
   while (reader.next(lines)) {
     while (!lines.text.empty()) {
       block.clear();

@@ -48,6 +48,7 @@ std::string target_for(const ModelFile& file, bool positive) {
   return positive ? target.positive : target.negative;
 }
 
+/// Two csv rows with the columns of the model.
 std::string csv_for(const ModelFile& file) {
   const FeatureMap& map = file.features;
   std::string text = quoted(map.target.name);
@@ -62,10 +63,13 @@ std::string csv_for(const ModelFile& file) {
   return text + "\n";
 }
 
+/// Two libsvm rows.
 std::string libsvm_for(const ModelFile& file) {
   return target_for(file, true) + " 1:1 2:0.5\n" + target_for(file, false) + " 2:2 7:1\n";
 }
 
+/// Array of doubles in npy format, version 1.0. The magic number, version, length (0x76 = 118) and text of the header
+/// take 128 bytes.
 std::string npy_of(const std::vector<double>& values, Index columns) {
   std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (" +
                        std::to_string(static_cast<Index>(values.size()) / columns) + ", " + std::to_string(columns) +

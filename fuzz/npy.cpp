@@ -9,7 +9,8 @@
 namespace dyad::fuzz {
 namespace {
 
-/// The caller of NpyReader allocates the buffer of a row, and the header may declare any number of columns.
+/// Arrays with more columns are skipped: the header may declare any number of columns, and this target allocates a
+/// buffer of three rows.
 constexpr Index max_columns = 1 << 20;
 
 /// Reads the whole array, three rows at a time.

@@ -7,8 +7,7 @@
 #include "io/parse_number.h"
 
 /// Compares `parse_number` with std::from_chars. Both accept the same texts and round to the same bits. In addition,
-/// `parse_number` accepts a leading plus sign and returns inf, 0 or a denormal for numbers out of
-/// range.
+/// `parse_number` accepts a leading plus sign and returns inf, 0 or a denormal for numbers out of range.
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace dyad::fuzz;
   const std::string text = text_of(data, size);

@@ -43,6 +43,7 @@ void parse(const std::string& input) {
   for (std::size_t begin = 0; begin <= lines.size();) {
     const std::size_t end = std::min(lines.find('\n', begin), lines.size());
     const std::string line = lines.substr(begin, end - begin);
+    // A name of an environment variable cannot contain a null character.
     if (line.starts_with("DYAD_") && line.find('=') < line.find('\0'))
       variables.emplace_back(line);
     else

@@ -11,9 +11,9 @@
 namespace dyad::fuzz {
 namespace {
 
-/// The first `max_bytes` of what ByteStream reads.
+/// The bytes that ByteStream reads from a file with this content. Stops when at least `max_bytes` are read.
 std::string decompressed(const std::string& bytes) {
-  constexpr std::size_t max_bytes = std::size_t{1} << 22;  // a decompression bomb has an unlimited size
+  constexpr std::size_t max_bytes = std::size_t{1} << 22;  // 4 MiB; a small input can decompress to gigabytes
   const MemoryFile file(bytes);
   ByteStream stream(file.path());
   std::array<char, 4096> buffer{};
@@ -51,7 +51,7 @@ std::string zstd_compressed(const std::string& bytes) {
 }  // namespace
 }  // namespace dyad::fuzz
 
-/// Reads the bytes as they are, then compressed here with gzip and with zstd.
+/// Reads the input unchanged, then compressed with gzip, then compressed with zstd.
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace dyad::fuzz;
   const std::string bytes = text_of(data, size);

@@ -14,6 +14,7 @@
 namespace dyad::fuzz {
 namespace {
 
+/// Options of training, one or two bytes per option.
 TrainOptions options_from(OptionBytes& bytes) {
   TrainOptions options;
   constexpr std::array formats{Format::csv, Format::libsvm, Format::tsv};
@@ -63,7 +64,8 @@ std::optional<TrainSummary> try_train(const TrainOptions& options) {
   return std::nullopt;
 }
 
-/// Trains a model, predicts and evaluates the training rows, and resumes training on them.
+/// Trains a model, predicts and evaluates the training rows, and resumes training on them. The first bytes of the input
+/// are the options, the remaining bytes are the rows.
 void run(std::string_view input) {
   static const ScratchFolder folder;
   OptionBytes bytes(input);
@@ -92,12 +94,12 @@ void run(std::string_view input) {
   // The standard deviation of a row far outside of the training data may overflow, which is an error.
   if (training.solver != Solver::moment) allow_error_with("the prediction is not finite", [&] { predict_all(true); });
 
-  TrainOptions more;
-  more.data = training.data;
-  more.model_path = training.model_path;
-  more.resume = true;
-  more.threads = 1;
-  require(train(more).all_rows == 2 * trained->rows, "resumed training adds to the number of rows");
+  TrainOptions resumed;
+  resumed.data = training.data;
+  resumed.model_path = training.model_path;
+  resumed.resume = true;
+  resumed.threads = 1;
+  require(train(resumed).all_rows == 2 * trained->rows, "resumed training adds to the number of rows");
 }
 
 }  // namespace

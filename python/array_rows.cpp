@@ -182,17 +182,17 @@ void ArrayRows::add_numeric(const std::string& name, const AnyArray& values) {
 
 void ArrayRows::add_categorical(const std::string& name, const AnyArray& codes, std::vector<std::string> categories) {
   const std::string location = "column '" + name + "'";
-  const std::span<const std::int32_t> all = contiguous<std::int32_t>(codes, location);
+  const std::span<const std::int32_t> code_values = contiguous<std::int32_t>(codes, location);
   check_row_count(codes, location);
   const auto count = static_cast<std::int64_t>(categories.size());
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (all[i] >= count)
-      fail(
-          fmt::format("{}, row {}: the code {} is not below the number of categories, {}", location, i, all[i], count));
+  for (std::size_t i = 0; i < code_values.size(); ++i)
+    if (code_values[i] >= count)
+      fail(fmt::format("{}, row {}: the code {} is not below the number of categories, {}", location, i, code_values[i],
+                       count));
   ColumnView column;
   column.name = name;
   column.is_categorical = true;
-  column.codes = all.data();
+  column.codes = code_values.data();
   column.categories = std::move(categories);
   columns().push_back(std::move(column));
   owners_.push_back(nb::cast(codes));

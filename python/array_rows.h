@@ -17,7 +17,7 @@ using AnyArray = nb::ndarray<nb::ro, nb::device::cpu>;
 
 /// Rows in NumPy arrays: a DatasetView and references that keep the arrays alive. Every function checks the number of
 /// dimensions, the type, the alignment, the strides and the length of each array, and every value from which an address
-/// is computed. It throws std::invalid_argument that names the array. The Python package copies arrays of other types
+/// is computed, and throws std::invalid_argument that names the array. The Python package copies arrays of other types
 /// and layouts beforehand. Copies share the arrays; creation, copy and destruction require the GIL.
 class ArrayRows {
  public:
@@ -31,9 +31,11 @@ class ArrayRows {
 
   /// Table without columns; add_numeric() and add_categorical() append them.
   static ArrayRows table(Index count);
-  /// Appends a numeric column: as `dense`, with one dimension. NaN: missing.
+  /// Appends a numeric column: one-dimensional array of float64 or float32 with any stride. Values as in `dense`, or
+  /// NaN for missing values.
   void add_numeric(const std::string& name, const AnyArray& values);
-  /// Appends a categorical column: contiguous int32 codes, positions in `categories`. Negative: missing.
+  /// Appends a categorical column: contiguous int32 codes, which are indices into `categories`. Negative: missing
+  /// value.
   void add_categorical(const std::string& name, const AnyArray& codes, std::vector<std::string> categories);
 
   /// Sets the targets, contiguous float64. `labels`: names of the classes 0 and 1; empty: regression.

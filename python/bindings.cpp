@@ -54,7 +54,7 @@ struct Settings {
   std::optional<std::pair<double, double>> range;
   std::optional<Index> half_life;
   std::optional<Index> passes;
-  double memory = 1e9;             ///< bytes
+  double memory = 1e9;             ///< bytes for cached rows
   int threads = 0;                 ///< 0: all cores
   std::string target;              ///< name of the target in the model file; empty with `resume`
   std::vector<std::string> right;  ///< bilinear: columns of z
@@ -82,7 +82,8 @@ struct Settings {
   }
 };
 
-/// Training run. Owns its rows and options, because the run may outlast the call (see Job).
+/// Training run. Owns its rows and options, because the run may outlast the call (see Job). Creation and destruction
+/// require the GIL.
 class FitJob : public Job {
  public:
   FitJob(ArrayRows rows, TrainOptions options, nb::object progress)
@@ -107,7 +108,7 @@ class FitJob : public Job {
   }
 
  private:
-  /// Calls the progress function of Python, unless it is None.
+  /// Queues a call of the progress function of Python, unless it is None.
   void report(const char* stage, Index rows, const std::string& level, double loss) {
     post([this, stage, rows, level, loss] {
       if (!progress_.is_none()) progress_(stage, rows, level, loss);

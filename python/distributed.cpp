@@ -12,9 +12,9 @@ namespace dyad::python {
 namespace {
 
 void add_rows(Worker& worker, const ArrayRows& rows, const AnyArray& hashes) {
-  const std::span<const std::uint64_t> all = contiguous<std::uint64_t>(hashes, "hashes");
+  const std::span<const std::uint64_t> hash_values = contiguous<std::uint64_t>(hashes, "hashes");
   const nb::gil_scoped_release release;
-  worker.add_rows(rows.rows(), all);
+  worker.add_rows(rows.rows(), hash_values);
 }
 
 /// `send` and `progress` are called with the GIL. The bytes that `send` returns are the sum of all responses.

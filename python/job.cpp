@@ -11,11 +11,13 @@
 namespace dyad::python {
 namespace {
 
-/// Stopped jobs whose threads may still run. A forked child inherits the list but not the threads.
+/// Stopped jobs whose threads may still run. A forked child inherits the list but not the threads. Protected by the
+/// GIL.
 struct StoppedJobs {
   std::vector<std::shared_ptr<Job>> jobs;
-  pid_t process = getpid();
+  pid_t process = getpid();  ///< process that created the list
 
+  /// False in a forked child.
   [[nodiscard]] bool has_threads() const { return process == getpid(); }
 };
 

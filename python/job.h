@@ -13,8 +13,8 @@
 namespace dyad::python {
 
 /// Task that runs in its own thread while the calling thread handles signals and callbacks. If Ctrl-C or a callback
-/// raises an exception, run() throws immediately and requests the task to stop. The thread of the task may then run on
-/// for a while; the next job, or finish_all(), joins it.
+/// raises an exception, run() throws immediately and requests the task to stop. The thread of the task may then still
+/// run; a later call of run() joins it if it has ended, and finish_all() waits for it.
 class Job {
  public:
   virtual ~Job() = default;
@@ -23,14 +23,14 @@ class Job {
   /// signal handlers and of callbacks.
   static void run(const std::shared_ptr<Job>& job);
 
-  /// Joins the threads of all stopped jobs. Registered with Python's atexit.
+  /// Waits for the threads of all stopped jobs. Requires the GIL. Registered with Python's atexit.
   static void finish_all();
 
  protected:
   /// The task. Runs without the GIL, in the thread of the job.
   virtual void execute() = 0;
 
-  /// True if the task should end. Called by the task.
+  /// Whether the task should end. Called by the task.
   [[nodiscard]] bool is_stop_requested() const { return is_stop_requested_; }
   /// Queues a function that the thread of Python calls with the GIL. Called by the task.
   void post(std::function<void()> callback);
@@ -38,8 +38,8 @@ class Job {
  private:
   void execute_and_notify();
 
-  std::mutex mutex_;  ///< of callbacks_, is_done_ and failure_
-  std::condition_variable changed_;
+  std::mutex mutex_;                 ///< protects callbacks_, is_done_ and failure_
+  std::condition_variable changed_;  ///< notified after a change of callbacks_ or is_done_
   std::deque<std::function<void()>> callbacks_;
   bool is_done_ = false;
   std::exception_ptr failure_;  ///< exception of the task

@@ -18,8 +18,8 @@ using namespace nanobind::literals;
 namespace dyad::python {
 namespace {
 
-/// Learner<double> of one row per call. The number of features grows with the largest column seen; it is at least
-/// doubled, so that the cost of growing is constant per feature. Not thread-safe.
+/// Learner<double> of one row per call. The number of features starts at the rank and grows if a row has a larger
+/// column. Each growth at least doubles it, so that the amortized cost per feature is constant. Not thread-safe.
 class RowLearner {
  public:
   RowLearner(const std::string& task, Index rank, double half_life,
@@ -93,9 +93,9 @@ class RowLearner {
     return Rows<double>::sparse(offsets_, columns, values, dim_, target);
   }
 
-  Index dim_ = 0;
+  Index dim_ = 0;  ///< number of features of learner_
   Learner<double> learner_;
-  mutable std::array<Index, 2> offsets_{};
+  mutable std::array<Index, 2> offsets_{};  ///< array to which the last result of row() refers
 };
 
 }  // namespace

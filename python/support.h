@@ -20,14 +20,15 @@
 
 namespace dyad::python {
 
-/// Interval between checks for signals: short for a user who presses Ctrl-C, long beside the cost of taking the GIL.
+/// Interval between checks for signals. It is too short for a user to notice a delay after Ctrl-C, and much longer than
+/// the time to acquire the GIL.
 inline constexpr std::chrono::milliseconds signal_check_interval{20};
 
 inline std::string to_string(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 inline nb::bytes to_bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
 
 /// Predicate for the `interrupted` hooks of the library. Returns true once a signal handler of Python has raised an
-/// exception, for example KeyboardInterrupt for Ctrl-C. Must be called without the GIL; takes it at most once per
+/// exception, for example KeyboardInterrupt for Ctrl-C. Must be called without the GIL; acquires it at most once per
 /// signal_check_interval. Not thread-safe.
 class SignalCheck {
  public:
@@ -51,7 +52,7 @@ class SignalCheck {
   std::chrono::steady_clock::time_point last_check_ = std::chrono::steady_clock::now();
 };
 
-/// Returns the enumerator with this name, or nothing if `text` is empty.
+/// Returns the enumerator with the name `text`, or nothing if `text` has no value.
 /// \param choices   pairs of a name and an enumerator
 /// \param argument  name of the argument in the error message
 /// \throws std::invalid_argument that lists the allowed names
@@ -66,7 +67,7 @@ std::optional<Choice> parse_choice(const std::optional<std::string>& text, const
   throw std::invalid_argument(std::string(argument) + " must be one of " + names + ", got '" + *text + "'");
 }
 
-/// Returns a NumPy array that owns the values. Does not copy them.
+/// Returns a NumPy array that takes ownership of the values, without a copy.
 template <typename Number>
 nb::object to_array(std::vector<Number> values, std::vector<std::size_t> shape) {
   auto* owned = new std::vector<Number>(std::move(values));

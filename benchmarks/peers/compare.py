@@ -134,7 +134,7 @@ def sweep_rates(data, installed):
     if "myfm" in installed:
         myfm = per_sweep(systems.MyFM(), 5, 25)
         ratio = statistics.median(myfm) / statistics.median(dyad)
-        lines.append(f"| myFM, Gibbs | {spread(myfm, '.4f')} ({ratio:.1f} times dyad's) |")
+        lines.append(f"| myFM, Gibbs | {spread(myfm, '.4f')} ({ratio:.1f} times as long as dyad) |")
     return lines
 
 
@@ -156,7 +156,8 @@ def program_sections(build):
 BOUNDS_TEXT = """Medians of five repetitions, measured in the same run as the bounds. The lower bound on time is, for moment sums, the two matrix
 products alone, by OpenBLAS with the same shapes; for Gauss-Newton products, 1.5 times that; for predictions and sweeps, reading the
 parameters of each row's features; for the Kalman filter, reading and writing them; for text and models, reading the file. A fraction
-above 100% means that the kernel is faster than its reference. The sparse rows have 200,000 features with a skewed distribution."""
+above 100% means that the kernel is faster than this operation, which is then not a lower bound. The sparse
+rows have 200,000 features with a skewed distribution."""
 SCALING_TEXT = """The exponent is the slope of the regression of log time on log size: 1 is linear, 0 is constant, and -1 halves the time when the size
 doubles."""
 

@@ -96,10 +96,10 @@ def table(title, rows, results):
     dyad_rate = statistics.median(results[0].rates)
     lines = [
         f"{title}: {len(rows):,} rows, rank {RANK}. Each row is predicted before it is learned. The rmse is over all rows. The rate is",
-        "the median (minimum to maximum) of at least 5 runs. dyad and Vowpal Wabbit parse a text file. river learns from dicts in",
-        "memory.",
+        "the median (minimum to maximum) of five runs of dyad, and over the learning rates of the other systems. dyad and Vowpal Wabbit",
+        "parse a text file. river learns from dicts in memory.",
         "",
-        "| system | settings | rmse | rows per second | dyad's rate relative to it |",
+        "| system | settings | rmse | rows per second | rate of dyad / this rate |",
         "|---|---|---|---|---|",
     ]
     best = min(result.loss for result in results)

@@ -19,7 +19,8 @@ class DataSet:
     y: np.ndarray
     X_test: sp.csr_matrix
     y_test: np.ndarray
-    fields: list[int]  # numbers of columns of the one-hot categories; a single entry: numeric columns
+    # Numbers of columns of the one-hot categories. One entry: numeric columns. [0, d]: sparse columns without known fields.
+    fields: list[int]
 
     @property
     def is_dense(self) -> bool:

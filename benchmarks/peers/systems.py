@@ -1,4 +1,4 @@
-"""The systems of the comparison, with the settings that their documentation recommends.
+"""The systems of the comparison, with their default settings or those that their documentation recommends.
 
 `runs(data)` returns one list of points per run (seed or learning rate), with a point for each amount of work, or an empty list if the system
 does not support the data.
@@ -40,7 +40,7 @@ def probability_or_value(model, X, is_classification):
 
 
 class Dyad:
-    """dyad with one solver or, with "auto", its own choice. `works` are numbers of passes; None: the default."""
+    """dyad with one solver; "auto" selects the solver automatically. `works` are numbers of passes; None: the default."""
 
     def __init__(self, name, solver, works=(None,)):
         self.name, self.solver, self.works = name, solver, works
@@ -182,7 +182,7 @@ class River:
 
 
 class ScikitLearn:
-    """A scikit-learn estimator with default settings; runs differ in the seed only."""
+    """A scikit-learn estimator; runs differ in the seed only. `supports(data)` is true for data sets to run on."""
 
     works = (1,)
 

@@ -126,8 +126,8 @@ struct RawRows {
 };
 
 /// Reader of the rows of files without encoding, one block at a time, in constant memory. The first block determines
-/// the type of each csv or tsv column: numeric if at least half of its cells are numbers and `categorical` does not
-/// contain its name, else categorical.
+/// the type of each csv or tsv column: numeric if at least half of its cells that are not missing are numbers and
+/// `categorical` does not contain its name, else categorical.
 class RawReader {
  public:
   /// \param data            files to read

@@ -125,7 +125,9 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> FactorizationClassifier:
-        """Update the model with further rows, in one pass.
+        """Update the model with further rows.
+
+        Each call is one pass. Exception: the first call with the solver 'newton' or 'variational' is multi-pass.
 
         Parameters
         ----------

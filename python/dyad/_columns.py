@@ -39,7 +39,7 @@ def make_missing_column(count: int, is_categorical: bool) -> Column:
 
 
 def as_float_array(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the array if the extension can read it (float64 or float32, native byte order, aligned), else a copy."""
+    """Return the array if the extension supports it (aligned float64 or float32, native byte order), else a copy."""
     if values.dtype not in (np.float64, np.float32):
         return values.astype(np.float64)
     if values.flags.aligned and all(stride % values.itemsize == 0 for stride in values.strides):
@@ -172,6 +172,6 @@ def _convert_dictionary(array: Any) -> Column:
 
     codes = array.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
     values = array.dictionary.to_pylist()
-    if None in values:  # the code of null is a missing value
+    if None in values:  # null is a category; its code is replaced by that of a missing value
         codes = np.where((codes >= 0) & np.array([value is None for value in values])[codes], np.int32(-1), codes)
     return Column(np.ascontiguousarray(codes), [str(value) for value in values])

@@ -25,7 +25,7 @@ class InductiveMatrixCompletion(SingleModelEstimator):
     Parameters
     ----------
     rank : int, default=4
-        Rank of M. It is reduced to the number of row or column features.
+        Rank of M. Larger values are reduced to the number of row features or of column features.
     random_state : int, RandomState instance or None, default=None
         Seed of the random start; None is the seed 1.
     n_threads : int, optional

@@ -19,7 +19,7 @@ from . import _core
 
 Array = npt.NDArray[Any]
 
-# Number of values of a 64-bit hash.
+# Number of different 64-bit hashes.
 _HASH_COUNT = 2.0**64
 
 # Largest number of iterations of the moment solver. Each step takes two.
@@ -31,7 +31,7 @@ _MOMENT_PATIENCE_ITERATIONS = 6
 # Smallest relative decrease of the rmse that counts as an improvement.
 _MIN_MOMENT_IMPROVEMENT = 1e-4
 
-# Rmse, in the units of the target, below which a fit of the moment solver is exact.
+# Rmse, in the units of the target, below which a fit is treated as exact and the moment solver ends.
 _EXACT_MOMENT_RMSE = 1e-12
 
 
@@ -143,7 +143,7 @@ def concatenate_by_hash(blocks: list[Block]) -> Block:
 
 
 def sample_blocks(blocks: Iterable[Block], share: float, is_sparse: bool) -> list[Block]:
-    """Return the rows whose hash is below the quantile ``share`` of all hashes, in the given layout."""
+    """Return the rows whose hash is below ``share`` * 2^64, in the given layout."""
     sample = []
     for block in blocks:
         assert block.hashes is not None
@@ -160,13 +160,14 @@ class Request:
     Attributes
     ----------
     model : bytes
-        Model to which the request refers: the start of the workers, or the current model of the moment solver.
+        Model to which the request refers: the result of `_core.start_workers`, or the current model of the moment
+        solver.
     content : bytes, optional
         Request of `_core.train_distributed`; None: the statistics of the moment solver.
     labels : list of str
         Names of the classes 0 and 1; empty: regression.
     is_sparse : bool
-        Layout of the rows of the model.
+        Whether the model requires sparse rows. Blocks are converted to this layout.
     threads : int
         Number of threads of one worker; 0: all cores.
     """
@@ -178,7 +179,7 @@ class Request:
     threads: int = 1
 
     def compute_response(self, blocks: Iterable[Block], worker: Optional[_core.Worker] = None) -> Optional[bytes]:
-        """Return the sums over the rows of one partition, or None for the moment solver and no rows.
+        """Return the sums over the rows of one partition, or None if the moment solver has no rows.
 
         Parameters
         ----------
@@ -257,7 +258,7 @@ class LocalPartitions:
         return functools.reduce(add_responses, [response for response in responses if response is not None])
 
 
-# Called with (level, share, loss, held_out), the fields of DistributedProgress.
+# Called with (level, share, loss, held_out), the fields of DistributedProgress in include/dyad/distributed.h.
 ProgressCallback = Callable[[str, float, float, float], None]
 
 
@@ -282,14 +283,14 @@ def train(
     labels : list of str
         Names of the classes 0 and 1; empty: regression.
     sample_rows : int
-        Approximate number of rows on which the driver trains the start model. At most twice as many rows are trained on
-        the driver alone.
+        Approximate number of rows on which the driver trains the start model. If there are at most twice as many rows
+        in total, the driver trains on all of them without workers.
     max_data_passes : int
         Limit on the data passes of Gauss-Newton.
     progress : callable
         Called after each iteration.
     start_model : bytes, optional
-        Model from which training continues. By default, a model of a sample is the start.
+        Model from which training continues. By default, the start model is trained on a sample.
 
     Returns
     -------
@@ -299,7 +300,7 @@ def train(
         Summary of the training run.
     """
     start_time = time.perf_counter()
-    share = 0.0  # of the rows that the start model was trained on
+    share = 0.0  # share of the rows on which the start model was trained
     is_sparse = partitions.is_sparse
     solver = settings.solver or "auto"
     summary: dict[str, Any] = {}
@@ -308,7 +309,7 @@ def train(
         model = start_model
     else:
         share = sample_rows / partitions.rows if partitions.rows > 2 * sample_rows else 1.0
-        while not (sample := partitions.sample(share)):  # equal rows have the same hash, so that a sample may be empty
+        while not (sample := partitions.sample(share)):  # may be empty, because equal rows have the same hash
             share = min(1.0, 2 * share)
         if share < 1 and solver != "moment":
             settings.passes = 1
@@ -317,12 +318,12 @@ def train(
     if solver == "moment":
         model, summary = _train_moment(partitions, model, labels, is_sparse, progress)
     elif share < 1:
-        workers_start = _core.start_workers(model)
+        worker_start_model = _core.start_workers(model)
 
         def send(content: bytes) -> bytes:
-            return partitions.send(Request(workers_start, content, labels, is_sparse))
+            return partitions.send(Request(worker_start_model, content, labels, is_sparse))
 
-        model, summary = _core.train_distributed(workers_start, solver, share, max_data_passes, send, progress)
+        model, summary = _core.train_distributed(worker_start_model, solver, share, max_data_passes, send, progress)
     summary.update(rows=partitions.rows, seconds=time.perf_counter() - start_time, solver=solver)
     return model, summary
 
@@ -349,7 +350,7 @@ def _train_moment(
         statistics = partitions.send(Request(model, None, labels, is_sparse))
         model, summary = _core.apply_statistics(model, statistics)
         rmse = summary["rmse"]
-        progress(f"iteration {iteration}", 1.0, rmse, -1.0)
+        progress(f"iteration {iteration}", 1.0, rmse, -1.0)  # -1: there is no held-out loss
         stalled_iterations = 0 if rmse < (1 - _MIN_MOMENT_IMPROVEMENT) * best_rmse else stalled_iterations + 1
         best_rmse = min(best_rmse, rmse)
         if stalled_iterations >= _MOMENT_PATIENCE_ITERATIONS or best_rmse < _EXACT_MOMENT_RMSE:

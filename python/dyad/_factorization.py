@@ -23,7 +23,7 @@ from ._predictors import LazyPredictors
 
 logger = logging.getLogger("dyad")
 
-# Called with (stage, rows, level, loss).
+# Called with (stage, rows, level, loss), as documented in FactorizationRegressor.
 Callback = Callable[[str, int, str, float], None]
 
 # Default rank of the library (TrainOptions::rank). If no rank is passed to the library, it lowers the default to the
@@ -112,6 +112,7 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         return settings
 
     def _one_pass_settings(self) -> _core.Settings:
+        """Return the settings of `partial_fit`: one pass with 'auto', and the default passes of other solvers."""
         settings = self._settings()
         settings.passes = 1 if settings.solver in (None, "auto") else None
         return settings
@@ -135,7 +136,10 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         return rows
 
     def _is_valid_array(self, X: Any) -> bool:
-        """Return whether X needs no validation by scikit-learn, which is slower than the prediction of a few rows."""
+        """Return whether X is a valid array for prediction, without a call of scikit-learn.
+
+        The validation of scikit-learn takes longer than the prediction of a few rows.
+        """
         return (
             type(X) is np.ndarray
             and X.dtype in (np.float64, np.float32)
@@ -306,7 +310,7 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         pandas.DataFrame
             Terms by decreasing absolute effect. Columns: ``left`` and ``right``, the names of the features (equal for
             a square); ``coefficient``, in the units of the data; ``effect``, the change of the prediction per standard
-            deviation of a numeric feature or by the presence of a category.
+            deviation of each numeric feature, or by the presence of each category.
 
         Notes
         -----

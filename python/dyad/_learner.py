@@ -94,7 +94,7 @@ class Learner:
         self.range = range
         self.random_state = random_state
         self._learner = _core.Learner(
-            task, int(rank), float(half_life or 0), check_range(range), 0.0, resolve_seed(random_state)
+            task, int(rank), float(half_life or 0), check_range(range), memory=0.0, seed=resolve_seed(random_state)
         )
         self._columns: dict[Hashable, int] = {}
         self._classes: list[Any] = []
@@ -121,7 +121,7 @@ class Learner:
         ValueError
             If a number is not finite or too large, or if ``y`` is a third class. The learner is unchanged.
         """
-        entries = self._validate(x)
+        entries = self._make_entries(x)
         target = self._class_sign(y) if self.task == "classification" else _check_number(y, "y")
         for key, _ in entries:
             self._columns.setdefault(key, len(self._columns))
@@ -142,7 +142,7 @@ class Learner:
             Expected target, or the more probable class; None before the first row of a classification.
         """
         if self.task == "regression":
-            return self._learner.predict(*self._encode(self._validate(x)))[0]
+            return self._learner.predict(*self._encode(self._make_entries(x)))[0]
         probabilities = self.predict_proba_one(x)
         return max(probabilities, key=lambda name: probabilities[name]) if probabilities else None
 
@@ -163,7 +163,7 @@ class Learner:
             Standard deviation of the target, sqrt(s2 + v), including the noise. Classification: of the probability.
             Features that were not learned contribute their prior variance.
         """
-        entries = self._validate(x)
+        entries = self._make_entries(x)
         unseen = sum(value != 0 for key, value in entries if key not in self._columns)
         return self._learner.predict(*self._encode(entries), unseen)
 
@@ -187,7 +187,7 @@ class Learner:
         """
         if self.task != "classification":
             raise ValueError(f"predict_proba_one requires task='classification', got task={self.task!r}.")
-        entries = self._validate(x)
+        entries = self._make_entries(x)
         if not self._classes:
             return {}
         if len(self._classes) == 1:
@@ -274,8 +274,11 @@ class Learner:
         return True if self._classes[0] is True or self._classes[0] == 1 else (self._classes[1:] or [None])[0]
 
     @staticmethod
-    def _validate(x: Mapping[Any, Any]) -> list[tuple[Hashable, float]]:
-        """Return the key and the value of each feature."""
+    def _make_entries(x: Mapping[Any, Any]) -> list[tuple[Hashable, float]]:
+        """Validate a row. Return the key and the value of each feature.
+
+        The key of a number is the feature name. The key of a category is the pair of name and category; its value is 1.
+        """
         entries: list[tuple[Hashable, float]] = []
         for name, value in x.items():
             if isinstance(value, (numbers.Real, decimal.Decimal)) and not isinstance(value, bool):

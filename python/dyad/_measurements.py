@@ -17,7 +17,7 @@ from ._single_model import SingleModelEstimator, make_settings
 Floats = npt.NDArray[np.float64]
 
 # Largest standard deviation of the residuals of an exact fit, relative to the standard deviation of y.
-_EXACT_RESIDUAL_SHARE = 1e-6
+_EXACT_RESIDUAL_RATIO = 1e-6
 
 # Number of measurements per unknown below which a fit that is not exact causes a warning.
 _MIN_MEASUREMENTS_PER_UNKNOWN = 3
@@ -62,7 +62,7 @@ class QuadraticMeasurements(SingleModelEstimator):
         self._set_model(self._train_model(rows, make_settings(self, self._kind, self._rank)), "the model")
         unknowns = self._rank * X.shape[1] - self._rank * (self._rank - 1) // 2
         residual = np.std(y - self._predict(X))
-        if residual > _EXACT_RESIDUAL_SHARE * np.std(y) and len(y) < _MIN_MEASUREMENTS_PER_UNKNOWN * unknowns:
+        if residual > _EXACT_RESIDUAL_RATIO * np.std(y) and len(y) < _MIN_MEASUREMENTS_PER_UNKNOWN * unknowns:
             warnings.warn(
                 f"The fit to {len(y)} measurements with {unknowns} unknowns has a residual of {residual:.3g} and may "
                 "be wrong; use more measurements, another rank or another random_state.",

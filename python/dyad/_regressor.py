@@ -194,7 +194,9 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
         return self._fit(X, y, sample_weight, self._settings(), self._continues_training(is_partial=False))
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> FactorizationRegressor:
-        """Update the model with further rows, in one pass.
+        """Update the model with further rows.
+
+        Each call is one pass. Exception: the first call with the solver 'newton' or 'variational' is multi-pass.
 
         Parameters
         ----------
@@ -244,8 +246,8 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
         Parameters
         ----------
         X : array, sparse matrix, DataFrame or Arrow table of shape (n_samples, n_features)
-            Rows of the partition. Categories and columns that the model does not contain are ignored, so that the rows
-            of the first `partial_fit` should be a random sample.
+            Rows of the partition. Categories and columns that the model does not contain are ignored. The rows of
+            the first `partial_fit` should therefore be a random sample.
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), optional

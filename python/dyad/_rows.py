@@ -85,7 +85,7 @@ def from_array(X: npt.NDArray[Any]) -> _core.Rows:
 def check_sparse(X: Any) -> None:
     """Raise ValueError if the arrays of a sparse matrix are inconsistent.
 
-    Compiled code of SciPy does not check them, and reads outside of the arrays.
+    Compiled code of SciPy does not check them, and would read outside of the arrays.
     """
     if X.format == "coo":
         for name, indices, size in zip(("row", "col"), (X.row, X.col), X.shape):
@@ -130,7 +130,7 @@ def from_sparse(X: Any) -> _core.Rows:
     check_sparse(X)
     entries = int(X.indptr[-1])
     arrays = (_columns.as_float_array(X.data[:entries]), X.indices[:entries], X.indptr)
-    # A new matrix, because the flags of X are wrong if its arrays were replaced.
+    # A new matrix computes has_canonical_format from its arrays. The flag of X is wrong if its arrays were replaced.
     X = sp.csr_matrix(arrays, shape=X.shape)
     if not X.has_canonical_format:
         X = X.copy()

@@ -50,6 +50,7 @@ class Fuzzer:
     # Random arrays.
 
     def flip(self, probability=0.5):
+        """Return True with this probability."""
         return self.random.random() < probability
 
     def pick(self, values):
@@ -62,6 +63,7 @@ class Fuzzer:
         )
 
     def any_type(self, real=0.8):
+        """Return a real type with the probability `real`, else another type."""
         return self.pick(REAL_TYPES) if self.flip(real) else self.pick(OTHER_TYPES)
 
     def with_random_layout(self, values):

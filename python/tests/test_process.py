@@ -1,4 +1,4 @@
-"""State of the process that imports dyad: threads of BLAS libraries, signals, memory."""
+"""Effects on the process that imports dyad: threads of BLAS libraries, signals, and limits on memory."""
 
 import os
 import signal

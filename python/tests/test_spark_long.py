@@ -168,13 +168,13 @@ def test_stream_learner_learns_each_batch_once_after_restart(spark, tmp_path):
         learner.model()
     learn_all(learner)
     assert learner.last_batch == 2
-    # The query ends after the model was written and before its commit log: it delivers the batch again.
+    # The query ended after the model was written and before its commit log was written. It delivers the batch again.
     (checkpoint / "commits" / "2").unlink()
     (checkpoint / "commits" / ".2.crc").unlink(missing_ok=True)
     before = StreamLearner(estimator, models).model().toBytes()
     learn_all(StreamLearner(estimator, models))
     assert StreamLearner(estimator, models).model().toBytes() == before
-    # The query ends before the model was written: training continues from the model of the previous batch.
+    # The query ended before the model was written. Training continues from the model of the previous batch.
     (models / "batch-2.dyad").unlink()
     (checkpoint / "commits" / "2").unlink()
     (checkpoint / "commits" / ".2.crc").unlink(missing_ok=True)

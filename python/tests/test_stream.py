@@ -20,10 +20,10 @@ def test_stream_preserves_tables(tmp_path):
     X, y = table(1000)
     X.assign(price=y).to_csv(tmp_path / "rows.csv", index=False)
     blocks = list(dyad.stream(tmp_path / "rows.csv", target="price", rows=300))
-    assert [len(block) for _, block in blocks] == [300, 300, 300, 100]
+    assert [len(targets) for _, targets in blocks] == [300, 300, 300, 100]
     read = pd.concat([block.astype({"color": str}) for block, _ in blocks], ignore_index=True)
     pd.testing.assert_frame_equal(read, X.astype({"color": str}), check_dtype=False, rtol=1e-15)
-    np.testing.assert_allclose(np.concatenate([block for _, block in blocks]), y, rtol=1e-15)
+    np.testing.assert_allclose(np.concatenate([targets for _, targets in blocks]), y, rtol=1e-15)
 
 
 def test_stream_can_be_iterated_repeatedly(tmp_path):

@@ -1,8 +1,8 @@
 """Prints the tensors of models, trains a matrix of small models, or compares two such matrices.
 
     dump-models show MODEL...
-    dump-models run DYAD FOLDER
-    dump-models compare A B --tolerance 1e-10 --single-tolerance 1e-4 --predictions-only
+    dump-models run DYAD FOLDER [--only PATTERN] [--seed SEED]
+    dump-models compare A B [--tolerance 1e-10] [--single-tolerance 1e-4] [--predictions-only]
 """
 
 import argparse

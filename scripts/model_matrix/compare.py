@@ -39,7 +39,7 @@ def describe(path: pathlib.Path) -> Iterator[str]:
 
 
 def relative_difference(a: Any, b: Any) -> float:
-    """Return the largest difference divided by the largest absolute value; infinity if shapes or NaNs differ."""
+    """Return the largest difference divided by the largest absolute value; infinity if shapes, NaNs or infinite values differ."""
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     if a.shape != b.shape or not np.array_equal(np.isnan(a), np.isnan(b)):
         return math.inf

@@ -32,7 +32,7 @@ def runs(files: dict[tuple[str, str], Files]) -> list[Run]:
 
     def add(name: str, data: str, likelihood: str, *options: str, **settings) -> None:
         source = files[data, likelihood]
-        # The range is declared for two data sets. For the others dyad infers it from the first rows.
+        # The range is declared for two data sets, except with the moment solver. Otherwise dyad infers it from the first rows.
         further = ["--range", "1,5"] if likelihood == "range" and data in ("table", "sparse") else []
         if "moment" in options:
             further = ["--batch", "150"]  # several updates within the training rows
@@ -99,7 +99,7 @@ def train(dyad: str, run: Run, folder: pathlib.Path) -> str:
 
 
 def recoveries() -> dict[str, list[str]]:
-    """Return options of `recover` by name, for solvers that `train` does not offer separately."""
+    """Return options of `recover` by name. They include the update of the paper, which `train` does not offer."""
     result = {}
     dimensions = {"gfm": "12", "sensing": "12", "phase": "12", "bilinear": "8x6"}
     for kind, dim in dimensions.items():

@@ -110,7 +110,8 @@ bool OutputFile::link_to_name() {
 void OutputFile::copy_to_named() {
   FileDescriptor named = open_named();
   set_owner_and_mode(named);
-  constexpr std::size_t copy_buffer_bytes = std::size_t{1} << 20;  // controls the number of system calls
+  // Controls the number of system calls. Sensitivity: docs/constants.md.
+  constexpr std::size_t copy_buffer_bytes = std::size_t{1} << 20;
   std::vector<char> buffer(copy_buffer_bytes);
   off_t done = 0;
   while (true) {

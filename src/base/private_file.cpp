@@ -14,6 +14,7 @@ namespace dyad {
 namespace {
 
 /// Fraction of the disk that an append must leave free for other programs. The message of append() contains it.
+/// Sensitivity: docs/constants.md.
 constexpr double min_free_disk_fraction = 0.05;
 
 }  // namespace

@@ -44,7 +44,7 @@ class SpillBuffer {
 
  private:
   /// Numbers per write() to the file (2 MiB of doubles). Controls the memory of the tail and the number of system
-  /// calls.
+  /// calls. Sensitivity: docs/constants.md.
   static constexpr std::size_t numbers_per_write = std::size_t{1} << 18;
 
   void flush() {

@@ -11,7 +11,8 @@ namespace {
 /// rows; therefore the value is polled first. yield() lets other threads use the core meanwhile.
 template <typename Value>
 void wait_while(const std::atomic<Value>& value, Value old) {
-  // More polls reduce the latency of short tasks, and use more CPU time of idle workers.
+  // More polls reduce the latency of short tasks, and use more CPU time of idle workers. Sensitivity:
+  // docs/constants.md.
   constexpr int polls_before_blocking = 200;
   for (int poll = 0; poll < polls_before_blocking; ++poll) {
     if (value.load(std::memory_order_acquire) != old) return;

@@ -87,9 +87,9 @@ struct BlockLimits {
 /// Number of rows per block for dense rows of `dim` features: large enough to be split over threads, small enough for
 /// its memory to be negligible.
 inline Index rows_per_block(Index dim, std::size_t scalar_bytes) {
-  constexpr Index block_bytes = Index{4} << 20;  // controls the memory of a block
+  constexpr Index block_bytes = Index{4} << 20;  // controls the memory of a block; sensitivity: docs/constants.md
   constexpr Index min_rows = 16;                 // minimum for wide rows, so that threads can share a block
-  constexpr Index max_rows = 8192;               // maximum for narrow rows
+  constexpr Index max_rows = 8192;               // maximum for narrow rows; sensitivity: docs/constants.md
   return std::clamp<Index>(block_bytes / (dim * static_cast<Index>(scalar_bytes)), min_rows, max_rows);
 }
 

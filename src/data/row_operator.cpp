@@ -12,6 +12,7 @@ namespace dyad {
 namespace {
 
 /// Upper limit of block_rows(), and rows per product Z'Z in add_gram(). Controls the size of temporary blocks.
+/// Sensitivity: docs/constants.md.
 constexpr Index max_operator_block_rows = 256;
 
 /// Operator of rows that are accessible in memory.

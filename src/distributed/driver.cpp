@@ -223,7 +223,8 @@ class DistributedTraining {
     // about the square root of machine epsilon.
     constexpr double exact_fit_variance = 1e-16;
     if (options_.solver == Solver::automatic && one_pass.squares() < exact_fit_variance) return finish_one_pass();
-    constexpr std::size_t patience_levels = 2;  // levels over which the held-out loss must decrease
+    // Levels over which the held-out loss must decrease. Sensitivity: docs/constants.md.
+    constexpr std::size_t patience_levels = 2;
     EarlyStopping stopping(one_pass.loss(), patience_levels, options_.solver == Solver::automatic);
     const auto pass_solver = make_newton_pass_solver(equations, are_sparse, options, start);
     SignedFactors<double> best = start;
@@ -241,7 +242,8 @@ class DistributedTraining {
     const auto all = std::make_shared<DistributedNormalEquations>(requests_, filter_.options().shape, request_scales,
                                                                   HeldOutUse::included);
     options.first_level += stopping.best() - 1;
-    constexpr Index min_final_passes = 10;  // lower limit of max_passes of the final fit
+    // Lower limit of max_passes of the final fit. Sensitivity: docs/constants.md.
+    constexpr Index min_final_passes = 10;
     options.max_passes = std::max<Index>(options_.max_data_passes / 2, min_final_passes);
     const auto final_solver = make_newton_pass_solver(all, are_sparse, options, best);
     if (!final_solver->advance({})) return finish_one_pass();
@@ -255,7 +257,8 @@ class DistributedTraining {
   /// rows per unknown, because the fit then underestimates it.
   void make_filter(const SignedFactors<double>& fit, const std::vector<double>& scales, double noise,
                    double held_out_squares) {
-    constexpr double min_rows_per_unknown = 10;  // from here on, the residual variance of the fit is used alone
+    // From here on, the residual variance of the fit is used alone. Sensitivity: docs/constants.md.
+    constexpr double min_rows_per_unknown = 10;
     const auto rows = static_cast<double>(summary_.rows);
     const KalmanOptions& options = filter_.options();
     const bool has_reliable_noise = rows >= min_rows_per_unknown * static_cast<double>(options.shape.unknowns());

@@ -45,8 +45,10 @@ double median_squared_row_norm(const RowBlock<Scalar>& block) {
 /// number of rows whose weight was set to 0.
 template <typename Scalar>
 Index clip_outliers(RowBlock<Scalar>& block, Task task, double& typical_squared_norm, double& clip_limit) {
-  constexpr double outlier_squared_norm_ratio = 1e6;    // a norm of 1000 times the typical one
-  constexpr std::ptrdiff_t max_outliers_per_block = 3;  // up to this number, outliers are never frequent
+  // A norm of 1000 times the typical one. Sensitivity: docs/constants.md.
+  constexpr double outlier_squared_norm_ratio = 1e6;
+  // Up to this number, outliers are never frequent. Sensitivity: docs/constants.md.
+  constexpr std::ptrdiff_t max_outliers_per_block = 3;
   constexpr std::ptrdiff_t min_rows_per_outlier = 100;  // outliers in more than 1% of the rows are frequent
   const auto are_frequent = [&](std::ptrdiff_t count) {
     return count > max_outliers_per_block && min_rows_per_outlier * count > block.count();

@@ -51,9 +51,12 @@ bool Scaling::is_valid() const {
 }
 
 Scaling robust_scaling(const std::vector<double>& numbers, std::span<const double> weights) {
-  constexpr double outlier_threshold_mads = 30;       // distance from the median, in median absolute deviations
-  constexpr double min_clip_distance_deviations = 6;  // distance from the mean, in standard deviations
-  constexpr double clip_margin = 1.5;                 // multiple of the largest distance of a value that is no outlier
+  // Distance from the median, in median absolute deviations. Sensitivity: docs/constants.md.
+  constexpr double outlier_threshold_mads = 30;
+  // Distance from the mean, in standard deviations. Sensitivity: docs/constants.md.
+  constexpr double min_clip_distance_deviations = 6;
+  // Multiple of the largest distance of a value that is no outlier. Sensitivity: docs/constants.md.
+  constexpr double clip_margin = 1.5;
   Scaling scaling;
   std::vector<WeightedValue> values;
   for (std::size_t i = 0; i < numbers.size(); ++i)
@@ -78,11 +81,11 @@ Scaling robust_scaling(const std::vector<double>& numbers, std::span<const doubl
   scaling.center = median + mean_offset;
   const double deviation = std::sqrt(variance);
   // A column is constant up to rounding if its standard deviation is at most 1e-12 (4500 machine epsilons) times the
-  // magnitude of its mean.
+  // magnitude of its mean. Sensitivity: docs/constants.md.
   constexpr double max_rounding_ratio = 1e-12;
   const double rounding = max_rounding_ratio * std::abs(scaling.center);
   scaling.scale = deviation > rounding && deviation > std::numeric_limits<double>::min() ? deviation : 1;
-  // The range of fewer values does not bound the range of later values.
+  // The range of fewer values does not bound the range of later values. Sensitivity: docs/constants.md.
   constexpr double min_weight_for_clipping = 100;
   if (weight < min_weight_for_clipping || deviation <= rounding) return scaling;
   const double clip_distance = std::max(min_clip_distance_deviations * scaling.scale, clip_margin * max_distance);

@@ -195,7 +195,8 @@ void Target::fit_numbers(const std::vector<double>& numbers, std::span<const dou
   const auto weight = [&](std::size_t i) { return weights.empty() ? 1.0 : weights[i]; };
   if (centered && !is_range_given) infer_range(numbers, weights);
   scaling = robust_scaling(numbers, weights);
-  constexpr double min_clip_limit_deviations = 30;  // in standard deviations, the unit of codes
+  // In standard deviations, the unit of codes. Sensitivity: docs/constants.md.
+  constexpr double min_clip_limit_deviations = 30;
   if (centered && scaling.high < Scaling().high)
     clip_limit = std::max(min_clip_limit_deviations, (scaling.high - scaling.center) / scaling.scale);
   scaling.low = Scaling().low;
@@ -222,7 +223,8 @@ void Target::infer_range(const std::vector<double>& numbers, std::span<const dou
   const auto [min, max] = std::minmax_element(numbers.begin(), numbers.end());
   if (!(*min < *max)) return;
   const auto is_common = [&](double value) {
-    constexpr double min_weight_at_end = 10;   // number of targets at the end, counted with weights
+    // Number of targets at the end, counted with weights. Sensitivity: docs/constants.md.
+    constexpr double min_weight_at_end = 10;
     constexpr double min_share_at_end = 0.02;  // docs/method.md, "Ranges"
     double total_weight = 0;
     double weight_at_end = 0;

@@ -17,7 +17,7 @@ namespace dyad {
 namespace {
 
 /// Factor on coefficients that result only from centering, when the largest weights are selected. It is small so that
-/// they rank below the weights of the model.
+/// they rank below the weights of the model. Sensitivity: docs/constants.md.
 constexpr double centering_strength_factor = 1e-12;
 
 /// Indices of the `top` largest |values|, in decreasing order and without zeros. Ties are sorted by index.

@@ -9,7 +9,7 @@ namespace {
 /// Bins of the histogram of log-odds from which the AUC is computed. Pairs of rows in one bin count as ties.
 constexpr Index log_odds_bin_count = 8192;
 /// The histogram covers [-20, 20]; larger magnitudes are counted in the outermost bins. Their probabilities differ from
-/// 0 or 1 by less than 2.1e-9.
+/// 0 or 1 by less than 2.1e-9. Sensitivity: docs/constants.md.
 constexpr double max_abs_log_odds = 20;
 /// Probabilities are clipped to [eps, 1 - eps] before the logarithm. log(1 / eps) = 27.6 is beyond max_abs_log_odds, so
 /// the clipping does not change the bin.

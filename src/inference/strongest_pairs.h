@@ -25,7 +25,8 @@ struct StrongestPairs {
 /// Coefficients M_jj + squares_j of x_j^2 in a symmetric model. Exactly 0 if the two cancel up to rounding.
 Vector<double> total_square_coefficients(const Model<double>& model);
 
-/// Bounds the time of the search in models with many features: one product takes O(rank).
+/// Bounds the time of the search in models with many features: one product takes O(rank). Sensitivity:
+/// docs/constants.md.
 inline constexpr Index default_max_products = 300'000'000;
 
 /// Finds the `top` pairs with the largest |coefficient| without forming all d^2 of them. Features are sorted by the

@@ -8,7 +8,7 @@
 namespace dyad {
 namespace {
 
-/// Initial buffer size, 256 KiB. The buffer is doubled until it contains a whole line.
+/// Initial buffer size, 256 KiB. The buffer is doubled until it contains a whole line. Sensitivity: docs/constants.md.
 constexpr std::size_t initial_buffer_bytes = std::size_t{1} << 18;
 /// U+FEFF in UTF-8.
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";

@@ -110,7 +110,8 @@ void for_each_block(const Rows<Scalar>& rows, Visit&& visit) {
 /// Prefetches the `width` numbers of each feature of sparse row i + prefetch_distance_rows.
 template <typename Scalar, typename Number>
 void prefetch_features(const Rows<Scalar>& rows, Index i, const Number* numbers, Index width) {
-  constexpr Index prefetch_distance_rows = 8;  // controls how early the memory accesses of a row start
+  // Controls how early the memory accesses of a row start. Sensitivity: docs/constants.md.
+  constexpr Index prefetch_distance_rows = 8;
   if (i + prefetch_distance_rows < rows.count())
     rows.for_each_entry(i + prefetch_distance_rows,
                         [&](Index j, Scalar) { prefetch_range(numbers + j * width, width); });
@@ -184,9 +185,11 @@ void add_back_projected_squares(const Rows<Scalar>& rows, const Number* c, Index
 
 template <typename Scalar>
 Index rows_per_cache_block(const Rows<Scalar>& rows, std::size_t number_bytes) {
-  constexpr Index block_bytes = Index{256} << 10;  // second-level cache of x86-64 cores: at least 256 KiB
-  constexpr Index min_block_rows = 16;             // minimum for wide rows, whose block may exceed the cache
-  constexpr Index sparse_block_rows = 1024;        // size of a block of sparse rows, whose bytes are unknown here
+  // Second-level cache of x86-64 cores: at least 256 KiB. Sensitivity: docs/constants.md.
+  constexpr Index block_bytes = Index{256} << 10;
+  constexpr Index min_block_rows = 16;  // minimum for wide rows, whose block may exceed the cache
+  // Size of a block of sparse rows, whose bytes are unknown here. Sensitivity: docs/constants.md.
+  constexpr Index sparse_block_rows = 1024;
   if (rows.is_sparse() || rows.dim() == 0) return sparse_block_rows;
   return std::max(min_block_rows, block_bytes / (rows.dim() * static_cast<Index>(number_bytes)));
 }

@@ -9,6 +9,7 @@ namespace dyad {
 // rows, or double for rows of floats.
 
 /// Dense float rows are converted to double in blocks of at most this many rows, which limits the memory of the copy.
+/// Sensitivity: docs/constants.md.
 inline constexpr Index max_converted_rows = 256;
 
 /// out = X B. B is dim x width, out is count x width, both row-major.

@@ -11,9 +11,11 @@ namespace {
 /// Noise of standard deviation s leaves an error of about 1.8 s sqrt(d / n) with batches of n rows (measured,
 /// docs/paper.md).
 constexpr double noise_floor_factor = 1.8;
-/// An error below this multiple of the expected noise floor is reported as the noise floor.
+/// An error below this multiple of the expected noise floor is reported as the noise floor. Sensitivity:
+/// docs/constants.md.
 constexpr double max_floor_ratio = 3;
-/// Smallest ratio of the errors before and after a batch that is reported as convergence.
+/// Smallest ratio of the errors before and after a batch that is reported as convergence. Sensitivity:
+/// docs/constants.md.
 constexpr double min_contraction = 1.02;
 
 /// An update multiplies the error by about sqrt((k + 2.5) d / n) (measured, docs/paper.md). With fewer than (k + 3) d

@@ -96,7 +96,7 @@ RecoveryPoint compute_errors(const Model<double>& model, const Model<double>& le
 
 /// Whether the error is much larger than that of the zero model.
 bool has_diverged(const RecoveryPoint& point, const Model<double>& truth) {
-  constexpr double divergence_ratio = 10;  // of the error to that of the zero model
+  constexpr double divergence_ratio = 10;  // of the error to that of the zero model; sensitivity: docs/constants.md
   return point.error() >
          divergence_ratio * (as_vector(truth.weights).norm() + as_vector(truth.spectrum).cwiseAbs().maxCoeff());
 }
@@ -295,7 +295,7 @@ Solver RecoverOptions::resolved_solver() const {
 std::vector<Index> RecoverOptions::cached_row_counts() const {
   if (rows) return {*rows};
   // Multiples of the number of unknowns. 1.3 times suffice without noise if the condition number is 1; condition number
-  // 5 fails in 3 of 10 runs at 1.5 times (docs/method.md). More rows are cached as long as the fit does not converge.
+  // 5 fails in 3 of 10 runs at 1.5 times (docs/paper.md). More rows are cached as long as the fit does not converge.
   constexpr std::array multiples{1.3, 1.5, 2.0, 3.0, 4.5, 7.0, 10.0};
   std::vector<Index> sizes;
   for (const double multiple : multiples) {

@@ -66,10 +66,11 @@ double amplitude_error(const Model<double>& model, const Model<double>& truth) {
 }
 
 double operator_norm(Index dim, const std::function<RowMajorMatrix<double>(const RowMajorMatrix<double>&)>& A_times) {
-  constexpr int max_iterations = 100;
+  constexpr int max_iterations = 100;  // sensitivity: docs/constants.md
   // Iteration stops when the estimate grows by less than this in one step.
   constexpr double relative_tolerance = 1e-4;
-  // A block of several vectors converges faster than a single one if eigenvalues are close to each other.
+  // A block of several vectors converges faster than a single one if eigenvalues are close to each other. Sensitivity:
+  // docs/constants.md.
   constexpr Index max_block_size = 8;
   Random random(1, start_stream);
   RowMajorMatrix<double> Z = random_orthonormal<double>(random, dim, std::min<Index>(dim, max_block_size));

@@ -31,11 +31,12 @@ class MemoryEstimator : public nlohmann::json_sax<json> {
 
  private:
   /// The most deeply nested text of a model file, the feature schema, has 4 levels: root, columns, column, scaling.
+  /// Sensitivity: docs/constants.md.
   static constexpr int max_depth = 8;
   /// Limit on the estimated memory per byte of text. It rejects texts such as [[],[],...], whose values need many times
-  /// the memory of their text.
+  /// the memory of their text. Sensitivity: docs/constants.md.
   static constexpr std::size_t max_bytes_per_text_byte = 16;
-  /// Memory that is allowed in addition, so that short texts are not rejected.
+  /// Memory that is allowed in addition, so that short texts are not rejected. Sensitivity: docs/constants.md.
   static constexpr std::size_t base_allowance_bytes = 1 << 16;
   /// Estimates of the memory of nlohmann::json (16 bytes) on 64-bit machines. The std::string of a text value and its
   /// characters are not counted. A value in an array needs 3 times

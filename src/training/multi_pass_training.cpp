@@ -16,7 +16,7 @@ namespace {
 constexpr double overhead_bytes_per_row = 40;
 
 /// Largest share of `TrainOptions::memory` for rows cached in memory; larger caches move to disk. The rest is for the
-/// arrays of the solvers.
+/// arrays of the solvers. Sensitivity: docs/constants.md.
 constexpr double max_cached_share = 0.5;
 
 /// Memory size for messages.

@@ -36,9 +36,12 @@ class OrderCheck {
   }
 
  private:
-  static constexpr double window_rows = 32;      ///< decay length of the reference, in rows of weight 1
-  static constexpr Index min_rows = 100;         ///< about three windows; with fewer rows no decision is made
-  static constexpr double min_gain_ratio = 0.5;  ///< gain of the reference divided by the gain of the model
+  // Decay length of the reference, in rows of weight 1. Sensitivity: docs/constants.md.
+  static constexpr double window_rows = 32;
+  // About three windows; with fewer rows no decision is made. Sensitivity: docs/constants.md.
+  static constexpr Index min_rows = 100;
+  // Gain of the reference divided by the gain of the model. Sensitivity: docs/constants.md.
+  static constexpr double min_gain_ratio = 0.5;
 
   /// Loss of the reference predictor; 0 for the first row.
   [[nodiscard]] double reference_loss(double target) const {

@@ -27,9 +27,10 @@ namespace {
 constexpr double model_copies = 12;
 /// Additional copies of the model per thread, also measured while a checkpoint is written.
 constexpr double model_copies_per_thread = 2;
-/// Numbers per feature in a copy of the model in addition to its `rank` factors.
+/// Numbers per feature in a copy of the model in addition to its `rank` factors. Sensitivity: docs/constants.md.
 constexpr Index numbers_beside_factors = 5;
-/// Largest share of the usable memory that a model may need. The rest is for rows and the program.
+/// Largest share of the usable memory that a model may need. The rest is for rows and the program. Sensitivity:
+/// docs/constants.md.
 constexpr double max_memory_share = 0.8;
 
 /// Throws if the model would need more memory than the process may use.

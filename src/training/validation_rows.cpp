@@ -18,7 +18,7 @@ namespace dyad {
 namespace {
 
 /// Largest share of `TrainOptions::memory` for validation rows cached in memory; larger caches move to disk. copy()
-/// needs the same amount again.
+/// needs the same amount again. Sensitivity: docs/constants.md.
 constexpr double max_validation_cache_share = 0.125;
 
 }  // namespace

@@ -22,8 +22,10 @@ struct CallFailure {
   long times;        ///< number of consecutive calls that fail
 };
 
-/// Above the number of calls of any run, for CallFailure::times and as a position that no call reaches.
+/// Value of CallFailure::times for the failure of all following calls. Above the number of calls of any run.
 constexpr long always = 1'000'000'000;
+/// Position that no call reaches, so that none fails.
+constexpr long never_reached_position = always;
 
 const std::vector<CallFailure> failures{
     {"read", EIO, always},    {"write", ENOSPC, always},  {"fsync", EIO, always},     {"rename", EACCES, always},
@@ -124,7 +126,7 @@ class CallFailureTrials {
   /// Number of calls of the function in a run without a failure.
   long count_calls(const Trial& trial, const CallFailure& failure) const {
     reset_output(trial.old_content);
-    const ExitStatus status = execute(trial.arguments, failure_environment(failure, always));
+    const ExitStatus status = execute(trial.arguments, failure_environment(failure, never_reached_position));
     check(trial, failure, 0, status);
     return std::stol(content(folder_ + "/report"));
   }
@@ -146,9 +148,10 @@ class CallFailureTrials {
                                  std::to_string(status.signal) + "\n  " + content(folder_ + "/errors"));
     };
     const std::string result = content(output_);
-    // Exit code 3: the input cannot be read.
-    const bool has_error = status.exit_code == 1 || (status.exit_code == 3 && std::string(failure.name) == "read");
-    require(status.exit_code == 0 || has_error, "expected success or exit code 1");
+    // A failed read of the input is a data error.
+    const bool has_error =
+        status.exit_code == runtime_failure || (status.exit_code == data_error && std::string(failure.name) == "read");
+    require(status.exit_code == 0 || has_error, "expected success, exit code 1, or 3 after a failed read");
     require(!has_error || !content(folder_ + "/errors").empty(), "expected a message");
     require(is_complete(trial, result) || (has_error && result == trial.old_content),
             "expected the complete new file or, after an error, the old one");

@@ -1,7 +1,8 @@
 // Library for LD_PRELOAD that makes system functions fail. The function DYAD_FAIL_CALL (read, write, fsync, rename,
-// linkat, ftruncate, mmap or malloc) fails from its DYAD_FAIL_AT-th call on, DYAD_FAIL_TIMES times (default: always),
-// with errno DYAD_FAIL_ERROR. Calls are counted from the start of main(), or from the last call of dyad_fail_call(). At
-// the end of the process the library writes the number of calls to the file DYAD_FAIL_REPORT.
+// linkat, ftruncate, mmap or malloc) fails from its DYAD_FAIL_AT-th call on (default 1), DYAD_FAIL_TIMES times
+// (default: in all later calls), with errno DYAD_FAIL_ERROR (default EIO). Calls are counted from the start of main(),
+// or from the last call of dyad_fail_call(). At the end of the process the library writes the number of calls to the
+// file DYAD_FAIL_REPORT.
 #include <atomic>
 #include <cerrno>
 #include <climits>

@@ -29,7 +29,8 @@ namespace dyad::trials {
 namespace {
 
 constexpr int all_rows = 12000;
-/// Three times the 12 entries of the list of faults. From this number on, some trials must resume and some must finish.
+/// Three times the 12 entries of the list of faults. In a run of at least this many trials, some must resume and some
+/// must finish.
 constexpr int default_trials = 36;
 
 void write_file(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
@@ -38,7 +39,8 @@ void write_file(const std::string& path, const std::string& bytes) { std::ofstre
 struct Scenario {
   std::string name;
   bool is_csv = false;
-  /// Rows between checkpoints. Above 4096, the rows of a block, an interruption can save a model between checkpoints.
+  /// Rows between checkpoints. If it exceeds the 4096 rows of a block, an interruption can save a model between
+  /// checkpoints.
   int checkpoint_interval = 1000;
   std::vector<std::string> options{};
   std::string rows{};         ///< path of the training rows
@@ -46,9 +48,9 @@ struct Scenario {
   double seconds = 0;         ///< duration of training
 };
 
-class FaultHarness {
+class FaultTrials {
  public:
-  FaultHarness(std::string dyad, std::string failing_calls, std::string folder, unsigned seed)
+  FaultTrials(std::string dyad, std::string failing_calls, std::string folder, unsigned seed)
       : dyad_(std::move(dyad)),
         failing_calls_(std::move(failing_calls)),
         folder_(std::move(folder)),
@@ -77,13 +79,14 @@ class FaultHarness {
   }
 
   void run(int trials) {
-    const std::vector<std::pair<const char*, void (FaultHarness::*)()>> faults{
-        {"SIGKILL", &FaultHarness::send_sigkill},     {"SIGKILL", &FaultHarness::send_sigkill},
-        {"SIGTERM", &FaultHarness::send_sigterm},     {"Ctrl-C", &FaultHarness::send_sigint},
-        {"broken pipe", &FaultHarness::close_reader}, {"writer dies", &FaultHarness::end_writer},
-        {"full disk", &FaultHarness::fill_disk},      {"size limit", &FaultHarness::limit_file_size},
-        {"read error", &FaultHarness::fail_read},     {"file grows", &FaultHarness::grow_file},
-        {"file shrinks", &FaultHarness::shrink_file}, {"memory limit", &FaultHarness::limit_memory}};
+    // One entry per trial, repeated cyclically. SIGKILL has two entries.
+    const std::vector<std::pair<const char*, void (FaultTrials::*)()>> faults{
+        {"SIGKILL", &FaultTrials::send_sigkill},     {"SIGKILL", &FaultTrials::send_sigkill},
+        {"SIGTERM", &FaultTrials::send_sigterm},     {"Ctrl-C", &FaultTrials::send_sigint},
+        {"broken pipe", &FaultTrials::close_reader}, {"writer ends", &FaultTrials::end_writer},
+        {"full disk", &FaultTrials::fill_disk},      {"size limit", &FaultTrials::limit_file_size},
+        {"read error", &FaultTrials::fail_read},     {"file grows", &FaultTrials::grow_file},
+        {"file shrinks", &FaultTrials::shrink_file}, {"memory limit", &FaultTrials::limit_memory}};
     for (int trial = 0; trial < trials; ++trial) {
       const auto& [name, fault] = faults[static_cast<std::size_t>(trial) % faults.size()];
       scenario_ = &scenarios_[static_cast<std::size_t>(random_integer(0, static_cast<int>(scenarios_.size()) - 1))];
@@ -99,7 +102,8 @@ class FaultHarness {
     require(finished_ > 0 || trials < default_trials, "some trials finish in spite of the fault");
     for (const auto& [name, count] : trials_by_fault_) std::printf("%-14s %4d\n", name.c_str(), count);
     std::printf(
-        "%d faults, no loss: %d resumed from a checkpoint, %d interrupted between checkpoints, %d had finished\n",
+        "%d faults, no violated property: %d resumed from a checkpoint, %d interrupted between checkpoints, %d had "
+        "finished\n",
         trials, resumed_, interrupted_, finished_);
   }
 
@@ -166,7 +170,8 @@ class FaultHarness {
     return is_old ? -1 : rows_of_model();
   }
 
-  /// Requires the old model or one of this trial. Resumes the latter and compares it with a run without a fault.
+  /// Requires that the model file contains the old model or a model of this trial. Resumes the training of the latter
+  /// on the remaining rows, and compares the result with that of a run without a fault.
   void check_and_resume() {
     const int rows = rows_of_new_model();
     if (status_.exit_code == 0) require(rows == all_rows, "a successful run has learned all rows");
@@ -174,26 +179,27 @@ class FaultHarness {
     if (rows == all_rows) {
       ++finished_;
     } else {
-      const bool was_interrupted = status_.exit_code == 130;
+      const bool was_interrupted = status_.exit_code == interrupted;
       require(was_interrupted || rows % scenario_->checkpoint_interval == 0,
               "only an interruption saves between checkpoints");
       ++(was_interrupted ? interrupted_ : resumed_);
-      const std::string rest = folder_ + "/rest";
+      const std::string rows_path = folder_ + "/partial_rows";
       if (rows % scenario_->checkpoint_interval != 0) {
         const std::string interrupted_model = content(model_);
-        write_file(rest, rating_rows(scenario_->is_csv, 0, rows));
-        require(Process(train_command(*scenario_), setup(rest)).wait().exit_code == 0,
+        write_file(rows_path, rating_rows(scenario_->is_csv, 0, rows));
+        require(Process(train_command(*scenario_), setup(rows_path)).wait().exit_code == 0,
                 "training on the first rows succeeds");
-        require(content(model_) == interrupted_model, "an interrupted model equals that of the rows so far");
+        require(content(model_) == interrupted_model,
+                "an interrupted model equals the model trained on the rows before the interruption");
       }
-      write_file(rest, rating_rows(scenario_->is_csv, rows, all_rows));
-      require(Process(resume_command(*scenario_), setup(rest)).wait().exit_code == 0,
+      write_file(rows_path, rating_rows(scenario_->is_csv, rows, all_rows));
+      require(Process(resume_command(*scenario_), setup(rows_path)).wait().exit_code == 0,
               "training is resumed after a fault");
     }
     require(content(model_) == scenario_->final_model, "the resumed model equals that of a run without a fault");
   }
 
-  /// Sends the signal at a random time of training.
+  /// Sends the signal at a random time, up to 10% after the expected end of training.
   void send(int signal) {
     Process process(train_command(*scenario_), setup(scenario_->rows));
     sleep_for(1.1 * scenario_->seconds * random_fraction());
@@ -210,10 +216,11 @@ class FaultHarness {
   void send_and_require_save(int signal) {
     send(signal);
     // Before the program installs its handlers, the signal terminates it.
-    require(status_.exit_code == 130 || status_.exit_code == 0 || status_.signal == signal,
+    require(status_.exit_code == interrupted || status_.exit_code == 0 || status_.signal == signal,
             "an interrupted run saves the model and exits with code 130");
     // Before the first block of rows there is no model to save, and the program prints this message.
-    if (status_.exit_code == 130 && content(folder_ + "/errors").find("no model was written") == std::string::npos)
+    if (status_.exit_code == interrupted &&
+        content(folder_ + "/errors").find("no model was written") == std::string::npos)
       require(rows_of_new_model() > 0, "an interrupted run saves the model");
     check_and_resume();
   }
@@ -243,7 +250,7 @@ class FaultHarness {
     write_file(beginning, rows);
     const std::string pipeline = "cat '" + beginning + "' | " + shell_text(train_command(*scenario_));
     status_ = Process({"/bin/sh", "-c", pipeline}, setup("")).wait();
-    require(status_.exit_code == 0 || status_.exit_code == 3 || status_.exit_code == 2,
+    require(status_.exit_code == 0 || status_.exit_code == data_error || status_.exit_code == usage_error,
             "rows that end early are learned or rejected");
     const int count = rows_in(rows);
     check_rows(count, count);
@@ -284,8 +291,9 @@ class FaultHarness {
                           "DYAD_FAIL_AT=" + std::to_string(random_integer(1, max_position)),
                           "DYAD_FAIL_ERROR=" + std::to_string(error)};
     status_ = Process(train_command(*scenario_), faulty).wait();
-    require(status_.exit_code == 1 || status_.exit_code == 0, "a failing system call gives success or exit code 1");
-    if (status_.exit_code == 1)
+    require(status_.exit_code == runtime_failure || status_.exit_code == 0,
+            "a failing system call gives success or exit code 1");
+    if (status_.exit_code == runtime_failure)
       require(content(folder_ + "/errors").find("dyad: ") != std::string::npos, "an error has a message");
     check_and_resume();
   }
@@ -295,8 +303,10 @@ class FaultHarness {
     const int saves = all_rows / scenario_->checkpoint_interval + 1;
     fail_call(call, ENOSPC, count * saves);
   }
+  /// Fails one of the first five reads.
   void fail_read() { fail_call("read", EIO, 5); }
 
+  /// Limits the file size to a random value, up to 1.2 times the size of the final model.
   void limit_file_size() {
     Process::Setup limited = setup(scenario_->rows);
     const auto bytes =
@@ -306,7 +316,8 @@ class FaultHarness {
       setrlimit(RLIMIT_FSIZE, &limit);
     };
     status_ = Process(train_command(*scenario_), limited).wait();
-    require(status_.exit_code == 1 || status_.exit_code == 0, "a file size limit gives success or exit code 1");
+    require(status_.exit_code == runtime_failure || status_.exit_code == 0,
+            "a file size limit gives success or exit code 1");
     check_and_resume();
   }
 
@@ -316,7 +327,7 @@ class FaultHarness {
     Process::Setup limited = setup(scenario_->rows);
     const bool is_below_minimum = random_integer(0, 3) == 0;
     const auto bytes = static_cast<rlim_t>(is_below_minimum ? random_integer(20, 600) : random_integer(1100, 2000))
-                       << 20;
+                       << 20;  // from MiB
     limited.before = [bytes] {
       const rlimit limit{bytes, bytes};
       setrlimit(RLIMIT_AS, &limit);
@@ -324,7 +335,7 @@ class FaultHarness {
     status_ = Process(train_command(*scenario_, {"--hash-bits", "19", "--rank", "9"}), limited).wait();
     // Below the requirements of the loader and of OpenBLAS, the program does not start.
     const bool has_started = status_.exit_code != 127 && status_.signal != SIGINT;
-    require(!has_started || status_.exit_code == 1 || (status_.exit_code == 0 && !is_below_minimum),
+    require(!has_started || status_.exit_code == runtime_failure || (status_.exit_code == 0 && !is_below_minimum),
             "a memory limit gives exit code 1, or success above the minimum");
     check_rows(all_rows, all_rows);
   }
@@ -338,7 +349,9 @@ class FaultHarness {
     Process process(command, setup(""));
     const double pause = scenario_->seconds * random_fraction() / 2;
     std::thread writer([&] {
-      constexpr std::size_t header_bytes = 22;  // of csv: user,movie,age,rating and the end of the line
+      // Length of the csv header "user,movie,age,rating" with its line end. In libsvm format, the first 22 bytes of the
+      // rows are dropped.
+      constexpr std::size_t header_bytes = 22;
       sleep_for(pause);
       if (grows)
         std::ofstream(path, std::ios::app | std::ios::binary)
@@ -348,7 +361,7 @@ class FaultHarness {
     });
     status_ = process.wait();
     writer.join();
-    require(status_.exit_code == 0 || status_.exit_code == 3, "a changing file is learned or rejected");
+    require(status_.exit_code == 0 || status_.exit_code == data_error, "a changing file is learned or rejected");
     const int before = rows_in(bytes);
     const int after = rows_in(content(path));
     check_rows(std::min(before, after), std::max(before, after));
@@ -365,8 +378,8 @@ class FaultHarness {
   std::string model_;
   std::mt19937 random_;
   std::vector<Scenario> scenarios_;
-  std::string old_model_;  ///< content of the model file before training, if has_old_model_
-  const Scenario* scenario_ = nullptr;
+  std::string old_model_;               ///< content of the model file before training, if has_old_model_
+  const Scenario* scenario_ = nullptr;  ///< of the current trial
   bool has_old_model_ = false;
   std::string trial_ = "setup";
   ExitStatus status_;
@@ -387,8 +400,8 @@ int main(int argc, char** argv) {
   try {
     const std::string folder = dyad::trials::new_folder(argv[3]);
     const unsigned seed = argc > 5 ? static_cast<unsigned>(std::stoul(argv[5])) : 1;
-    dyad::trials::FaultHarness harness(argv[1], argv[2], folder, seed);
-    harness.run(argc > 4 ? std::stoi(argv[4]) : dyad::trials::default_trials);
+    dyad::trials::FaultTrials fault_trials(argv[1], argv[2], folder, seed);
+    fault_trials.run(argc > 4 ? std::stoi(argv[4]) : dyad::trials::default_trials);
     std::filesystem::remove_all(folder);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -69,7 +69,7 @@ class HostileTrials {
   /// Prints the totals. Returns true if no property was violated.
   [[nodiscard]] bool report() const {
     std::printf("%d models, %d rejected streams, %d violated properties; at most %.1f s and %.0f MB\n", models_,
-                rejections_, violations_, max_seconds_, max_bytes_ / 1e6);
+                rejections_, violations_, longest_seconds_, largest_peak_bytes_ / 1e6);
     return violations_ == 0;
   }
 
@@ -81,7 +81,8 @@ class HostileTrials {
     std::vector<std::string> command{"train", rows, "--format", stream.format, "-m", model, "--json", "--quiet"};
     command.insert(command.end(), options.begin(), options.end());
     const int code = dyad(command);
-    if (stream.expected == Expected::out_of_memory ? code == 1 : code == 2 || code == 3) {
+    if (stream.expected == Expected::out_of_memory ? code == runtime_failure
+                                                   : code == usage_error || code == data_error) {
       ++rejections_;
       require(!content(folder_ + "/errors").empty(), "a rejected stream has a message");
       return;
@@ -104,7 +105,7 @@ class HostileTrials {
     command.insert(command.end(), options.begin(), options.end());
     const int code = dyad(command);
     // The standard deviation of a row far outside of the training data may overflow, which is an error.
-    if (code == 3 && !options.empty()) return;
+    if (code == data_error && !options.empty()) return;
     if (!require(code == 0, "the training rows are predicted")) return;
     std::istringstream lines(content(folder_ + "/out"));
     int count = 0;
@@ -126,9 +127,10 @@ class HostileTrials {
     const ExitStatus status = process.wait(max_seconds);
     require(!status.has_timed_out, "time is bounded");
     require(status.signal == 0 || status.has_timed_out, "no signal terminates the process");
+    // The memory limit applies to runs with all rows.
     require(row_fraction_ < 1 || status.peak_bytes <= max_bytes, "memory is bounded");
-    max_seconds_ = std::max(max_seconds_, status.seconds);
-    max_bytes_ = std::max(max_bytes_, status.peak_bytes);
+    longest_seconds_ = std::max(longest_seconds_, status.seconds);
+    largest_peak_bytes_ = std::max(largest_peak_bytes_, status.peak_bytes);
     return status.exit_code;
   }
 
@@ -149,8 +151,8 @@ class HostileTrials {
   int models_ = 0;
   int rejections_ = 0;
   int violations_ = 0;
-  double max_seconds_ = 0;  ///< of all runs
-  double max_bytes_ = 0;    ///< of all runs
+  double longest_seconds_ = 0;     ///< of all runs
+  double largest_peak_bytes_ = 0;  ///< of all runs
 };
 
 }  // namespace

@@ -130,7 +130,7 @@ std::vector<HostileStream> scales(const std::string& format) {
   };
 }
 
-/// Sorted, constant and contradicting rows.
+/// Sorted, constant and contradictory rows.
 std::vector<HostileStream> orders() {
   const std::vector<std::string> classes{"--task", "classification"};
   return {
@@ -183,7 +183,7 @@ HostileStream table(std::string name, std::vector<std::string> options,
 /// collide in a table that is indexed by the upper bits. The function inverts the finalizer. Separators of csv files
 /// are replaced afterwards, so that a few names do not collide.
 std::string colliding_name(std::uint64_t number) {
-  std::uint64_t key = number * 0x9e3779b97f4a7c15U >> 31;  // below 2^33, so that all upper bits are 0
+  std::uint64_t key = number * 0x9e3779b97f4a7c15U >> 31;  // below 2^33: the last xor-shift of fmix64 is the identity
   // Division by an odd factor modulo 2^64, whose inverse is computed by Newton's iteration.
   const auto divide = [](std::uint64_t value, std::uint64_t factor) {
     std::uint64_t inverse = factor;
@@ -208,7 +208,7 @@ std::vector<HostileStream> tables() {
   const auto new_category = [](std::ostream& out, int i, std::mt19937& random) {
     out << "user" << i << ",m" << random() % 50 << ",1," << random() % 5;
   };
-  // Draws names until one has the hash bucket 0.
+  // Draws names until one has the hash bucket 0 of 1024 (--hash-bits 10).
   const auto one_bucket = [](std::ostream& out, int, std::mt19937& random) {
     std::string name;
     do name = std::to_string(random());

@@ -59,7 +59,8 @@ class Ratings {
     std::normal_distribution<> normal;
     for (auto* parameters : {&user_, &movie_})
       for (double& value : *parameters) value = normal(random_);
-    // Drawing normal numbers for every row would take longer than training.
+    // The noise is drawn from this table, because drawing a normal number for every row would take longer than
+    // training.
     for (double& value : noise_) value = noise * normal(random_);
   }
 
@@ -163,7 +164,7 @@ void run(const std::string& dyad, const std::string& folder, std::int64_t rows, 
   const auto rate = [&](std::size_t from, std::size_t to) {
     return static_cast<double>(samples[to].rows - samples[from].rows) / (samples[to].seconds - samples[from].seconds);
   };
-  std::printf("memory at the end relative to the first quarter   %.3f\n", memory_growth);
+  std::printf("memory at the end relative to 30%% of the rows     %.3f\n", memory_growth);
   std::printf("speed of the last quarter relative to the second  %.3f\n",
               rate(3 * sample_count / 4 - 1, sample_count - 1) / rate(sample_count / 4 - 1, sample_count / 2 - 1));
   std::printf("rmse of the latest half of the rows               %.9f (noise: %g)\n", rmse, noise);
@@ -171,9 +172,10 @@ void run(const std::string& dyad, const std::string& folder, std::int64_t rows, 
   std::printf("the same with 64-bit mantissas                    %.15g\n", expected_deviation);
   require(summary.at("rows") == rows, "all rows are learned");
   require(memory_growth < 1.05, "memory is constant");
-  // In single precision the targets themselves are rounded.
+  // In single precision the targets are rounded before they are summed.
   const bool is_single = std::find(options.begin(), options.end(), "single") != options.end();
   require(std::abs(deviation / expected_deviation - 1) < (is_single ? 1e-9 : 1e-13), "sums are accurate");
+  // The loss of shorter runs is not checked.
   if (rows >= 10'000'000) require(rmse < 1.005 * noise, "the loss approaches the noise");
 }
 

@@ -10,6 +10,12 @@
 /// long streams, and checks the guarantees of docs/reliability.md.
 namespace dyad::trials {
 
+/// Exit codes of dyad, see cli/exit_code.h.
+constexpr int runtime_failure = 1;
+constexpr int usage_error = 2;
+constexpr int data_error = 3;
+constexpr int interrupted = 130;
+
 /// Exit status and resource usage of a process.
 struct ExitStatus {
   int exit_code = -1;          ///< -1: terminated by a signal
@@ -23,9 +29,9 @@ struct ExitStatus {
 class Process {
  public:
   struct Setup {
-    std::string input{};  ///< path of standard input; empty: /dev/null
-    std::string errors = "/dev/null";
-    std::string output = "/dev/null";
+    std::string input{};                     ///< path of standard input; empty: /dev/null
+    std::string errors = "/dev/null";        ///< path of standard error
+    std::string output = "/dev/null";        ///< path of standard output
     std::vector<std::string> environment{};  ///< NAME=VALUE, in addition to the environment of the parent
     std::function<void()> before{};          ///< runs in the child between fork and exec
   };

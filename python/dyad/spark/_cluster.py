@@ -15,7 +15,8 @@ from .._distributed import Block, Request, add_responses, sample_blocks
 from ._columns import check_numeric_column, check_vector_column, vector_structs
 from ._workers import BLOCK_COLUMNS, cached_worker, deserialize_block, make_block_converter
 
-# Largest number of responses that one task or the driver adds. The depth of the reduction tree follows from it.
+# Approximate largest number of responses that one task or the driver adds. It determines the depth of the reduction
+# tree.
 _MAX_TREE_FAN_IN = 8
 
 
@@ -49,7 +50,7 @@ class SparkPartitions:
         self._spark = frame.sparkSession
         self._frame = frame.select(*columns).mapInArrow(converter, BLOCK_COLUMNS)
         self._frame = self._frame.persist(StorageLevel.MEMORY_AND_DISK)
-        self._model_broadcast: Optional[tuple[bytes, Any]] = None  # model of the last request
+        self._model_broadcast: Optional[tuple[bytes, Any]] = None  # model of the last request, and its broadcast
         try:
             self._create_blocks(features)
         except BaseException:

@@ -15,8 +15,8 @@ class FactorizationRegressionModel(FactorizationModel):
     ----------
     summary : dict
         Summary of the training run: ``rows``, ``seconds``, ``solver``, ``origin`` (how the model was estimated),
-        ``requests`` (number of Spark jobs), ``one_pass`` and ``multi_pass`` (losses of held-out rows; -1: not
-        measured) and ``trace`` (the progress, a list of dict). Empty for a loaded model.
+        ``requests`` (number of requests to the workers, each one Spark job), ``one_pass`` and ``multi_pass`` (losses of
+        held-out rows; -1: not measured) and ``trace`` (the progress, a list of dict). Empty for a loaded model.
     """
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
@@ -41,9 +41,9 @@ class FactorizationRegressor(FactorizationEstimator[FactorizationRegressionModel
     rank : int, default=8
         Rank of M.
     solver : {'auto', 'kalman', 'newton', 'moment'}, default='auto'
-        Algorithm. 'kalman': one pass, in rounds over twice as many rows each. 'newton': Gauss-Newton, one Spark job per
-        product with the Hessian. 'auto': 'kalman', then 'newton' if that decreases the loss of held-out rows.
-        'moment': the method of moments of Lin and Ye [1]_.
+        Algorithm. 'kalman': one pass, in rounds; each round has twice as many rows as the previous one. 'newton':
+        Gauss-Newton, one Spark job per product with the Hessian. 'auto': 'kalman', then 'newton' if that decreases the
+        loss of held-out rows. 'moment': the method of moments of Lin and Ye [1]_.
     diagonal : {'auto', 'tied', 'zero', 'free'}, default='auto'
         Coefficient of the square x_j^2. 'tied': M_jj. 'zero': 0. 'free': one parameter per feature, independent of M.
         'auto': 'free' for numeric features, 'zero' for indicators.

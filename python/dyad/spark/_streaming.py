@@ -21,7 +21,7 @@ class StreamLearner:
     Parameters
     ----------
     estimator : FactorizationRegressor or FactorizationClassifier
-        Estimator of ``dyad.spark`` with the solver 'auto' or 'kalman'; both are one pass here. The first batch
+        Estimator of ``dyad.spark`` with the solver 'auto' or 'kalman'. 'auto' is replaced by 'kalman'. The first batch
         determines the scales of the features and the range of the labels. It should have at least a thousand rows.
     folder : str or path-like
         Folder of the model files, on a file system of the driver that survives a restart of the query. Each query

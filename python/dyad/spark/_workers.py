@@ -14,8 +14,8 @@ import pyarrow as pa
 from .. import _core
 from .._distributed import Block
 
-# Objects that this Python worker created from broadcast models: the key of the model and the object, by kind. One
-# object of each kind is cached.
+# Objects that this Python worker created from broadcast models. Maps the kind of an object to the key of its model and
+# the object. One object of each kind is cached.
 _cache: dict[str, tuple[str, Any]] = {}
 
 
@@ -94,8 +94,8 @@ def _vector_entries(features: Any, column: str) -> tuple[int, Any, Any, Any]:
     """
     if features.null_count:
         raise RowError(f"Column '{column}' contains null; expected a vector in every row. Drop these rows.")
-    kinds, sizes, indices, values = features.flatten()
-    is_dense = kinds.to_numpy(zero_copy_only=False) == 1
+    types, sizes, indices, values = features.flatten()
+    is_dense = types.to_numpy(zero_copy_only=False) == 1  # types of VectorUDT: 0 is sparse, 1 is dense
     lengths = np.diff(values.offsets.to_numpy())
     flat = np.ascontiguousarray(values.flatten().to_numpy(zero_copy_only=False), dtype=np.float64)
     widths = np.where(is_dense, lengths, np.nan_to_num(sizes.to_numpy(zero_copy_only=False))).astype(np.int64)
@@ -111,7 +111,7 @@ def _vector_entries(features: Any, column: str) -> tuple[int, Any, Any, Any]:
     is_dense_entry = np.repeat(is_dense, lengths)
     columns = (np.arange(len(flat)) - np.repeat(offsets[:-1], lengths)).astype(np.int32)
     columns[~is_dense_entry] = indices.flatten().to_numpy(zero_copy_only=False)
-    is_nonzero = flat != 0
+    is_nonzero = flat != 0  # zeros are not stored
     return width, flat[is_nonzero], columns[is_nonzero], np.concatenate([[0], np.cumsum(is_nonzero)])[offsets]
 
 

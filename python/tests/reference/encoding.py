@@ -53,7 +53,7 @@ class Encoder:
         """Assign feature indices. The order on each side: numbers by column, indicators of missing cells, categories."""
         bits = self.map["hash_bits"]
         self._number: dict[int, int] = {}
-        self._mark: dict[int, int] = {}
+        self._missing_indicator: dict[int, int] = {}
         self._category: dict[tuple[int, str], int] = {}
         self._first_slot = [0, 0]
         counts = [0, 0]
@@ -67,7 +67,7 @@ class Encoder:
                     counts[side] += 1
             for i in side_columns:
                 if self.columns[i].get("marks_missing", False):
-                    self._mark[i] = counts[side]
+                    self._missing_indicator[i] = counts[side]
                     counts[side] += 1
             self._first_slot[side] = counts[side]
             has_categories = any(self.columns[i]["role"] == "category" for i in side_columns)
@@ -114,8 +114,8 @@ class Encoder:
                 if position is not None:
                     features[offset + position] += 1
             elif isinstance(cell, str) and cell in _MISSING:
-                if i in self._mark:
-                    features[offset + self._mark[i]] = 1
+                if i in self._missing_indicator:
+                    features[offset + self._missing_indicator[i]] = 1
             else:
                 features[offset + self._number[i]] = _scaled(column["scaling"], float(cell))
         return features

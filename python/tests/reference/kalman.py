@@ -19,14 +19,14 @@ class NoiseTracker:
 
     value: float
     recent: float
-    unknowns: float
-    rows: float
-    since_fall: float
+    unknowns: float  # number q of parameters that affect a row
+    rows: float  # number of rows in the long average
+    since_fall: float  # number of rows since the short average replaced the long one
 
     def observe(self, squared: float, explained: float) -> None:
         """Update the averages with r^2 - v, where v is the variance of the prediction due to the parameters.
 
-        s2 += (r^2 - v - s2) / (min(rows, 5 q) + q), where q is the number of parameters that affect a row.
+        s2 += (r^2 - v - s2) / (min(rows, 5 q) + q), where q is `unknowns`.
         """
         excess = min(squared, _MAX_SQUARED_RATIO * (self.value + explained)) - explained
         self.rows += 1
@@ -77,7 +77,7 @@ class Filter:
     low: float = -np.inf
     high: float = np.inf
     half_life: float = 0.0
-    amplitude: bool = False
+    amplitude: bool = False  # phase retrieval: update with the secant, see _gradient
     epsilon: float = float(np.finfo(float).eps)
 
     def _gradient(self, x: np.ndarray, target: float | None) -> np.ndarray:
@@ -153,7 +153,8 @@ class Filter:
 def heavy_update(mean: float, variance: float, is_positive: bool, weight: float) -> tuple[float, float]:
     """Laplace approximation of the posterior of log-odds f ~ N(mean, variance) after ``weight`` equal rows.
 
-    The mode is the root of (f - mean) / variance = weight (y - logistic(f)).
+    The mode is the root of (f - mean) / variance = weight (y - logistic(f)). Return the gain and the reduction of the update
+    theta += P g gain, P -= (P g)^2 reduction.
     """
     sign = 1 if is_positive else -1
 

@@ -59,7 +59,7 @@ def _covariance_of_products(m: np.ndarray, v: np.ndarray, pair: tuple[int, int],
 
 @dataclasses.dataclass
 class Rows:
-    """Dense rows with targets (classes: -1 and +1), weights above 0 and the ends of the targets' range."""
+    """Dense rows with targets (classes: -1 and +1), weights above 0 and the bounds of the targets."""
 
     X: np.ndarray
     y: np.ndarray

@@ -13,11 +13,11 @@
 namespace dyad {
 namespace {
 
-/// Completed blocks that may wait for next().
+/// Completed blocks that may wait for next(). Sensitivity: docs/constants.md.
 constexpr std::size_t max_blocks_ahead = 3;
-/// Rows of a block. The first block determines the scales of the columns.
+/// Rows of a block. The first block determines the scales of the columns. Sensitivity: docs/constants.md.
 constexpr Index max_block_rows = 4096;
-/// Stored entries of a block: 4 MiB of doubles.
+/// Stored entries of a block: 4 MiB of doubles. Sensitivity: docs/constants.md.
 constexpr Index max_block_entries = Index{1} << 19;
 /// Upper bound on the delay between an interruption and its effect, half of the 100 ms that users perceive as immediate
 /// (Nielsen, Usability Engineering, 1993, section 5.5).

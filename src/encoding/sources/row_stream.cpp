@@ -43,7 +43,8 @@ void require_no_column_names(const ColumnOptions& options, const char* format) {
 }
 
 void set_min_feature_count(FeatureMap& map, Index first_rows, Index min_feature_count) {
-  constexpr Index small_block_rows = 1024;  // smaller first blocks may lack features of later rows
+  // Smaller first blocks may lack features of later rows. Sensitivity: docs/constants.md.
+  constexpr Index small_block_rows = 1024;
   if (first_rows < small_block_rows) map.min_feature_count = std::max<Index>(1, min_feature_count);
 }
 
@@ -101,8 +102,8 @@ void fit_numeric_columns(FeatureMap& map, Index columns, const std::function<std
 }
 
 void densify_if_filled(RowBlock<double>& block) {
-  constexpr Index max_dense_dim = 4096;     // wider blocks stay sparse
-  constexpr Index max_cells_per_entry = 4;  // at least a quarter of the cells is stored
+  constexpr Index max_dense_dim = 4096;     // wider blocks stay sparse; sensitivity: docs/constants.md
+  constexpr Index max_cells_per_entry = 4;  // at least a quarter of the cells is stored; sensitivity: docs/constants.md
   if (block.dim > max_dense_dim ||
       max_cells_per_entry * static_cast<Index>(block.values.size()) < block.count() * block.dim)
     return;

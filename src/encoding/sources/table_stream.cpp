@@ -33,7 +33,8 @@ class TableStream : public RowStream {
       sample_ = {};
       next_sample_ = 0;
       for (; !limits.are_reached_by(block) && rows_.has_row(block.count() == 0); rows_.advance()) {
-        constexpr std::size_t prefetch_distance_rows = 8;  // rows between prefetch and lookup
+        // Rows between prefetch and lookup. Sensitivity: docs/constants.md.
+        constexpr std::size_t prefetch_distance_rows = 8;
         if (const std::string_view* later = rows_.cells(prefetch_distance_rows); later != nullptr)
           encoder_->prefetch(later);
         encoder_->encode(rows_.cells(), rows_.line(), block);

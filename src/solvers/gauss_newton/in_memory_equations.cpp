@@ -61,6 +61,7 @@ RowSums InMemoryNormalEquations::sum_over_blocks(const AddBlock& add_block) cons
       add_block({share.first + done, std::min(block_rows, share.count - done)}, sums);
   };
   // Number of multiplications below which a pass runs on one thread, because starting the other threads takes longer.
+  // Sensitivity: docs/constants.md.
   constexpr double min_parallel_work = 1e5;
   if (!rows_.X().can_split() || rows_.X().entries() * static_cast<double>(width()) < min_parallel_work) {
     add_share(0, all_rows());
@@ -76,7 +77,7 @@ double InMemoryNormalEquations::expand_loss(Index i, double prediction, double& 
   curvature = weight;
   if (!(weight > 0)) return 0;
   // Keeps the Gauss-Newton matrix positive definite if the likelihood saturates: p (1 - p) of classes is smaller for
-  // |f| > 14, because p (1 - p) is about exp(-|f|) and log(1e6) = 13.8.
+  // |f| > 14, because p (1 - p) is about exp(-|f|) and log(1e6) = 13.8. Sensitivity: docs/constants.md.
   constexpr double min_curvature = 1e-6;
   const Likelihood::Expansion expansion = options_.likelihood->expand(rows_.targets()[i], prediction);
   loss += weight * expansion.loss;

@@ -13,7 +13,8 @@ namespace {
 /// Sets collapsed factors to 0, because a ridge shrinks them to 0 only in the limit. Factors of the same sign are first
 /// rotated to orthogonal columns, which does not change M.
 SignedFactors<double> zero_collapsed_factors(SignedFactors<double> parameters) {
-  constexpr double collapse_threshold = 1e-5;  // relative to the largest squared norm of a factor
+  // Relative to the largest squared norm of a factor. Sensitivity: docs/constants.md.
+  constexpr double collapse_threshold = 1e-5;
   const Index rank = parameters.signs.size();
   for (const double sign : {1, -1}) {
     std::vector<Index> columns;
@@ -77,7 +78,8 @@ void LevenbergMarquardt::start(SignedFactors<double> parameters) {
   loss_ = data_objective_.evaluate_at(parameters_);
   objective_ = loss_ + ridge_penalty(parameters_);
   is_data_objective_stale_ = false;
-  constexpr double initial_damping = 1e-2;  // relative to the diagonal of the Gauss-Newton matrix
+  // Relative to the diagonal of the Gauss-Newton matrix. Sensitivity: docs/constants.md.
+  constexpr double initial_damping = 1e-2;
   damping_ = initial_damping;
   stalled_steps_ = 0;
 }
@@ -132,9 +134,9 @@ ParameterVector LevenbergMarquardt::solve_dual() {
 ParameterVector LevenbergMarquardt::solve(double tolerance) {
   if (data_objective_.prefers_dual()) return solve_dual();
   const ParameterVector gradient = negative_gradient();
-  // Maximum number of conjugate gradient iterations of a step.
+  // Maximum number of conjugate gradient iterations of a step. Sensitivity: docs/constants.md.
   constexpr int max_exact_iterations = 2000;
-  constexpr int max_iterations = 200;
+  constexpr int max_iterations = 200;  // sensitivity: docs/constants.md
   int remaining = options_.exact_steps ? max_exact_iterations : max_iterations;
   const auto can_continue = [&] { return remaining-- > 0 && passes() < options_.max_passes && !is_interrupted(); };
   const auto multiply_damped = [&](const ParameterVector& direction) {
@@ -153,22 +155,25 @@ ParameterVector LevenbergMarquardt::solve(double tolerance) {
 }
 
 bool LevenbergMarquardt::step() {
-  constexpr double min_relative_decrease = 1e-3;        // of the objective; smaller decreases count as stalled steps
-  constexpr double converged_relative_decrease = 1e-7;  // a smaller decrease ends the fit
+  // Of the objective; smaller decreases count as stalled steps. Sensitivity: docs/constants.md.
+  constexpr double min_relative_decrease = 1e-3;
+  // A smaller decrease ends the fit. Sensitivity: docs/constants.md.
+  constexpr double converged_relative_decrease = 1e-7;
   constexpr double max_damping = 1e6;  // the fit ends at a larger damping, whose steps are negligibly short
   // A fit ends if its relative residuals are at most 10 epsilon, which are rounding errors. The factor applies to
-  // squares.
+  // squares. Sensitivity: docs/constants.md.
   constexpr double squared_rounding_factor = 1e2;
   // Relative tolerance of the linear equations. Inexact steps use the relative residual, up to `max_tolerance`, because
-  // such a tolerance preserves quadratic convergence (Dembo, Eisenstat and Steihaug 1982).
+  // such a tolerance preserves quadratic convergence (Dembo, Eisenstat and Steihaug 1982). Sensitivity:
+  // docs/constants.md.
   constexpr double exact_tolerance = 1e-12;
-  constexpr double max_tolerance = 0.1;
+  constexpr double max_tolerance = 0.1;  // sensitivity: docs/constants.md
   // Update of the damping by the ratio of actual to predicted decrease (Nocedal and Wright 2006, algorithm 4.1).
   constexpr double good_decrease_ratio = 0.75;
   constexpr double poor_decrease_ratio = 0.25;
-  constexpr double damping_decrease = 5;
+  constexpr double damping_decrease = 5;  // sensitivity: docs/constants.md
   constexpr double damping_increase = 4;
-  constexpr double min_damping = 1e-12;
+  constexpr double min_damping = 1e-12;  // sensitivity: docs/constants.md
   const bool has_ridge = options_.ridge.weights > 0 || options_.ridge.factors > 0;
   const bool is_at_rounding =
       !has_ridge && loss_ <= squared_rounding_factor * epsilon_ * epsilon_ * data_objective_.constant_loss();
@@ -209,7 +214,7 @@ bool LevenbergMarquardt::step() {
 }
 
 void LevenbergMarquardt::run() {
-  constexpr int max_steps = 60;  // fits from a good start converge in about 10 steps
+  constexpr int max_steps = 60;  // fits from a good start converge in about 10 steps; sensitivity: docs/constants.md
   for (int i = 0; i < max_steps && !is_interrupted() && step();) ++i;
 }
 
@@ -224,9 +229,11 @@ ParameterVector LevenbergMarquardt::newton_step(const ParameterVector& gradient,
   const SignedFactors<double> center = parameters_;
   const double size = std::sqrt(center.weights.squaredNorm() + center.A.squaredNorm() + 1);
   preconditioner_.update(data_objective_, center);
-  constexpr double preconditioner_damping = 1e-9;  // negligible, because `damping` is added to H itself
+  // Negligible, because `damping` is added to H itself. Sensitivity: docs/constants.md.
+  constexpr double preconditioner_damping = 1e-9;
   preconditioner_.set_damping(preconditioner_damping);
-  // Relative distance of the central differences, near the cube root of the rounding error of doubles.
+  // Relative distance of the central differences, near the cube root of the rounding error of doubles. Sensitivity:
+  // docs/constants.md.
   constexpr double relative_difference_step = 1e-5;
   const auto multiply_hessian = [&](const ParameterVector& direction) {
     const double difference_step = relative_difference_step * size / std::sqrt(direction.dot(direction));
@@ -244,12 +251,14 @@ ParameterVector LevenbergMarquardt::newton_step(const ParameterVector& gradient,
   // H is singular along rotations of factors of one sign. Differences of gradients are rounding errors there.
   double largest_curvature = 0;
   const auto has_positive_curvature = [&](double curvature, const ParameterVector& direction) {
-    constexpr double min_relative_curvature = 1e-7;  // relative to the largest curvature of a search direction
+    // Relative to the largest curvature of a search direction. Sensitivity: docs/constants.md.
+    constexpr double min_relative_curvature = 1e-7;
     const double relative = curvature / direction.dot(direction);
     largest_curvature = std::max(largest_curvature, relative);
     return relative > min_relative_curvature * largest_curvature;
   };
-  constexpr double tolerance = 1e-14;  // ratio of squared norms of the residual and the gradient
+  // Ratio of squared norms of the residual and the gradient. Sensitivity: docs/constants.md.
+  constexpr double tolerance = 1e-14;
   const auto can_continue = [&] { return passes() < last_pass && !is_interrupted(); };
   ParameterVector t =
       conjugate_gradients(gradient, tolerance, preconditioner_, can_continue, multiply_hessian, has_positive_curvature)
@@ -262,9 +271,9 @@ void LevenbergMarquardt::polish(Index max_passes) {
   const Index last_pass = passes() + max_passes;
   const auto can_continue = [&] { return passes() < last_pass && !is_interrupted(); };
   const auto descend = [&] {
-    constexpr double min_relative_decrease = 1e-9;  // of the objective by one round
-    constexpr int max_rounds = 6;
-    constexpr int steps_per_round = 5;  // includes steps that only change the damping
+    constexpr double min_relative_decrease = 1e-9;  // of the objective by one round; sensitivity: docs/constants.md
+    constexpr int max_rounds = 6;                   // sensitivity: docs/constants.md
+    constexpr int steps_per_round = 5;              // includes steps that only change the damping
     double before = std::numeric_limits<double>::infinity();
     for (int round = 0; round < max_rounds && objective_ < (1 - min_relative_decrease) * before && can_continue();
          ++round) {
@@ -281,15 +290,15 @@ void LevenbergMarquardt::polish(Index max_passes) {
     descend();
   }
   // Near the minimum the objective is constant up to rounding, but the gradient is not. Therefore, a step is also
-  // accepted if it decreases the gradient. The damping is relative to the total weight.
+  // accepted if it decreases the gradient. The damping is relative to the total weight. Sensitivity: docs/constants.md.
   constexpr double min_damping = 1e-8;
-  constexpr double max_damping = 1e2;
-  constexpr double damping_factor = 10;
+  constexpr double max_damping = 1e2;    // sensitivity: docs/constants.md
+  constexpr double damping_factor = 10;  // sensitivity: docs/constants.md
   double damping = 0;
   ParameterVector gradient = negative_gradient_at(parameters_);
   double squared_gradient = gradient.dot(gradient);
   objective_ = loss_ + ridge_penalty(parameters_);
-  constexpr double rounding = 1e-13;  // relative rounding error of sums over the rows
+  constexpr double rounding = 1e-13;  // relative rounding error of sums over the rows; sensitivity: docs/constants.md
   const double squared_rounding = std::pow(rounding * total_weight(), 2);
   while (squared_gradient > squared_rounding && damping < max_damping && can_continue()) {
     const SignedFactors<double> before = parameters_;

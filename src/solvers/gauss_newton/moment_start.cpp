@@ -13,7 +13,8 @@ namespace {
 
 /// Deviations of the clipped targets from their mean, times the row weights, which are scaled to mean 1. Sets `mean`.
 Vector<double> compute_clipped_deviations(const ObservedRows& rows, double& mean) {
-  constexpr double clipped_tail = 0.02;  // share of the weight that is clipped at either end
+  // Share of the weight that is clipped at either end. Sensitivity: docs/constants.md.
+  constexpr double clipped_tail = 0.02;
   std::vector<std::pair<double, double>> sorted;
   double total = 0;
   for (Index i = 0; i < rows.count(); ++i) {
@@ -102,6 +103,7 @@ SignedFactors<double> MomentStart::to_parameters(const NewtonOptions& options, I
   std::iota(order.begin(), order.end(), Index(0));
   std::stable_sort(order.begin(), order.end(), [&](Index i, Index j) { return spectrum[i] > spectrum[j]; });
   // Minimum eigenvalue of a factor, relative to the largest. The gradient with respect to a factor of 0 is 0.
+  // Sensitivity: docs/constants.md.
   constexpr double min_relative_eigenvalue = 0.1;
   const double min_eigenvalue = min_relative_eigenvalue * spectrum.cwiseAbs().maxCoeff();
   for (Index c = 0; c < options.shape.rank; ++c) {
@@ -129,6 +131,7 @@ MomentStart compute_moment_start(const ObservedRows& rows, const NewtonOptions& 
   Random random(options.seed, start_stream);
   RowMajorMatrix<double> Z = sides.orthonormal_sides<double>(random_normal<double>(random, rows.dim(), columns));
   // Each iteration multiplies the error by the ratio of eigenvalue 2k + 1 to eigenvalue k, in absolute value.
+  // Sensitivity: docs/constants.md.
   constexpr int subspace_iterations = 15;
   for (int i = 0; i < subspace_iterations; ++i) Z = sides.orthonormal_sides<double>(H.multiply(Z));
   const RowMajorMatrix<double> HZ = H.multiply(Z);

@@ -11,7 +11,7 @@
 namespace dyad {
 namespace {
 
-// Number of power iterations of `compute_spectral_direction`.
+// Number of power iterations of `compute_spectral_direction`. Sensitivity: docs/constants.md.
 constexpr int power_iterations = 60;
 
 /// Orthogonal projections on the column space of X. Row i of X is the observed row times the root of its weight.
@@ -59,7 +59,8 @@ class ColumnSpace {
 /// correlation initialization of reweighted amplitude flow, Wang et al. 2018).
 Vector<double> compute_spectral_direction(const ColumnSpace& space, const Vector<double>& amplitudes, Index dim,
                                           std::uint64_t seed) {
-  constexpr double large_amplitude_share = 0.25;  // share of the rows in the sum; Wang et al. use 3/13
+  // Share of the rows in the sum; Wang et al. use 3/13. Sensitivity: docs/constants.md.
+  constexpr double large_amplitude_share = 0.25;
   std::vector<double> sorted(amplitudes.begin(), amplitudes.end());
   const auto position =
       static_cast<std::ptrdiff_t>((1 - large_amplitude_share) * static_cast<double>(sorted.size() - 1));
@@ -78,14 +79,17 @@ Vector<double> compute_spectral_direction(const ColumnSpace& space, const Vector
 }  // namespace
 
 bool can_compute_phase_start(Index dim) {
-  constexpr Index max_dim = 3000;  // the Gram matrix takes 72 MB, and its decomposition dim^3 / 3 = 9e9 multiplications
+  constexpr Index max_dim = 3000;  // the Gram matrix takes 72 MB, and its decomposition dim^3 / 3 = 9e9
+                                   // multiplications; sensitivity: docs/constants.md
   return dim <= max_dim;
 }
 
 PhaseStart compute_phase_start(const ObservedRows& rows, const NewtonOptions& options) {
   // The number of iterations to convergence is heavy-tailed: 350 to 150,000 for 1.5 dim rows, and fewer for more rows.
+  // Sensitivity: docs/constants.md.
   constexpr int max_reflections = 4000;
-  constexpr double relaxation = 0.6;  // step length; convergence requires 0 < relaxation < 2
+  // Step length; convergence requires 0 < relaxation < 2. Sensitivity: docs/constants.md.
+  constexpr double relaxation = 0.6;
   const ColumnSpace space(rows);
   Vector<double> amplitudes = space.root_weights();
   for (Index i = 0; i < rows.count(); ++i) amplitudes[i] *= std::sqrt(std::max(0.0, rows.targets()[i]));

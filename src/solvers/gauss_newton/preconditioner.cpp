@@ -9,14 +9,16 @@ namespace dyad {
 namespace {
 
 // Lower bound of eigenvalues and diagonal entries, relative to the largest one. Limits the condition number. It is also
-// an absolute lower bound for K, which is 0 if all factors are 0.
+// an absolute lower bound for K, which is 0 if all factors are 0. Sensitivity: docs/constants.md.
 constexpr double min_relative_eigenvalue = 1e-6;
 // Maximum number of features for which C is decomposed. For more, the d^3 eigendecomposition costs more than it saves.
+// Sensitivity: docs/constants.md.
 constexpr Index max_full_features = 512;
 // Minimum total weight of the rows, divided by the number of entries of (1, x, x^2), for which the full matrix of
-// second moments is used. It is nearly singular for fewer rows.
+// second moments is used. It is nearly singular for fewer rows. Sensitivity: docs/constants.md.
 constexpr Index min_rows_per_moment = 2;
 // Lower bound of the mean curvature of the rows. Logistic curvatures p (1 - p) underflow for confident predictions.
+// Sensitivity: docs/constants.md.
 constexpr double min_mean_curvature = 1e-6;
 
 void bound_away_from_zero(Vector<double>& values) {

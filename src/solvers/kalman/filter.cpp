@@ -18,7 +18,8 @@ namespace {
 template <typename Scalar>
 constexpr Scalar min_variance_ratio = std::numeric_limits<Scalar>::epsilon();
 
-/// Number of rows ahead of the current one for which the records of sparse features are prefetched.
+/// Number of rows ahead of the current one for which the records of sparse features are prefetched. Sensitivity:
+/// docs/constants.md.
 constexpr Index prefetch_distance_rows = 2;
 
 }  // namespace
@@ -337,12 +338,13 @@ DYAD_TARGET_CLONES void KalmanFilter<Scalar>::learn_rows(const Rows<Scalar>& row
 /// variances are too small for the data, as after a change of its distribution.
 template <typename Scalar>
 bool KalmanFilter<Scalar>::has_diverged(double squared_residual, double expected) {
-  // Weight of a new row in the exponential moving averages: an average over about 1 / 0.02 = 50 rows.
+  // Weight of a new row in the exponential moving averages: an average over about 1 / 0.02 = 50 rows. Sensitivity:
+  // docs/constants.md.
   constexpr double averaging_rate = 0.02;
-  // r^2 / S is limited to that of five standard deviations.
+  // r^2 / S is limited to that of five standard deviations. Sensitivity: docs/constants.md.
   constexpr double max_innovation_ratio = 25;
   // The average of r^2 / S is 1 for a correct posterior. From 1 it takes at least 24 rows to exceed 10, because r^2 / S
-  // is limited to 25.
+  // is limited to 25. Sensitivity: docs/constants.md.
   constexpr double divergence_threshold = 10;
   innovation_ratio_ +=
       averaging_rate * (std::min(squared_residual / expected, max_innovation_ratio) - innovation_ratio_);

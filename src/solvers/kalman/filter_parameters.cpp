@@ -19,7 +19,8 @@ Index round_up(Index number, Index unit) { return (number + unit - 1) / unit * u
 }  // namespace
 
 double KalmanOptions::unknowns_per_row() const {
-  // Lower bound of the averaging windows of the noise estimate, for rows with few entries.
+  // Lower bound of the averaging windows of the noise estimate, for rows with few entries. Sensitivity:
+  // docs/constants.md.
   constexpr double min_unknowns_per_row = 100;
   return std::max(min_unknowns_per_row, entries_per_row * static_cast<double>(shape.rank + 1));
 }
@@ -104,7 +105,7 @@ void FilterParameters<Scalar>::set_variances(Index j, const Prior& prior) {
 /// seed, the feature and the factor only, not on the row in which the feature first occurs.
 template <typename Scalar>
 void FilterParameters<Scalar>::draw_random_factor(Index j, Index factor) {
-  // Standard deviation of the initial factors divided by that of the prior.
+  // Standard deviation of the initial factors divided by that of the prior. Sensitivity: docs/constants.md.
   constexpr double relative_deviation = 0.5;
   const bool is_right = side_of(j) == 1;
   const Index index_in_side = is_right ? j - options_.shape.left_dim : j;

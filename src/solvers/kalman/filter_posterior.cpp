@@ -114,7 +114,7 @@ void KalmanFilter<Scalar>::reset_variances() {
 
 template <typename Scalar>
 std::optional<KalmanFilter<Scalar>> KalmanFilter<Scalar>::with_weak_factors_sign_flipped() const {
-  // A factor is weak if its |eigenvalue| is below this fraction of the largest one.
+  // A factor is weak if its |eigenvalue| is below this fraction of the largest one. Sensitivity: docs/constants.md.
   constexpr double weak_eigenvalue_ratio = 0.1;
   if (options_.shape.left_dim > 0 || options_.shape.positive) return std::nullopt;
   const std::vector<double> feature_scales = Base::scales();

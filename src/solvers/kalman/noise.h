@@ -50,18 +50,20 @@ class NoiseTracker {
   }
 
  private:
-  /// r^2 is limited to that of five standard deviations of the prediction error, sqrt(s2 + v).
+  /// r^2 is limited to that of five standard deviations of the prediction error, sqrt(s2 + v). Sensitivity:
+  /// docs/constants.md.
   static constexpr double max_squared_deviation = 25;
   /// Rows in the window of the slow average, per unknown.
   static constexpr double slow_window_per_unknown = 5;
   /// The slow average decreases by at most this multiple of its rate, relative to its value. This keeps it positive.
+  /// Sensitivity: docs/constants.md.
   static constexpr double max_relative_decrease = 2;
   /// The fast average has the rate 4 / unknowns, which is a window of unknowns / 4 rows. Drops are at least one such
-  /// window apart.
+  /// window apart. Sensitivity: docs/constants.md.
   static constexpr double fast_rate_factor = 4;
-  /// The fast average replaces the slow one if it is smaller by this factor.
+  /// The fast average replaces the slow one if it is smaller by this factor. Sensitivity: docs/constants.md.
   static constexpr double drop_ratio = 2;
-  /// One drop divides the variance by at most this factor.
+  /// One drop divides the variance by at most this factor. Sensitivity: docs/constants.md.
   static constexpr double max_drop_factor = 4;
   /// (1e-15)^2: residuals of targets of size 1 at the rounding error of double precision.
   static constexpr double min_variance = 1e-30;

@@ -27,9 +27,9 @@ void PhaseSearch<Scalar>::grow(Index dim) {
 
 template <typename Scalar>
 void PhaseSearch<Scalar>::learn(const Rows<Scalar>& rows) {
-  // Fraction of the full Kaczmarz step, which would fit the row exactly.
+  // Fraction of the full Kaczmarz step, which would fit the row exactly. Sensitivity: docs/constants.md.
   constexpr double relaxation = 0.7;
-  // Rows in the moving averages, per feature.
+  // Rows in the moving averages, per feature. Sensitivity: docs/constants.md.
   constexpr double window_rows_per_feature = 2;
   const double window = window_rows_per_feature * static_cast<double>(dim_);
   Vector<Scalar> projection(candidate_count);
@@ -65,10 +65,12 @@ void PhaseSearch<Scalar>::learn(const Rows<Scalar>& rows) {
 template <typename Scalar>
 bool PhaseSearch<Scalar>::is_done() const {
   // Minimum number of rows per feature, after which the moving averages are those of the current candidates.
+  // Sensitivity: docs/constants.md.
   constexpr double min_rows_per_feature = 4;
   // Number of rows per feature after which the search ends in any case. About ten suffice on Gaussian rows.
+  // Sensitivity: docs/constants.md.
   constexpr double max_rows_per_feature = 12;
-  // Residual variance, relative to that of the targets, at which the search ends early.
+  // Residual variance, relative to that of the targets, at which the search ends early. Sensitivity: docs/constants.md.
   constexpr double max_residual_ratio = 0.05;
   const auto d = static_cast<double>(dim_);
   return rows_ >= max_rows_per_feature * d ||

@@ -35,7 +35,7 @@ class PhaseSearch {
   void archive(Archive& archive);
 
  private:
-  /// Number of random vectors. The time per row is proportional to it.
+  /// Number of random vectors. The time per row is proportional to it. Sensitivity: docs/constants.md.
   static constexpr Index candidate_count = 8;
 
   Index dim_;

@@ -6,7 +6,8 @@ namespace dyad {
 namespace {
 
 /// A feature whose det_j = phi_j - 1 - kappa_j^2 is at most this is treated as two-valued, and its dM_jj is 0. det_j
-/// is the variance of x_j^2 that x_j does not explain linearly; it is 0 exactly for two-valued features.
+/// is the variance of x_j^2 that x_j does not explain linearly; it is 0 exactly for two-valued features. Sensitivity:
+/// docs/constants.md.
 constexpr double min_square_determinant = 0.05;
 
 }  // namespace

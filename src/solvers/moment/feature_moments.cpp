@@ -62,9 +62,10 @@ bool FeatureMoments::is_gaussian() const {
   // Multiple of the sampling variance that is accepted: the square of two standard errors. The sampling variances for
   // Gaussian features are 6/n (skewness) and 24/n (kurtosis).
   constexpr double sampling_variance_factor = 4;
-  // Squared deviations that are accepted for any n: a skewness of 0.05 and an excess kurtosis of 0.1.
+  // Squared deviations that are accepted for any n: a skewness of 0.05 and an excess kurtosis of 0.1. Sensitivity:
+  // docs/constants.md.
   constexpr double skewness_tolerance = 0.0025;
-  constexpr double kurtosis_tolerance = 0.01;
+  constexpr double kurtosis_tolerance = 0.01;             // sensitivity: docs/constants.md
   const double n = weight_ * weight_ / squared_weights_;  // effective number of rows (Kish)
   return skewness().square().mean() < sampling_variance_factor * 6 / n + skewness_tolerance &&
          (kurtosis() - 3).square().mean() < sampling_variance_factor * 24 / n + kurtosis_tolerance;

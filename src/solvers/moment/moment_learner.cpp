@@ -44,7 +44,7 @@ Model<Scalar> interpolate(const Model<Scalar>& before, const Model<Scalar>& afte
 Index default_batch_rows(Index rank, Index dim) {
   // Close to the batch size that minimizes the number of rows to a given error (measured in docs/paper.md).
   constexpr Index rows_per_factor_entry = 6;
-  // Bounds the number of rows before the first update.
+  // Bounds the number of rows before the first update. Sensitivity: docs/constants.md.
   constexpr Index max_first_batch_rows = 4096;
   return std::min(rows_per_factor_entry * rank * dim, max_first_batch_rows);
 }
@@ -65,9 +65,10 @@ Index MomentLearner<Scalar>::batch_rows() const {
 
 template <typename Scalar>
 Index MomentLearner<Scalar>::line_search_rows() const {
-  // The line search estimates one number, the step fraction. It needs fewer rows than the batch.
+  // The line search estimates one number, the step fraction. It needs fewer rows than the batch. Sensitivity:
+  // docs/constants.md.
   constexpr Index min_line_search_rows = 48;
-  constexpr Index batch_rows_per_line_search_row = 8;
+  constexpr Index batch_rows_per_line_search_row = 8;  // sensitivity: docs/constants.md
   return std::max(min_line_search_rows, batch_rows() / batch_rows_per_line_search_row);
 }
 
@@ -181,11 +182,11 @@ void MomentLearner<Scalar>::finish_line_search() {
   }
   ++steps_tried_;
   // Step fraction from which the full step is taken. For independent features, the fraction differs from 1 by sampling
-  // error only.
+  // error only. Sensitivity: docs/constants.md.
   constexpr double full_step_threshold = 0.75;
-  // Step fraction below which the batch size doubles.
+  // Step fraction below which the batch size doubles. Sensitivity: docs/constants.md.
   constexpr double batch_growth_threshold = 0.5;
-  // Step fraction up to which the step is rejected.
+  // Step fraction up to which the step is rejected. Sensitivity: docs/constants.md.
   constexpr double min_step_fraction = 0.02;
   const double squared_difference = line_search.before - 2 * line_search.cross + line_search.after;
   const double fraction = squared_difference > 0 && std::isfinite(squared_difference)
@@ -226,7 +227,8 @@ void MomentLearner<Scalar>::reset_to_constant() {
 
 template <typename Scalar>
 bool MomentLearner<Scalar>::is_worse_than_constant() const {
-  // Number of rows below which the sampling error of the comparison is too large for a decision.
+  // Number of rows below which the sampling error of the comparison is too large for a decision. Sensitivity:
+  // docs/constants.md.
   constexpr Index min_comparison_rows = 30;
   return steps_taken_ > 0 && comparison_.rows >= min_comparison_rows &&
          !(comparison_.squares < comparison_.squares_of_constant);

@@ -73,9 +73,9 @@ struct PaperSolver<Scalar>::State {
   /// Initial U: the top k singular vectors of H1 - h2 I/2 (the paper's notation), by subspace iteration. Each iteration
   /// reads the batch once. The proof requires accuracy up to the sampling error only.
   BatchReport initialize(const Batch<Scalar>& batch) {
-    // Upper limit of passes over the first batch.
+    // Upper limit of passes over the first batch. Sensitivity: docs/constants.md.
     constexpr int max_iterations = 12;
-    // Relative increase of the sum of singular values below which the iteration ends.
+    // Relative increase of the sum of singular values below which the iteration ends. Sensitivity: docs/constants.md.
     constexpr double convergence_tolerance = 0.01;
     // Twice the rank, because oversampling accelerates subspace iteration.
     const Index columns = std::min(2 * options.shape.rank, std::min(sides.left_count(), sides.right_count()));

@@ -18,7 +18,8 @@ namespace dyad {
 struct FeatureEquations {
   using Values = CacheAlignedVector<double>;
   using Simd = SimdVector<double>;
-  /// Rows per block. For rank 8, two blocks of gradients (stride 12) take 12 KB of a 32 KB L1 cache.
+  /// Rows per block. For rank 8, two blocks of gradients (stride 12) take 12 KB of a 32 KB L1 cache. Sensitivity:
+  /// docs/constants.md.
   static constexpr Index max_block_rows = 64;
 
   /// `stride`: number of parameters of a feature, padded to a multiple of Simd::count.

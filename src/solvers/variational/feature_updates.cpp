@@ -8,9 +8,10 @@ namespace dyad {
 
 template <typename Scalar>
 inline void VariationalSweeps<Scalar>::prefetch_after(const Occurrences& of, Index e) const {
-  // Distances in occurrences. A row is prefetched first, because it contains the index of the partner.
+  // Distances in occurrences. A row is prefetched first, because it contains the index of the partner. Sensitivity:
+  // docs/constants.md.
   constexpr Index row_distance = 16;
-  constexpr Index partner_distance = 8;
+  constexpr Index partner_distance = 8;  // sensitivity: docs/constants.md
   if (const Index row = rows_.row(of, e, row_distance); row < rows_.count) {
     prefetch_cache_line(rows_.row_features.data() + rows_.first_entry(row));
     prefetch_cache_line(&residuals_[at(row)]);
@@ -152,7 +153,8 @@ template <typename Scalar>
 void VariationalSweeps<Scalar>::update_features(std::size_t color_class) {
   const std::vector<std::int32_t>& features = rows_.color_classes[color_class];
   std::atomic<std::size_t> next{0};
-  constexpr std::size_t batch_features = 64;  // features that a thread takes at once from the shared counter
+  // Features that a thread takes at once from the shared counter. Sensitivity: docs/constants.md.
+  constexpr std::size_t batch_features = 64;
   const auto work = [&](int) {
     FeatureEquations equations(stride_);
     for (std::size_t first = next.fetch_add(batch_features); first < features.size();

@@ -101,7 +101,7 @@ void Incidence<Scalar>::list_occurrences() {
 template <typename Scalar>
 void Incidence<Scalar>::color_features() {
   // Maximum number of classes with more than one feature. Bounds the time to 128 tests per entry and the memory to 128
-  // bits per row. Features that do not fit get a class each.
+  // bits per row. Features that do not fit get a class each. Sensitivity: docs/constants.md.
   constexpr std::size_t max_color_classes = 128;
   std::vector<std::vector<bool>> class_rows;  // per class: the rows that contain one of its features
   std::vector<std::vector<std::int32_t>> single_classes;

@@ -8,7 +8,7 @@ namespace dyad {
 namespace {
 
 /// Prior precision of the intercept relative to the total weight. It has a negligible effect on the intercept, and
-/// keeps the bound finite.
+/// keeps the bound finite. Sensitivity: docs/constants.md.
 constexpr double intercept_prior_ratio = 1e-12;
 
 /// Distance in rows at which the target of a row is prefetched.
@@ -19,7 +19,8 @@ constexpr Index target_prefetch_distance = 16;
 template <typename Scalar>
 template <typename Visit>
 double VariationalSweeps<Scalar>::sum_over_rows(Visit&& visit) const {
-  constexpr Index block_rows = 4096;  // rows per partial sum; fixed, so that results do not depend on the threads
+  constexpr Index block_rows = 4096;  // rows per partial sum; fixed, so that results do not depend on the threads;
+                                      // sensitivity: docs/constants.md
   std::vector<double> sums(at((rows_.count + block_rows - 1) / block_rows));
   pool_.split(static_cast<Index>(sums.size()), [&](int, IndexRange share) {
     for (Index block = share.first; block < share.first + share.count; ++block) {
@@ -44,7 +45,8 @@ inline typename VariationalSweeps<Scalar>::PredictionMoments VariationalSweeps<S
   const double x = count > 0 ? rows_.row_values[at(first)] : 0;
   const double z = count > 1 ? rows_.row_values[at(first + 1)] : 0;
   // The second features of pairs are scattered in memory. The first features are sorted.
-  constexpr std::size_t prefetch_entries = 17;  // the second entry of the pair 8 rows ahead
+  // The second entry of the pair 8 rows ahead. Sensitivity: docs/constants.md.
+  constexpr std::size_t prefetch_entries = 17;
   if (const std::size_t ahead = at(first) + prefetch_entries; ahead < rows_.row_features.size()) {
     prefetch_range(record(rows_.row_features[ahead]), 2 * stride_);
   }

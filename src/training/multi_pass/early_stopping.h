@@ -34,7 +34,8 @@ class EarlyStopping {
   /// Whether a further level may decrease the loss. False if the loss has not decreased by `min_relative_decrease` over
   /// the last `patience` levels, or if the first `2 patience + 2` levels are all worse than level 0.
   [[nodiscard]] bool should_continue() const {
-    // Smallest relative decrease of the loss over `patience` levels that counts as progress.
+    // Smallest relative decrease of the loss over `patience` levels that counts as progress. Sensitivity:
+    // docs/constants.md.
     constexpr double min_relative_decrease = 3e-4;
     const auto patience = static_cast<Index>(patience_);
     const Index max_levels_without_gain = 2 * patience + 2;

@@ -7,6 +7,7 @@ namespace {
 
 /// Number of rows per unknown from which the residuals of the fit estimate the noise. Least squares with n rows and p
 /// unknowns has the mean squared residual s2 (1 - p/n), so that the correction is at most 10% from there on.
+/// Sensitivity: docs/constants.md.
 constexpr double min_rows_per_unknown = 10;
 
 }  // namespace

@@ -13,18 +13,21 @@ namespace dyad {
 namespace {
 
 /// Below this number of rows every row is held out by one of the cross-validation folds. Above it, a tenth of the rows
-/// (500 or more) estimates the loss, and one fold is trained instead of five.
+/// (500 or more) estimates the loss, and one fold is trained instead of five. Sensitivity: docs/constants.md.
 constexpr Index min_rows_for_single_fold = 5000;
 constexpr int cross_validation_folds = 5;
 /// Number of parameters from which there is one fold for any number of rows. It bounds the memory and time of solvers.
+/// Sensitivity: docs/constants.md.
 constexpr Index min_parameters_for_single_fold = 100'000;
 /// Fraction of the rows that a single fold holds out if there are at least `min_rows_for_single_fold` rows.
+/// Sensitivity: docs/constants.md.
 constexpr double held_out_fraction = 0.1;
 /// Lower bound of the noise variance at the start of the pass of a fold, if the first pass has fitted all rows exactly.
+/// Sensitivity: docs/constants.md.
 constexpr double min_start_noise_variance = 1e-12;
 /// Number of non-zeros between two checks for an interruption: 0.2 s for nine filters of rank 8.
 constexpr double max_fold_block_entries = 1 << 20;
-/// Maximum number of rows between two checks for an interruption.
+/// Maximum number of rows between two checks for an interruption. Sensitivity: docs/constants.md.
 constexpr Index max_fold_block_rows = 8192;
 
 /// Hash of the features and the target of a row, rounded to a grid so that dividing by the scales and multiplying again

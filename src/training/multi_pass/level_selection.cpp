@@ -5,11 +5,12 @@
 namespace dyad {
 namespace {
 
-/// Maximum number of variational sweeps. The regularization path of Gauss-Newton has at most 12 levels.
+/// Maximum number of variational sweeps. The regularization path of Gauss-Newton has at most 12 levels. Sensitivity:
+/// docs/constants.md.
 constexpr Index max_levels = 200;
-/// EarlyStopping: number of levels over which the loss must decrease.
+/// EarlyStopping: number of levels over which the loss must decrease. Sensitivity: docs/constants.md.
 constexpr std::size_t variational_patience = 3;
-constexpr std::size_t newton_patience = 2;
+constexpr std::size_t newton_patience = 2;  // sensitivity: docs/constants.md
 
 }  // namespace
 

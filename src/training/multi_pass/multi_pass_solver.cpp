@@ -38,8 +38,8 @@ Posterior<double> as_bilinear(Posterior<double> posterior, Index left_dim) {
 /// with two non-zeros of 1 and k factors of mean square a^2, the interaction 2 sum_c s_c A_ic A_jc has the variance 4 k
 /// a^4. Factors are collapsed if it is below `collapse_threshold` times the noise variance.
 Posterior<double> restart_collapsed_factors(Posterior<double> start) {
-  constexpr double collapse_threshold = 1e-3;
-  constexpr double restart_fraction = 0.1;  // variance of the interactions of random factors, relative to the noise
+  constexpr double collapse_threshold = 1e-3;  // sensitivity: docs/constants.md
+  constexpr double restart_fraction = 0.1;     // variance of the interactions of random factors, relative to the noise
   RowMajorMatrix<double>& A = start.means.A;
   const auto rank = static_cast<double>(A.cols());
   const double mean_square = A.squaredNorm() / static_cast<double>(std::max<Index>(1, A.size()));
@@ -97,18 +97,20 @@ class VariationalPassSolver : public MultiPassSolver {
 /// has an rmse of 0.709 if it starts from one pass, and of 0.464 along the path (docs/method.md). Dense rows start at
 /// entry `first_dense_ridge`.
 constexpr std::array ridges{1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 0.0};
-constexpr Index first_dense_ridge = 2;
+constexpr Index first_dense_ridge = 2;  // sensitivity: docs/constants.md
 
 /// Smallest number of rows per unknown for a ridge of 0. With one row per unknown the fit interpolates the rows.
+/// Sensitivity: docs/constants.md.
 constexpr double min_rows_per_unknown_without_ridge = 2;
-/// Factors whose squared norm is below this fraction of that of the start count as collapsed.
+/// Factors whose squared norm is below this fraction of that of the start count as collapsed. Sensitivity:
+/// docs/constants.md.
 constexpr double collapsed_norm_ratio = 1e-2;
-/// Work limit of polish(), in multiplications.
+/// Work limit of polish(), in multiplications. Sensitivity: docs/constants.md.
 constexpr double max_polish_work = 3e8;
-/// Maximum number of Levenberg-Marquardt steps of one level.
+/// Maximum number of Levenberg-Marquardt steps of one level. Sensitivity: docs/constants.md.
 constexpr int max_steps_per_level = 30;
 /// Measurements with this number of rows per unknown are fitted from one start only: all starts then lead to the same
-/// fit.
+/// fit. Sensitivity: docs/constants.md.
 constexpr double min_rows_per_unknown_without_restarts = 10;
 /// Lower bound of the noise variance. For targets of size 1 the squares of double rounding errors are about 1e-32.
 constexpr double min_fit_noise_variance = 1e-30;

@@ -12,16 +12,18 @@ namespace dyad {
 namespace {
 
 /// Minimum number of rows. With fewer rows the five folds would hold out fewer than two rows each, on average.
+/// Sensitivity: docs/constants.md.
 constexpr Index min_rows = 10;
-/// Number of levels if no rows are held out, because one of the folds would have no rows.
+/// Number of levels if no rows are held out, because one of the folds would have no rows. Sensitivity:
+/// docs/constants.md.
 constexpr Index levels_without_folds = 2;
 /// Maximum number of multiplications, summed over all passes. Sparse products have indirect accesses, so that both
-/// limits take about the same time.
+/// limits take about the same time. Sensitivity: docs/constants.md.
 constexpr double max_dense_work = 6e10;
-constexpr double max_sparse_work = 6e9;
+constexpr double max_sparse_work = 6e9;  // sensitivity: docs/constants.md
 /// Minimum number of passes within the work limit. Below it a fit does not converge, and training is not started.
 constexpr Index min_variational_passes = 12;
-constexpr Index min_newton_passes = 60;
+constexpr Index min_newton_passes = 60;  // sensitivity: docs/constants.md
 
 /// Weighted root mean square of the non-zero values of each feature; 0 for features without any.
 template <typename Scalar>

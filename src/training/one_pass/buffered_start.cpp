@@ -12,9 +12,10 @@ namespace {
 /// condition number 1, and 7 of 10 at condition number 5 (docs/method.md), so that larger sizes follow.
 constexpr std::array fit_rows_per_unknown{1.5, 2.0, 3.0, 4.5};
 /// Rows per unknown from which a fit that is not exact is used as a start. Without sign restarts the first fit has at
-/// least this size.
+/// least this size. Sensitivity: docs/constants.md.
 constexpr double min_rows_per_unknown_with_noise = 3;
 /// Minimum number of passes over the buffer that a fit needs. Rows are buffered only if the work limit allows as many.
+/// Sensitivity: docs/constants.md.
 constexpr double min_passes_per_fit = 300;
 /// Lower bound of the noise variance. For targets of size 1 the squares of double rounding errors are about 1e-32.
 constexpr double min_buffered_noise_variance = 1e-30;

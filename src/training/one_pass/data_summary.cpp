@@ -11,7 +11,7 @@ namespace dyad {
 namespace {
 
 /// Outliers are clipped at this number of median absolute deviations from the median. For Gaussian values that is 6.7
-/// standard deviations.
+/// standard deviations. Sensitivity: docs/constants.md.
 constexpr double outlier_threshold_mads = 10;
 
 /// Statistics of clipped values.

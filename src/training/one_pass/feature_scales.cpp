@@ -10,12 +10,13 @@
 namespace dyad {
 namespace {
 
-/// Absolute values are clipped at this multiple of their median.
+/// Absolute values are clipped at this multiple of their median. Sensitivity: docs/constants.md.
 constexpr double outlier_threshold_medians = 10;
-/// Number of non-zero values from which the scale of a feature is computed from its values alone.
+/// Number of non-zero values from which the scale of a feature is computed from its values alone. Sensitivity:
+/// docs/constants.md.
 constexpr std::size_t min_values_per_feature = 20;
 /// Number of pseudo-values of the typical scale in the scale of a feature with fewer values. It prevents scales that
-/// are far too small, for example from a single value near 0.
+/// are far too small, for example from a single value near 0. Sensitivity: docs/constants.md.
 constexpr double typical_scale_pseudo_values = 4;
 /// Powers of the scale up to the fourth, and of its inverse, must be finite: scale < max^(1/4). The exponent leaves a
 /// factor of max^0.12 (5e4 in single precision) for sums and products.

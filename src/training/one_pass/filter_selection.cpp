@@ -8,13 +8,15 @@
 namespace dyad {
 namespace {
 
-/// Minimum number of compared rows for a z-score.
+/// Minimum number of compared rows for a z-score. Sensitivity: docs/constants.md.
 constexpr double min_compared_rows = 50;
 /// z-score from which a candidate replaces the best one: two standard errors of the paired difference of losses.
+/// Sensitivity: docs/constants.md.
 constexpr double promotion_z_score = 2;
 /// z-score below which a candidate is removed, if it was compared on more than `min_rows_before_removal` rows.
+/// Sensitivity: docs/constants.md.
 constexpr double removal_z_score = -4;
-constexpr double min_rows_before_removal = 1000;
+constexpr double min_rows_before_removal = 1000;  // sensitivity: docs/constants.md
 /// Limit of the number of candidates in a training state. With the default priors a selection has at most 15 (9 priors,
 /// 3 from moments, 3 others), so that a larger number is damaged data.
 constexpr Index max_archived_candidates = 100;

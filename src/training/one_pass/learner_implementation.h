@@ -22,7 +22,8 @@ StreamOptions stream_options(const LearnerOptions& options);
 /// solver options. A StreamLearner then learns them and all later rows.
 template <typename Scalar>
 struct Learner<Scalar>::Implementation {
-  /// Number of rows from which scales, priors and the density of the features are estimated.
+  /// Number of rows from which scales, priors and the density of the features are estimated. Sensitivity:
+  /// docs/constants.md.
   static constexpr Index min_start_rows = 50;
 
   explicit Implementation(const LearnerOptions& given)

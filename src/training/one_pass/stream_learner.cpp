@@ -11,21 +11,24 @@ namespace dyad {
 namespace {
 
 /// Memory limit of all candidates with random starts. With very many features only the first priors are used.
+/// Sensitivity: docs/constants.md.
 constexpr double max_candidate_bytes = 1e9;
 /// A sign-flipped copy of the best filter is added at this number of rows, or at this multiple of the parameters that a
-/// row updates if that is larger, and whenever the number of rows has doubled.
+/// row updates if that is larger, and whenever the number of rows has doubled. Sensitivity: docs/constants.md.
 constexpr Index min_sign_flip_rows = 1024;
-constexpr Index sign_flip_rows_per_parameter = 8;
+constexpr Index sign_flip_rows_per_parameter = 8;  // sensitivity: docs/constants.md
 /// A start from the moment solver is added if its squared residuals are below this multiple of those of the best
-/// candidate. They were measured before the last step, which reduces them by a factor of about 2.
+/// candidate. They were measured before the last step, which reduces them by a factor of about 2. Sensitivity:
+/// docs/constants.md.
 constexpr double max_moment_loss_ratio = 2;
-/// Maximum number of candidates from the moment solver.
+/// Maximum number of candidates from the moment solver. Sensitivity: docs/constants.md.
 constexpr Index max_moment_candidates = 3;
 /// Number of rows between two updates of the selection: the number of rows so far divided by this divisor, within the
-/// two limits. The upper limit is raised to half of the number of parameters that a row updates.
+/// two limits. The upper limit is raised to half of the number of parameters that a row updates. Sensitivity:
+/// docs/constants.md.
 constexpr Index selection_interval_divisor = 8;
 constexpr Index min_selection_interval_rows = 64;
-constexpr double max_selection_interval_rows = 512;
+constexpr double max_selection_interval_rows = 512;  // sensitivity: docs/constants.md
 /// Largest relative residual of a row that is consistent with an exact fit. The mean residual of an exact fit is at
 /// most 1e-7 (single precision: 3e-5) of the standard deviation of the targets; one of 10^4 rows may exceed it by a
 /// factor of 100.

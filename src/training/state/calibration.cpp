@@ -8,11 +8,13 @@
 namespace dyad {
 namespace {
 
-/// Lower limit of p (1 - p): each row adds at least this information per unit of weight.
+/// Lower limit of p (1 - p): each row adds at least this information per unit of weight. Sensitivity:
+/// docs/constants.md.
 constexpr double min_curvature = 1e-6;
-/// Variances that are added when the scores come from another model; the prior variances are 4 and 1.
+/// Variances that are added when the scores come from another model; the prior variances are 4 and 1. Sensitivity:
+/// docs/constants.md.
 constexpr double intercept_variance_increase = 0.05;
-constexpr double slope_variance_increase = 0.5;
+constexpr double slope_variance_increase = 0.5;  // sensitivity: docs/constants.md
 
 }  // namespace
 

@@ -11,6 +11,7 @@ namespace dyad {
 namespace {
 
 /// Largest share of `TrainOptions::memory` for the first rows of a stream, which are buffered for a Gauss-Newton fit.
+/// Sensitivity: docs/constants.md.
 constexpr double max_buffered_share = 0.25;
 
 MomentOptions moment_options(const TrainSettings& settings, const FeatureMap& map) {
