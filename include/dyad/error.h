@@ -7,7 +7,7 @@
 namespace dyad {
 
 /// Invalid content of an input: a file of rows, rows in memory, a model file, or a request or response of distributed
-/// training. The text of the error has the form `file:line:column: expected ...`.
+/// training. The text of the error has the form `file, line L, column C: expected ...`.
 ///
 /// Misuse of the API, such as an option outside its range, throws std::invalid_argument instead. A file that cannot be
 /// read or written throws std::runtime_error.

@@ -92,13 +92,13 @@ double parse_numeric_cell(std::string_view cell, const std::string& column, cons
   const bool is_number = parse_number(cell, value);
   if (is_number && std::abs(value) <= max_abs_value) return value;
   if (is_missing(cell)) return std::numeric_limits<double>::quiet_NaN();
-  const char* expected = is_number ? "a finite number (up to 1e70; rescale the column)"
-                         : is_training
-                             ? "a number, as in most rows (if the column holds categories, name it as categorical),"
-                             : "a number, as in training,";
-  throw DataError(
-      location.file, location.line, location.column,
-      std::string("expected ") + expected + " in the column " + quote_text(column) + ", got " + quote_text(cell));
+  const char* expected = is_number ? "a finite number (up to 1e70; rescale the column)" : "a number";
+  const char* remedy = is_number || !is_training ? ""
+                                                 : " (leave the cell empty if the value is missing, or declare the "
+                                                   "column in `categorical`)";
+  throw DataError(location.file, location.line, location.column,
+                  std::string("expected ") + expected + " in the column " + quote_text(column) +
+                      (is_training ? "" : ", as in training") + ", got " + quote_text(cell) + remedy);
 }
 
 void fit_table(FeatureMap& map, const ColumnOptions& options, const std::vector<std::string>& header,

