@@ -20,7 +20,7 @@
 #include "recovery/planted_problem.h"
 #include "recovery/recovery_error.h"
 #include "recovery/theory.h"
-#include "solvers/gauss_newton/gauss_newton.h"
+#include "training/one_pass/cached_fit.h"
 #include "training/one_pass/stream_learner.h"
 
 namespace dyad {
@@ -234,6 +234,14 @@ class Recovery {
       record(measure_errors(summary_.model, summary_.model), std::sqrt(squared_residuals / static_cast<double>(count)));
       if (!summary_.model.is_finite()) summary_.outcome = Outcome::diverged;
     }
+    // The row budget can end before the buffer has the size of the next fit.
+    if (!is_over() && learner.is_buffering()) {
+      learner.finish_buffered_start();
+      summary_.model = learner.model();
+      summary_.noise = std::sqrt(learner.noise_variance());
+      summary_.origin = learner.origin();
+      record(measure_errors(summary_.model, summary_.model), summary_.trace.back().residual_rms);
+    }
     summary_.row_reads += learner.extra_row_reads();
     summary_.cached_rows = learner.fitted_rows();
     summary_.fits_exactly = learner.fits_exactly() && summary_.cached_rows > options_.unknowns();
@@ -246,7 +254,7 @@ class Recovery {
     RowCache<double> cache;
     for (const Index size : options_.cached_row_counts()) {
       reader_.next(size - cache.count())([&](const Rows<double>& rows) { cache.append(rows); });
-      const NewtonFit fit = fit_gauss_newton(cache.view(newton.shape.dim), newton, reader_.pool());
+      const NewtonFit fit = fit_cached_rows(cache.view(newton.shape.dim), newton, reader_.pool());
       if (hooks_.interrupted && hooks_.interrupted()) throw Interrupted();
       summary_.row_reads += fit.passes * cache.count();
       summary_.model = fit.parameters.model();

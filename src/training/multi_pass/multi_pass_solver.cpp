@@ -11,6 +11,7 @@
 #include "solvers/gauss_newton/moment_start.h"
 #include "solvers/variational/sweeps.h"
 #include "training/one_pass/buffered_start.h"
+#include "training/one_pass/cached_fit.h"
 
 namespace dyad {
 namespace {
@@ -230,7 +231,7 @@ class NewtonPassSolver : public MultiPassSolver {
     ++level_;
     const SignedFactors<double> start = solver_.parameters();
     options_.sign_restarts = weight_ < min_rows_per_unknown_without_restarts * unknowns_;
-    measurement_fit_ = fit_gauss_newton(*rows_, options_, *pool_, &start);
+    measurement_fit_ = fit_cached_rows(*rows_, options_, *pool_, &start);
     return measurement_fit_->is_finite && !is_interrupted();
   }
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "training/one_pass/cached_fit.h"
+
 namespace dyad {
 namespace {
 
@@ -84,7 +86,8 @@ template <typename Scalar>
 std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::finish(const Prior& prior,
                                                                                    const FeatureScales& scales) {
   std::optional<Start> start;
-  if (buffer_ && !last_fit_ && buffer_->count() >= rows_for(0)) start = fit(prior, scales);
+  const Index min_rows = options_.sign_restarts ? kalman_.shape.unknowns() + 1 : rows_for(0);
+  if (buffer_ && buffer_->count() > fitted_rows_ && buffer_->count() >= min_rows) start = fit(prior, scales);
   stop();
   return start;
 }
@@ -102,9 +105,10 @@ std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::fit(
   NewtonFit result;
   {
     const ScaledRows<Scalar> scaled(*buffer_, {scales.all().begin(), scales.all().end()});
-    result = fit_gauss_newton(buffer_->view(kalman_.shape.dim), newton, pool_, last_fit_ ? &*last_fit_ : nullptr);
+    result = fit_cached_rows(buffer_->view(kalman_.shape.dim), newton, pool_, last_fit_ ? &*last_fit_ : nullptr);
   }
   last_fit_ = result.parameters;
+  fitted_rows_ = buffer_->count();
   extra_row_reads_ += result.passes * buffer_->count();
   work_ += static_cast<double>(result.passes) * work_per_pass(count);
   if (!scales.are_one()) result.parameters.scale_features(scales.inverse());

@@ -47,8 +47,8 @@ class BufferedStart {
   /// Appends rows. Returns a start if the buffer has reached the size of the next fit and the fit succeeds.
   std::optional<Start> append(const Rows<Scalar>& rows, const Prior& prior, const FeatureScales& scales);
 
-  /// Fits the buffered rows unless they have been fitted at a smaller size, and discards the buffer. Returns null if
-  /// there are too few rows or the fit fails.
+  /// Fits the buffered rows if rows were appended since the last fit, and discards the buffer. With sign restarts, one
+  /// row more than unknowns suffices. Returns null if there are too few rows or the fit fails.
   std::optional<Start> finish(const Prior& prior, const FeatureScales& scales);
 
   /// Number of rows read by all fits, summed over passes.
@@ -67,6 +67,7 @@ class BufferedStart {
   std::optional<RowCache<Scalar>> buffer_;         ///< null: not buffering
   std::size_t attempt_ = 0;                        ///< index of the next fit in `fit_rows_per_unknown`
   std::optional<SignedFactors<double>> last_fit_;  ///< parameters of the last fit, for features divided by their scales
+  Index fitted_rows_ = 0;                          ///< size of the buffer at the last fit
   double work_ = 0;                                ///< multiplications so far
   Index extra_row_reads_ = 0;
 };
