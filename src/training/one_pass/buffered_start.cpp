@@ -10,8 +10,8 @@
 namespace dyad {
 namespace {
 
-/// Sizes of the buffer at which it is fitted, in rows per unknown. Without noise 10 of 10 fits succeed at 1.5 if M has
-/// condition number 1, and 7 of 10 at condition number 5 (docs/method.md), so that larger sizes follow.
+/// Sizes of the buffer at which it is fitted, in rows per unknown. Without noise, 10 of 10 fits succeed at 1.5
+/// for the condition numbers 1, 5 and 100 (docs/method.md). The larger sizes are for rows with noise.
 constexpr std::array fit_rows_per_unknown{1.5, 2.0, 3.0, 4.5};
 /// Rows per unknown from which a fit that is not exact is used as a start. Without sign restarts the first fit has at
 /// least this size. Sensitivity: docs/constants.md.
