@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 from ._core import DataError, __version__
 
 if TYPE_CHECKING:
-    from ._estimators import FactorizationClassifier, FactorizationRegressor
+    from ._classifier import FactorizationClassifier
+    from ._completion import InductiveMatrixCompletion
     from ._files import load
     from ._learner import Learner
+    from ._measurements import MatrixSensing, PhaseRetrieval
     from ._plots import plot_calibration
-    from ._sensing import InductiveMatrixCompletion, MatrixSensing, PhaseRetrieval
+    from ._regressor import FactorizationRegressor
     from ._statistics import Statistics
     from ._stream import Stream, stream
 
@@ -43,12 +45,12 @@ __all__ = [
 # Submodule of each public name. Submodules are imported on first access, so that Spark executors do not load
 # scikit-learn.
 _SUBMODULES = {
-    "FactorizationClassifier": "_estimators",
-    "FactorizationRegressor": "_estimators",
-    "InductiveMatrixCompletion": "_sensing",
+    "FactorizationClassifier": "_classifier",
+    "FactorizationRegressor": "_regressor",
+    "InductiveMatrixCompletion": "_completion",
     "Learner": "_learner",
-    "MatrixSensing": "_sensing",
-    "PhaseRetrieval": "_sensing",
+    "MatrixSensing": "_measurements",
+    "PhaseRetrieval": "_measurements",
     "Statistics": "_statistics",
     "Stream": "_stream",
     "load": "_files",

@@ -63,7 +63,7 @@ std::string budget_reason(const RecoverOptions& options, const RecoverySummary& 
     const Index possible = max_determined_rank(options, summary.rows);
     const std::string facts = fmt::format("rank {} has {} unknowns, more than the {} rows used", options.problem.rank,
                                           options.unknowns(), summary.rows);
-    return possible > 0 ? fmt::format("rank too high: {}; these rows determine rank {} at the most", facts, possible)
+    return possible > 0 ? fmt::format("rank too high: {}; these rows determine at most rank {}", facts, possible)
                         : "too few rows: " + facts;
   }
   if (options.resolved_solver() != Solver::moment) {

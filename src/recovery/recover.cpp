@@ -228,19 +228,14 @@ class Recovery {
           squared_residuals += std::pow(rows.targets()[i] - predictions[i], 2);
         count += rows.count();
       });
+      // The row budget can end before the buffer has the size of the next fit.
+      if (reader_.rows() >= options_.row_budget()) learner.finish_buffered_start();
+      if (hooks_.interrupted && hooks_.interrupted()) throw Interrupted();
       summary_.model = learner.model();
       summary_.noise = std::sqrt(learner.noise_variance());
       summary_.origin = learner.origin();
       record(measure_errors(summary_.model, summary_.model), std::sqrt(squared_residuals / static_cast<double>(count)));
       if (!summary_.model.is_finite()) summary_.outcome = Outcome::diverged;
-    }
-    // The row budget can end before the buffer has the size of the next fit.
-    if (!is_over() && learner.is_buffering()) {
-      learner.finish_buffered_start();
-      summary_.model = learner.model();
-      summary_.noise = std::sqrt(learner.noise_variance());
-      summary_.origin = learner.origin();
-      record(measure_errors(summary_.model, summary_.model), summary_.trace.back().residual_rms);
     }
     summary_.row_reads += learner.extra_row_reads();
     summary_.cached_rows = learner.fitted_rows();

@@ -81,14 +81,14 @@ LogDetIrls::LogDetIrls(const ObservedRows& rows, IrlsOptions options)
   }
 }
 
-SignedFactors<double> LogDetIrls::next_candidate() {
+std::optional<SignedFactors<double>> LogDetIrls::next_candidate() {
   if (has_result_) perturb();
   eps_ = std::numeric_limits<double>::infinity();
   double last_eps = eps_;
   int stalled = 0;
   for (int i = 0; i < max_candidate_iterations; ++i) {
-    iterate();
-    if (!std::isfinite(eps_) || eps_ < converged_eps_ratio * std::abs(spectrum_[order_.front()])) break;
+    if (!iterate()) break;
+    if (eps_ < converged_eps_ratio * std::abs(spectrum_[order_.front()])) break;
     if (options_.interrupted && options_.interrupted()) break;
     if (eps_ < progress_ratio * last_eps) {
       last_eps = eps_;
@@ -97,11 +97,11 @@ SignedFactors<double> LogDetIrls::next_candidate() {
       break;
     }
   }
-  has_result_ = true;
-  return candidate();
+  has_result_ = std::isfinite(eps_);
+  return has_result_ ? std::optional(candidate()) : std::nullopt;
 }
 
-void LogDetIrls::iterate() {
+bool LogDetIrls::iterate() {
   ++iterations_;
   const Index n = targets_.size();
   const Matrix<double> P = left_.scaled_rows();
@@ -110,13 +110,16 @@ void LogDetIrls::iterate() {
   K = is_bilinear() ? Matrix<double>(K.cwiseProduct(Q * Q.transpose())) : Matrix<double>(K.cwiseAbs2());
   K.diagonal().array() += relative_kernel_jitter * K.trace() / static_cast<double>(n);
   const Eigen::LLT<Eigen::Ref<Matrix<double>>> cholesky(K);
+  if (cholesky.info() != Eigen::Success) return false;
   Vector<double> alpha = cholesky.solve(targets_);
-  flat_ = Vector<double>::Zero(flat_features_.cols());
+  Vector<double> flat = Vector<double>::Zero(flat_features_.cols());
   if (flat_features_.cols() > 0) {
     const Matrix<double> KF = cholesky.solve(flat_features_);
-    flat_ = (flat_features_.transpose() * KF).ldlt().solve(flat_features_.transpose() * alpha);
-    alpha -= KF * flat_;
+    flat = (flat_features_.transpose() * KF).ldlt().solve(flat_features_.transpose() * alpha);
+    alpha -= KF * flat;
   }
+  if (!alpha.allFinite() || !flat.allFinite()) return false;
+  flat_ = std::move(flat);
   const Index k = options_.shape.rank;
   const Vector<double> left_root = left_.s.cwiseSqrt();
   if (is_bilinear()) {
@@ -144,6 +147,7 @@ void LogDetIrls::iterate() {
     const Index shared = std::min<Index>(side->s.size(), spectrum_.size());
     side->s.head(shared) = spectrum_.head(shared).cwiseAbs().cwiseMax(eps_);
   }
+  return true;
 }
 
 /// Removes one of the leading directions and raises the others to random levels.

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <vector>
 
 #include "base/random.h"
 #include "data/observed_rows.h"
@@ -37,8 +39,8 @@ class LogDetIrls {
   static bool can_solve(const ObservedRows& rows, const ModelShape& shape);
 
   /// Iterates from S = I, and in later calls from a random perturbation of the last result, until eps vanishes or does
-  /// not decrease any more. Returns the rank-k part of the result.
-  SignedFactors<double> next_candidate();
+  /// not decrease any more. Returns the rank-k part of the result; null if K is singular, as with repeated rows.
+  std::optional<SignedFactors<double>> next_candidate();
 
   /// Number of iterations of all candidates.
   [[nodiscard]] Index iterations() const { return iterations_; }
@@ -54,7 +56,8 @@ class LogDetIrls {
     [[nodiscard]] Matrix<double> scaled_rows() const { return (X * U) * s.cwiseSqrt().asDiagonal(); }
   };
 
-  void iterate();
+  /// One iteration. Returns false, without a change, if K or M is not finite or K is not positive definite.
+  bool iterate();
   void perturb();
   [[nodiscard]] SignedFactors<double> candidate() const;
   [[nodiscard]] bool is_bilinear() const { return options_.shape.is_bilinear(); }

@@ -96,9 +96,12 @@ template <typename Scalar>
 std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::fit(const Prior& prior,
                                                                                 const FeatureScales& scales) {
   NewtonOptions newton = newton_options(kalman_);
-  newton.sign_restarts = options_.sign_restarts;
   newton.interrupted = options_.interrupted;
   const auto count = static_cast<double>(buffer_->count());
+  const auto unknowns = static_cast<double>(kalman_.shape.unknowns());
+  const bool is_large = count >= min_rows_per_unknown_with_noise * unknowns;
+  // If a smaller buffer had no exact fit, the rows have noise, and further starts are for large buffers only.
+  newton.sign_restarts = options_.sign_restarts && (!last_fit_ || is_large);
   const double affordable_passes = (options_.max_work - work_) / work_per_pass(count);
   if (affordable_passes < static_cast<double>(newton.max_passes))
     newton.max_passes = static_cast<Index>(affordable_passes);
@@ -113,9 +116,7 @@ std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::fit(
   work_ += static_cast<double>(result.passes) * work_per_pass(count);
   if (!scales.are_one()) result.parameters.scale_features(scales.inverse());
   const Rows<Scalar> rows = buffer_->view(kalman_.shape.dim);
-  const auto unknowns = static_cast<double>(kalman_.shape.unknowns());
-  if (!result.is_finite || !(result.is_exact || count >= min_rows_per_unknown_with_noise * unknowns))
-    return std::nullopt;
+  if (!result.is_finite || !(result.is_exact || is_large)) return std::nullopt;
   const double degrees_of_freedom = std::max(1.0, count - unknowns);
   const double noise = std::max(result.mean_squared_residual * count / degrees_of_freedom, min_buffered_noise_variance);
   return Start{KalmanFilter<Scalar>(kalman_, prior, result.parameters.cast<Scalar>(), scales.all(), noise,

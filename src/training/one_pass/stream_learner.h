@@ -55,8 +55,6 @@ class StreamLearner {
   /// Replaces the likelihood of all candidates.
   void set_likelihood(const LikelihoodPointer& likelihood);
 
-  /// Whether first rows are being buffered.
-  [[nodiscard]] bool is_buffering() const { return buffered_start_.is_buffering(); }
   /// Fits the buffered rows, if there are enough, and ends the buffering.
   void finish_buffered_start();
 

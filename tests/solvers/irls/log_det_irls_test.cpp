@@ -1,5 +1,6 @@
 #include "solvers/irls/log_det_irls.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -51,7 +52,7 @@ TEST(LogDetIrls, FirstCandidateRecoversIllConditionedModels) {
         const PlantedRows rows(make_problem(kind, condition, seed), 2);
         ASSERT_TRUE(LogDetIrls::can_solve(rows.block.view(), rows.shape));
         LogDetIrls irls(rows.block.view(), {rows.shape, seed, {}});
-        EXPECT_LT(rows.error_of(irls.next_candidate()), 1e-3) << condition << " " << seed;
+        EXPECT_LT(rows.error_of(irls.next_candidate().value()), 1e-3) << condition << " " << seed;
       }
 }
 
@@ -61,7 +62,7 @@ TEST(LogDetIrls, CandidatesEstimateTheInterceptAndFreeSquares) {
   problem.diagonal = Diagonal::free;
   const PlantedRows rows(problem, 2);
   LogDetIrls irls(rows.block.view(), {rows.shape, 1, {}});
-  const Model<double> model = irls.next_candidate().model();
+  const Model<double> model = irls.next_candidate().value().model();
   EXPECT_NEAR(model.intercept, 0.7, 1e-4);
   std::vector<double> predictions(rows.block.targets.size());
   model.predict(rows.block.view(), predictions);
@@ -74,7 +75,23 @@ TEST(LogDetIrls, RowsOfWeightZeroHaveNoEffect) {
   rows.block.targets[3] += 100;
   weights[3] = 0;
   LogDetIrls irls(rows.block.view().weighted(weights), {rows.shape, 1, {}});
-  EXPECT_LT(rows.error_of(irls.next_candidate()), 1e-4);
+  EXPECT_LT(rows.error_of(irls.next_candidate().value()), 1e-4);
+}
+
+/// K is singular if rows are repeated or if all features are zero.
+TEST(CachedFit, StaysFiniteWithSingularKernels) {
+  for (const bool are_zero : {false, true}) {
+    PlantedRows rows(make_problem(Kind::gfm, 5, 1), 1.4);
+    const auto half = static_cast<std::ptrdiff_t>(rows.block.targets.size() / 2);
+    std::copy_n(rows.block.values.begin(), half * rows.shape.dim, rows.block.values.begin() + half * rows.shape.dim);
+    std::copy_n(rows.block.targets.begin(), half, rows.block.targets.begin() + half);
+    if (are_zero) std::fill(rows.block.values.begin(), rows.block.values.end(), 0.0);
+    NewtonOptions options;
+    options.shape = rows.shape;
+    const NewtonFit fit = fit_cached_rows(rows.block.view(), options, rows.pool);
+    EXPECT_TRUE(fit.is_finite);
+    EXPECT_TRUE(fit.parameters.model().is_finite());
+  }
 }
 
 TEST(LogDetIrls, ZeroDiagonalsAreNotSupported) {
