@@ -18,6 +18,7 @@ inline const Choices<Outcome> outcomes{{"converged", Outcome::converged},
                                        {"budget", Outcome::budget},
                                        {"diverged", Outcome::diverged},
                                        {"interrupted", Outcome::interrupted}};
+inline const Choices<FitStatus> fit_statuses(fit_status_names.begin(), fit_status_names.end());
 
 /// The choices and "auto", which leaves the value empty.
 template <typename Value>

@@ -37,6 +37,7 @@ constexpr std::array fields{
     FieldOption{"passes", "--passes"},
     FieldOption{"path", "--output"},
     FieldOption{"path", "--export"},
+    FieldOption{"outliers", "--outliers"},
     FieldOption{"paths", "DATA"},
     FieldOption{"precision", "--precision"},
     FieldOption{"range", "--range"},

@@ -42,6 +42,8 @@ void PlantedArguments::add_to(CLI::App& subcommand, PlantedOptions& problem) {
              "default gaussian");
   add_choice(subcommand, "--diagonal", problem.diagonal, diagonals,
              "Coefficients of x_j^2: M_jj (tied), none (zero) or independent of M (free); default tied");
+  add_number(subcommand, "--outliers", problem.outliers, "SHARE",
+             "Share of rows whose target is off by 10 standard deviations of y; default 0");
   add_number(subcommand, "--seed", problem.seed, "S", "Random seed; default 1");
 }
 

@@ -57,9 +57,9 @@ void Recover::add_to(CLI::App& subcommand) {
   add_number(subcommand, "--batch", options.batch, "N", "moment: rows per update; default 6kd (bilinear: d = D1 + D2)");
   add_choice(
       subcommand, "--solver", options.solver, recover_solvers,
-      "moment: method of moments (Lin and Ye 2016); kalman: online Bayesian updates; newton: Gauss-Newton on cached "
-      "rows; auto: Gauss-Newton on the first rows within --memory, then kalman, or moment if --batch, --update, "
-      "--moments or --theory is set; default auto");
+      "moment: method of moments (Lin and Ye 2016); kalman: online Bayesian updates; newton: least squares on cached "
+      "rows by log-det IRLS or relaxed reflections, then Gauss-Newton; auto: newton on the first rows within --memory, "
+      "then kalman, or moment if --batch, --update, --moments or --theory is set; default auto");
   add_choice(subcommand, "--update", options.update, optional_choices(updates),
              "moment: update rule; paper: that of Lin and Ye 2016; default one-scan");
   add_size(subcommand, "--memory", options.memory, "Memory for cached rows, such as 200M; 0: no cache; default 1G");
@@ -83,14 +83,14 @@ std::string Recover::describe_solver() const {
                          choice_name(updates, options.update.value_or(Update::one_scan)), options.batch_rows(),
                          static_cast<double>(options.batch_rows()) / static_cast<double>(options.problem.kd()));
     case Solver::newton:
-      return "newton: Gauss-Newton on all rows, cached";
+      return "newton: least squares on all rows, cached";
     case Solver::kalman:
       return "kalman: online updates, initialized by moments";
     case Solver::automatic:
     case Solver::variational:
       break;
   }
-  return options.memory > 0 ? "auto: Gauss-Newton on the first rows within --memory, then kalman"
+  return options.memory > 0 ? "auto: least squares on the first rows within --memory, then kalman"
                             : "auto: kalman, initialized by moments (no memory for cached rows)";
 }
 
@@ -105,6 +105,7 @@ void Recover::print_start() const {
   if (problem.intercept) extras += fmt::format(", intercept {:g}", *problem.intercept);
   if (problem.noise > 0) extras += fmt::format(", noise {:g}", problem.noise);
   if (problem.residual > 0) extras += fmt::format(", residual {:g}", problem.residual);
+  if (problem.outliers > 0) extras += fmt::format(", {:g}% outliers", 100 * problem.outliers);
   print_message("planted   {}: d = {}, k = {}, condition {:g}{}, seed {}\n", choice_name(kinds, problem.kind),
                 format_dims(problem), problem.rank, problem.condition, extras, problem.seed);
   print_message("solver    {}; {} unknowns, {} threads\n", describe_solver(), options.unknowns(),
@@ -219,6 +220,7 @@ nlohmann::ordered_json Recover::json(const RecoverySummary& summary) const {
   fields["peak_rss_bytes"] = summary.peak_rss_bytes;
   fields["outcome"] = choice_name(outcomes, summary.outcome);
   fields["outcome_text"] = summary.outcome_text;
+  fields["status"] = choice_name(fit_statuses, summary.status);
   fields["unknowns"] = options.unknowns();
   if (summary.cached_rows > 0) {
     fields["cached_rows"] = summary.cached_rows;
@@ -228,6 +230,11 @@ nlohmann::ordered_json Recover::json(const RecoverySummary& summary) const {
   fields["solver"] = choice_name(recover_solvers, options.resolved_solver());
   fields["origin"] = summary.origin;
   fields["noise"] = summary.noise;
+  if (summary.cached_rows > 0) fields["outliers"] = summary.outliers;
+  if (std::isfinite(summary.standard_error_M)) fields["standard_error_M"] = summary.standard_error_M;
+  if (std::isfinite(summary.standard_error_w)) fields["standard_error_w"] = summary.standard_error_w;
+  if (options.problem.kind == Kind::phase && std::isfinite(summary.standard_error_a))
+    fields["standard_error_a"] = summary.standard_error_a;
   if (options.resolved_solver() == Solver::moment) fields["moments"] = choice_name(moment_choices, summary.moments);
   fields["trace"] = nlohmann::ordered_json::array();
   for (const RecoveryPoint& point : summary.trace) fields["trace"].push_back(describe(point));

@@ -215,6 +215,10 @@ nlohmann::ordered_json Train::json(const TrainSummary& summary) const {
   fields["solver"] = choice_name(train_solvers, summary.solver);
   fields["origin"] = summary.origin;
   if (summary.noise > 0) fields["noise"] = summary.noise;
+  if (summary.status) {
+    fields["status"] = choice_name(fit_statuses, *summary.status);
+    fields["outliers"] = summary.outliers;
+  }
   fields["passes"] = summary.passes;
   if (summary.held_out)
     fields["held_out"] = {{"rows", summary.held_out->held_out_rows},

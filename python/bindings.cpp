@@ -29,6 +29,12 @@ constexpr auto solver_names = {std::pair{"auto", Solver::automatic},
                                {"newton", Solver::newton},
                                {"variational", Solver::variational}};
 
+std::string name_of(FitStatus status) {
+  for (const auto& [name, value] : fit_status_names)
+    if (value == status) return name;
+  return {};
+}
+
 std::string name_of(Solver solver) {
   for (const auto& [name, value] : solver_names)
     if (value == solver) return name;
@@ -139,6 +145,13 @@ nb::tuple fit(const ArrayRows& rows, const Settings& settings, const std::option
   fields["passes"] = summary.passes;
   fields["solver"] = name_of(summary.solver);
   fields["progressive"] = to_dict(summary.progressive, summary.task);
+  if (summary.status) {
+    fields["status"] = name_of(*summary.status);
+    fields["status_text"] = summary.status_text;
+    fields["outliers"] = summary.outliers;
+    fields["matrix_errors"] = summary.matrix_errors;
+    fields["factor_errors"] = summary.factor_errors;
+  }
   fields["warnings"] = summary.warnings;
   fields["trace"] = job->trace();
   return nb::make_tuple(nb::bytes(summary.model_bytes.data(), summary.model_bytes.size()), fields);

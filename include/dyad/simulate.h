@@ -41,6 +41,8 @@ struct PlantedOptions {
   std::optional<double> intercept;     ///< b*; without a value, the model has no intercept
   double noise = 0;                    ///< standard deviation of the Gaussian noise added to each target
   double residual = 0;                 ///< absolute value of the eigenvalues of M* beyond the first k
+  double outliers = 0;                 ///< probability of an outlier: 10 standard deviations of y are added to y or
+                                       ///< subtracted from it
   std::uint64_t seed = 1;              ///< of the model and the rows
 
   /// True for x'Mz.

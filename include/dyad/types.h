@@ -73,4 +73,24 @@ enum class Outcome {
   interrupted,  ///< the `interrupted` hook returned true
 };
 
+/// Diagnosis of a fit to measurements or to planted rows.
+enum class FitStatus {
+  converged,          ///< exact fit, or residuals without structure
+  too_few_rows,       ///< not more rows than unknowns
+  not_identifiable,   ///< the rows do not determine all unknowns, for example because a column is zero or repeated
+  rank_too_small,     ///< the residuals depend on further directions of M
+  inconsistent_sign,  ///< targets are negative, but the model has positive values only
+  local_minimum,      ///< the fit does not predict rows that it does not contain
+  outliers,           ///< the fit excludes rows with large residuals
+};
+
+/// Names of the diagnoses in JSON and Python.
+inline constexpr std::array fit_status_names{std::pair{"converged", FitStatus::converged},
+                                             std::pair{"too_few_rows", FitStatus::too_few_rows},
+                                             std::pair{"not_identifiable", FitStatus::not_identifiable},
+                                             std::pair{"rank_too_small", FitStatus::rank_too_small},
+                                             std::pair{"inconsistent_sign", FitStatus::inconsistent_sign},
+                                             std::pair{"local_minimum", FitStatus::local_minimum},
+                                             std::pair{"outliers", FitStatus::outliers}};
+
 }  // namespace dyad

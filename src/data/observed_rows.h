@@ -32,6 +32,19 @@ class ObservedRows {
     weights_ = std::make_shared<const Vector<double>>(std::move(weights));
   }
 
+  /// The same rows with other targets.
+  [[nodiscard]] ObservedRows with_targets(Vector<double> targets) const {
+    ObservedRows result = *this;
+    result.targets_ = std::make_shared<const Vector<double>>(std::move(targets));
+    return result;
+  }
+  /// The same rows with other weights.
+  [[nodiscard]] ObservedRows with_weights(Vector<double> weights) const {
+    ObservedRows result = *this;
+    result.weights_ = std::make_shared<const Vector<double>>(std::move(weights));
+    return result;
+  }
+
   [[nodiscard]] const RowOperator& X() const { return *X_; }
   [[nodiscard]] Index count() const { return X_->count(); }
   [[nodiscard]] Index dim() const { return X_->dim(); }

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "training/cached_rows/fit_status.h"
+
 namespace dyad {
 namespace {
 
@@ -67,10 +69,10 @@ std::string budget_reason(const RecoverOptions& options, const RecoverySummary& 
                         : "too few rows: " + facts;
   }
   if (options.resolved_solver() != Solver::moment) {
+    if (summary.status != FitStatus::converged) return status_text(summary.status, summary.outliers);
     if (options.problem.noise > 0 || options.problem.residual > 0)
       return "with noise the error decreases like 1/sqrt(rows): 4 times the rows halve it";
-    return options.resolved_solver() == Solver::newton ? "no start converged to a fit of the cached rows; use more rows"
-                                                       : "out of rows before convergence; use more rows";
+    return "out of rows before convergence; use more rows";
   }
   if (options.batch_rows() < min_batch_rows(options.problem)) return small_batch_text(options);
   const double expected = noise_floor(options);

@@ -89,6 +89,8 @@ void PlantedOptions::validate() const {
           "noise, a standard deviation, must be at least 0 and finite" + got_text(noise));
   require(residual >= 0 && residual * condition < 1,
           "residual must lie in [0, 1/condition), below the smallest planted eigenvalue" + got_text(residual));
+  require(outliers >= 0 && outliers < 0.5,
+          "outliers, a share of the rows, must lie in [0, 0.5)" + got_text(outliers));
   require(!intercept || std::isfinite(*intercept), "intercept must be finite");
 }
 
@@ -114,6 +116,24 @@ PlantedProblem::PlantedProblem(const PlantedOptions& options)
     if (options.diagonal == Diagonal::free) squares += random_normal<double>(random, d, 1).normalized();
     truth_.squares.assign(squares.data(), squares.data() + d);
   }
+  constexpr double outlier_deviations = 10;
+  if (options.outliers > 0) outlier_size_ = outlier_deviations * estimate_target_deviation();
+}
+
+double PlantedProblem::estimate_target_deviation() const {
+  constexpr Index sample_rows = 1000;
+  double sum = 0;
+  double squares = 0;
+  Eigen::RowVectorXd x(options_.total_dim());
+  for (Index i = 0; i < sample_rows; ++i) {
+    Random random(options_.seed, truth_stream - static_cast<std::uint64_t>(1 + i));
+    draw_features(random, x);
+    const double y = target(x);
+    sum += y;
+    squares += y * y;
+  }
+  const double mean = sum / sample_rows;
+  return std::sqrt(std::max(0.0, squares / sample_rows - mean * mean) + options_.noise * options_.noise);
 }
 
 void PlantedProblem::draw_features(Random& random, Eigen::RowVectorXd& x) const {
@@ -166,7 +186,10 @@ void PlantedProblem::generate(Index first, Index count, ThreadPool& pool, DenseB
       Random random(options_.seed, static_cast<std::uint64_t>(first + i));
       draw_features(random, x);
       const double noise = options_.noise > 0 ? options_.noise * random.normal() : 0;
-      block.targets[static_cast<std::size_t>(i)] = static_cast<Scalar>(target(x) + noise);
+      double y = target(x) + noise;
+      if (options_.outliers > 0 && random.uniform() < options_.outliers)
+        y += random.bits() >> 63 ? -outlier_size_ : outlier_size_;
+      block.targets[static_cast<std::size_t>(i)] = static_cast<Scalar>(y);
       Eigen::Map<Eigen::Matrix<Scalar, 1, Eigen::Dynamic>>(block.values.data() + i * d, d) = x.cast<Scalar>();
     }
   });

@@ -28,6 +28,8 @@ class PlantedProblem {
  private:
   /// Fills x with independent features of mean 0 and variance 1.
   void draw_features(Random& random, Eigen::RowVectorXd& x) const;
+  /// Standard deviation of the targets, estimated from 1,000 rows.
+  [[nodiscard]] double estimate_target_deviation() const;
   /// Target without noise.
   [[nodiscard]] double target(const Eigen::RowVectorXd& x) const;
   /// x'Rz for the residual spectrum R = M* minus its rank-k part; Lx = x'U, Rx = z'V.
@@ -37,6 +39,7 @@ class PlantedProblem {
   PlantedOptions options_;
   Model<double> truth_;
   Index right_first_;              ///< bilinear: index of the first feature of z; symmetric: 0, because z = x
+  double outlier_size_ = 0;        ///< added to or subtracted from the targets of outliers
   Eigen::ArrayXd residual_signs_;  ///< R = residual (I - UU') diag(signs) (I - VV'); empty if R = 0
 };
 

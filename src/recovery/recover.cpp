@@ -20,7 +20,8 @@
 #include "recovery/planted_problem.h"
 #include "recovery/recovery_error.h"
 #include "recovery/theory.h"
-#include "training/one_pass/cached_fit.h"
+#include "training/cached_rows/cached_fit.h"
+#include "training/cached_rows/fit_status.h"
 #include "training/one_pass/stream_learner.h"
 
 namespace dyad {
@@ -50,6 +51,11 @@ class PlantedReader {
   /// Number of rows provided, repetitions included.
   [[nodiscard]] Index row_reads() const { return row_reads_; }
   [[nodiscard]] ThreadPool& pool() { return pool_; }
+  /// Variance of the targets of the rows so far.
+  [[nodiscard]] double target_variance() const {
+    const double mean = target_sum_ / target_count_;
+    return target_squares_ / target_count_ - mean * mean;
+  }
 
   /// Calls `visitor` with the rows [first, first + total) in blocks.
   void visit(Index first, Index total, const std::function<void(const Rows<double>&)>& visitor) {
@@ -59,6 +65,11 @@ class PlantedReader {
       const Index count = std::min(max_block_rows, total - done);
       problem_.generate(first + done, count, pool_, block_);
       row_reads_ += count;
+      for (const double y : block_.targets) {
+        target_sum_ += y;
+        target_squares_ += y * y;
+        target_count_ += 1;
+      }
       rows_ = std::max(rows_, first + done + count);
       visitor(block_.view());
     }
@@ -79,6 +90,9 @@ class PlantedReader {
   DenseBlock<double> block_;
   Index rows_ = 0;
   Index row_reads_ = 0;
+  double target_count_ = 0;    ///< rows in the two sums, repetitions included
+  double target_sum_ = 0;      ///< of the targets
+  double target_squares_ = 0;  ///< of their squares
 };
 
 /// Errors of `model` against the truth. `leading`: the rank-k model whose U gives the angle and the amplitude error.
@@ -209,6 +223,7 @@ class Recovery {
       if (std::isfinite(report.residual_rms)) summary_.noise = report.residual_rms;
     }
     summary_.moments = solver.moments();
+    report_residuals();
   }
 
   void run_stream() {
@@ -240,6 +255,10 @@ class Recovery {
     summary_.row_reads += learner.extra_row_reads();
     summary_.cached_rows = learner.fitted_rows();
     summary_.fits_exactly = learner.fits_exactly() && summary_.cached_rows > options_.unknowns();
+    if (learner.diagnosis())
+      report(*learner.diagnosis());
+    else
+      report_residuals();
   }
 
   void run_newton() {
@@ -249,19 +268,47 @@ class Recovery {
     RowCache<double> cache;
     for (const Index size : options_.cached_row_counts()) {
       reader_.next(size - cache.count())([&](const Rows<double>& rows) { cache.append(rows); });
-      const NewtonFit fit = fit_cached_rows(cache.view(newton.shape.dim), newton, reader_.pool());
+      const ObservedRows rows(cache.view(newton.shape.dim));
+      const bool is_last = size == options_.cached_row_counts().back();
+      const CachedFit fit =
+          fit_cached_rows(rows, newton, is_last ? StartSearch::thorough : StartSearch::brief, reader_.pool());
+      if (fit.is_exact || is_last) report(diagnose_fit(rows, newton, fit.parameters, reader_.pool()));
       if (hooks_.interrupted && hooks_.interrupted()) throw Interrupted();
       summary_.row_reads += fit.passes * cache.count();
       summary_.model = fit.parameters.model();
-      const auto degrees_of_freedom = static_cast<double>(cache.count() - options_.unknowns());
-      summary_.noise =
-          std::sqrt(fit.mean_squared_residual * static_cast<double>(cache.count()) / std::max(1.0, degrees_of_freedom));
+      summary_.noise = std::sqrt(fit.noise_variance);
       summary_.cached_rows = cache.count();
       summary_.fits_exactly = fit.is_exact && cache.count() > options_.unknowns();
-      summary_.origin = fmt::format("Gauss-Newton on {} cached rows", cache.count());
+      summary_.origin = fmt::format("least squares on {} cached rows", cache.count());
       record(measure_errors(summary_.model, summary_.model), std::sqrt(fit.mean_squared_residual));
       if (is_over()) break;
     }
+  }
+
+  /// Sets the status from the residuals of the last rows, which were predicted before they were learned.
+  void report_residuals() {
+    constexpr double max_unexplained_share = 0.5;  // of the variance of the targets
+    if (summary_.trace.empty()) return;
+    const double residual = summary_.trace.back().residual_rms;
+    if (is_converged())
+      summary_.status = FitStatus::converged;
+    else if (summary_.rows <= options_.unknowns())
+      summary_.status = FitStatus::too_few_rows;
+    else if (!(residual * residual <= max_unexplained_share * reader_.target_variance()))
+      summary_.status = FitStatus::local_minimum;
+  }
+  [[nodiscard]] bool is_converged() const { return summary_.outcome == Outcome::converged; }
+
+  void report(const FitDiagnosis& diagnosis) {
+    summary_.status = diagnosis.status;
+    summary_.outliers = diagnosis.outliers;
+    const auto norm = [](const auto& errors) {
+      return errors.size() > 0 ? errors.norm() : std::numeric_limits<double>::quiet_NaN();
+    };
+    summary_.standard_error_w = norm(diagnosis.weight_errors);
+    summary_.standard_error_M = norm(diagnosis.matrix_errors);
+    summary_.standard_error_a = norm(diagnosis.factor_errors);
+    if (summary_.fits_exactly) summary_.noise = 0;
   }
 
   [[nodiscard]] StreamOptions stream_options() const {
@@ -275,7 +322,7 @@ class Recovery {
     // Priors of two candidates: variances of weights and of factors, as shares of the variance of the targets.
     stream.priors = {{0.5, 0.03}, {0.5, 0.5}};
     stream.buffered_start.memory = options_.resolved_solver() == Solver::kalman ? 0 : options_.memory;
-    stream.buffered_start.sign_restarts = true;
+    stream.buffered_start.searches_starts = true;
     stream.buffered_start.max_work = std::numeric_limits<double>::infinity();
     stream.buffered_start.interrupted = hooks_.interrupted;
     return stream;

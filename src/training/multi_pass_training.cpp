@@ -7,6 +7,7 @@
 
 #include "base/private_file.h"
 #include "solvers/variational/sweeps.h"
+#include "training/one_pass/buffered_start.h"
 
 namespace dyad {
 namespace {
@@ -128,6 +129,17 @@ MultiPassResult<Scalar> MultiPassTraining<Scalar>::train_multi_pass(const Stream
   std::optional<RowCache<Scalar>> validation_rows;
   if (!options.levels) validation_rows = validation.copy(map);
   return dyad::train_multi_pass(learner, *cache_, validation_rows ? &*validation_rows : nullptr, options, pool);
+}
+
+template <typename Scalar>
+std::optional<FitDiagnosis> MultiPassTraining<Scalar>::diagnose(const KalmanFilter<Scalar>& filter,
+                                                                ThreadPool& pool) {
+  const ModelShape& shape = filter.options().shape;
+  const bool is_supported = shape.is_measurement() || (shape.is_bilinear() && cache_ && !cache_->is_sparse());
+  if (!cache_ || !is_supported || !filter.options().likelihood->has_unit_curvature()) return std::nullopt;
+  const NewtonOptions options = newton_options(filter.options());
+  const SignedFactors<double> parameters = filter.posterior().means.template cast<double>();
+  return diagnose_fit(cache_->view(shape.dim, shape.left_dim), options, parameters, pool);
 }
 
 template class MultiPassTraining<float>;

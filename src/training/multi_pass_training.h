@@ -11,6 +11,7 @@
 #include "training/multi_pass/train_multi_pass.h"
 #include "training/state/train_settings.h"
 #include "training/validation_rows.h"
+#include "training/cached_rows/fit_status.h"
 
 namespace dyad {
 
@@ -42,6 +43,10 @@ class MultiPassTraining {
   MultiPassResult<Scalar> train_multi_pass(const StreamLearner<Scalar>& learner, FeatureMap& map,
                                            ValidationRows<Scalar>& validation, const MultiPassOptions& hooks,
                                            ThreadPool& pool);
+
+  /// Diagnosis of a fit of measurements, or of dense rows of a bilinear regression model; null for other models, and if
+  /// no rows are cached. Standard errors are in the units of the encoded features and targets.
+  [[nodiscard]] std::optional<FitDiagnosis> diagnose(const KalmanFilter<Scalar>& filter, ThreadPool& pool);
 
   /// The solver that the last train_multi_pass() has chosen.
   [[nodiscard]] Solver solver() const { return solver_; }

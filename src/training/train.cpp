@@ -232,6 +232,8 @@ class Training {
       }
     }
     if (!multi_pass_->skip_reason().empty()) report_.warn(multi_pass_->skip_reason());
+    if (has_signal && report_.summary.outcome != Outcome::interrupted)
+      report_.add_diagnosis(multi_pass_->diagnose(state_.solver->stream()->filter(), pool_));
   }
 
   [[nodiscard]] MultiPassOptions multi_pass_options() const {

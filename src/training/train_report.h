@@ -101,6 +101,21 @@ class TrainReport {
     summary.noise = noise_in_units();
   }
 
+  /// Adds the diagnosis of measurements, with a warning if the fit may be wrong.
+  void add_diagnosis(const std::optional<FitDiagnosis>& diagnosis) {
+    if (!diagnosis) return;
+    summary.status = diagnosis->status;
+    summary.status_text = status_text(diagnosis->status, diagnosis->outliers);
+    summary.outliers = diagnosis->outliers;
+    if (diagnosis->status != FitStatus::converged) warn(summary.status_text);
+    if (!map().is_measurement()) return;  // features of other models are standardized
+    const double scale = map().target.scaling.scale;
+    const RowMajorMatrix<double> matrix_errors = scale * diagnosis->matrix_errors;
+    const Vector<double> factor_errors = std::sqrt(scale) * diagnosis->factor_errors;
+    summary.matrix_errors.assign(matrix_errors.data(), matrix_errors.data() + matrix_errors.size());
+    summary.factor_errors.assign(factor_errors.data(), factor_errors.data() + factor_errors.size());
+  }
+
   /// Adds whether the model is a constant, with the reason as a warning.
   void add_constant(const ConstantProbability<Scalar>& constant, bool is_target_constant) {
     const bool lacks_evidence = constant.replaces_model();

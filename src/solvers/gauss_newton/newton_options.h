@@ -30,8 +30,6 @@ struct NewtonOptions {
   bool exact_steps = false;
   /// Number of consecutive steps with little decrease of the objective after which a fit has converged.
   int patience = 3;
-  /// Restarts with other numbers of positive factors, until a fit is exact.
-  bool sign_restarts = true;
   Index max_passes = std::numeric_limits<Index>::max();  ///< maximum number of passes over all rows
   std::uint64_t seed = 1;                                ///< of the random vectors of the starts
   /// Called repeatedly during a fit by the thread that runs it. True ends the fit. Empty: no interruption.

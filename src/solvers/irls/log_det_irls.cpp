@@ -45,7 +45,7 @@ Matrix<double> copy_rows(const ObservedRows& rows, Index first, Index count, con
 
 bool LogDetIrls::can_solve(const ObservedRows& rows, const ModelShape& shape) {
   const Index left = shape.is_bilinear() ? shape.left_dim : rows.dim();
-  return (shape.is_bilinear() || shape.diagonal != Diagonal::zero) && rows.count() <= max_irls_rows &&
+  return rows.count() <= max_irls_rows &&
          std::max(left, rows.dim() - left) <= max_irls_dim && shape.rank < std::min(left, shape.max_rank());
 }
 
@@ -61,7 +61,7 @@ LogDetIrls::LogDetIrls(const ObservedRows& rows, IrlsOptions options)
   const Index left_dim = is_bilinear() ? shape.left_dim : rows.dim();
   left_.X = copy_rows(rows, 0, left_dim, used);
   if (is_bilinear()) right_.X = copy_rows(rows, left_dim, rows.dim() - left_dim, used);
-  const bool has_squares = !is_bilinear() && shape.diagonal == Diagonal::free;
+  const bool has_squares = !is_bilinear() && shape.diagonal != Diagonal::tied;
   const Index flat_count = (shape.intercept ? 1 : 0) + (shape.linear ? rows.dim() : 0) + (has_squares ? left_dim : 0);
   flat_features_.resize(n, flat_count);
   Index column = 0;

@@ -1,41 +1,33 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <optional>
 #include <vector>
 
 #include "base/random.h"
 #include "data/observed_rows.h"
 #include "model/signed_factors.h"
+#include "solvers/irls/irls_options.h"
 
 namespace dyad {
-
-// The folder solvers/irls contains iteratively reweighted least squares for the rank of M.
-
-/// Options of `LogDetIrls`.
-struct IrlsOptions {
-  ModelShape shape;
-  std::uint64_t seed = 1;             ///< of the restarts
-  std::function<bool()> interrupted;  ///< called between iterations; true ends the iteration. Empty: no interruption
-};
 
 /// Recovers a low-rank M of any signs from few rows without noise: iteratively reweighted least squares on a smoothed
 /// log-determinant of M (Mohan and Fazel 2012), which needs neither signs nor a spectral start. The current S is the
 /// prior covariance of M, cov(M) = S (x) S (bilinear: S_left (x) S_right). One iteration computes
 ///
-///     K_ab  = (x_a'S x_b)^2                      bilinear: (x_a'S_left x_b)(z_a'S_right z_b)
-///     w     = (F'K^-1 F)^-1 F'K^-1 y             F: intercept, x and x^2, as far as the model has them, with flat
-///     prior alpha = K^-1 (y - F w) M     = S X'diag(alpha) X S = U diag(lambda) U' eps   = min(eps, |lambda|_(k+1)),
-///     S = U diag(max(|lambda|, eps)) U'
-///
-/// in O(n^3 + n^2 d + n d^2 + d^3) operations for n rows. Gauss-Newton refines the candidates. Refers to the rows'
+/// \code
+///   K_ab  = (x_a'S x_b)^2                        bilinear: (x_a'S_left x_b)(z_a'S_right z_b)
+///   w     = (F'K^-1 F)^-1 F'K^-1 y               F: intercept, x and x^2, as far as the model has them
+///   alpha = K^-1 (y - F w)
+///   M     = S X'diag(alpha) X S = U diag(lambda) U'
+///   eps   = min(eps, |lambda|_(k+1)),   S = U diag(max(|lambda|, eps)) U'
+/// \endcode
+/// The zero diagonal of a model is treated as a free one. Each iteration takes O(n^3 + n^2 d + n d^2 + d^3) operations for n rows. Gauss-Newton refines the candidates. Refers to the rows'
 /// operator, which the caller keeps alive. Not thread-safe.
 class LogDetIrls {
  public:
   LogDetIrls(const ObservedRows& rows, IrlsOptions options);
 
-  /// Whether the model has a tied or free diagonal, or is bilinear, and K is small enough to be stored and factorized.
+  /// Whether K is small enough to be stored and factorized, and M has more dimensions than its rank.
   static bool can_solve(const ObservedRows& rows, const ModelShape& shape);
 
   /// Iterates from S = I, and in later calls from a random perturbation of the last result, until eps vanishes or does

@@ -53,9 +53,7 @@ std::uint64_t rounded_hash(const Rows<Scalar>& rows, Index i) {
 template <typename Scalar>
 Posterior<double> order_invariant_start(const Rows<Scalar>& rows, const KalmanOptions& kalman, ThreadPool& pool) {
   const NewtonOptions options = newton_options(kalman);
-  const MomentStart moments = compute_moment_start(rows, options, pool);
-  const Index rank = options.shape.rank;
-  return {moments.to_parameters(options, options.shape.positive ? rank : moments.count_positive(rank)), {}};
+  return {compute_moment_start(rows, options, pool).to_parameters(options), {}};
 }
 
 template <typename Scalar>

@@ -10,8 +10,8 @@
 #include "solvers/gauss_newton/levenberg_marquardt.h"
 #include "solvers/gauss_newton/moment_start.h"
 #include "solvers/variational/sweeps.h"
+#include "training/cached_rows/cached_fit.h"
 #include "training/one_pass/buffered_start.h"
-#include "training/one_pass/cached_fit.h"
 
 namespace dyad {
 namespace {
@@ -110,9 +110,6 @@ constexpr double collapsed_norm_ratio = 1e-2;
 constexpr double max_polish_work = 3e8;
 /// Maximum number of Levenberg-Marquardt steps of one level. Sensitivity: docs/constants.md.
 constexpr int max_steps_per_level = 30;
-/// Measurements with this number of rows per unknown are fitted from one start only: all starts then lead to the same
-/// fit. Sensitivity: docs/constants.md.
-constexpr double min_rows_per_unknown_without_restarts = 10;
 /// Lower bound of the noise variance. For targets of size 1 the squares of double rounding errors are about 1e-32.
 constexpr double min_fit_noise_variance = 1e-30;
 
@@ -144,8 +141,8 @@ class NewtonPassSolver : public MultiPassSolver {
     solver_.start(start);
   }
 
-  /// Solver for rows in memory. They allow additional starts: from the signs of the moments, and sign restarts of
-  /// measurements.
+  /// Solver for rows in memory. They allow additional starts: from the signs of the moments, and a search for
+  /// starts of measurements.
   NewtonPassSolver(const ObservedRows& rows, const MultiPassSolverOptions& options, const SignedFactors<double>& start,
                    ThreadPool& pool)
       : NewtonPassSolver(std::make_shared<InMemoryNormalEquations>(rows, interruptible_options(options), pool),
@@ -194,9 +191,10 @@ class NewtonPassSolver : public MultiPassSolver {
     return measurement_fit_ ? measurement_fit_->parameters : solver_.parameters();
   }
   [[nodiscard]] Posterior<double> result() const override {
-    const double squares = measurement_fit_ ? measurement_fit_->mean_squared_residual : 2 * solver_.loss();
     const double degrees_of_freedom = std::max(weight_ - unknowns_, weight_ / 2);
-    return {parameters(), {}, std::max(min_fit_noise_variance, squares * weight_ / degrees_of_freedom)};
+    const double noise_variance =
+        measurement_fit_ ? measurement_fit_->noise_variance : 2 * solver_.loss() * weight_ / degrees_of_freedom;
+    return {parameters(), {}, std::max(min_fit_noise_variance, noise_variance)};
   }
   [[nodiscard]] bool has_exact_fit() const override {
     return measurement_fit_ && measurement_fit_->is_exact && weight_ > unknowns_;
@@ -220,7 +218,7 @@ class NewtonPassSolver : public MultiPassSolver {
     const SignedFactors<double> previous = solver_.parameters();
     const double objective = solver_.objective();
     const MomentStart moments = compute_moment_start(*rows_, options_, *pool_);
-    solver_.start(moments.to_parameters(options_, moments.count_positive(options_.shape.rank)));
+    solver_.start(moments.to_parameters(options_));
     descend(after_step);
     if (!(solver_.objective() < objective)) solver_.start(previous);
   }
@@ -230,8 +228,7 @@ class NewtonPassSolver : public MultiPassSolver {
     if (level_ > 0 || !rows_ || weight_ < unknowns_ || is_interrupted()) return false;
     ++level_;
     const SignedFactors<double> start = solver_.parameters();
-    options_.sign_restarts = weight_ < min_rows_per_unknown_without_restarts * unknowns_;
-    measurement_fit_ = fit_cached_rows(*rows_, options_, *pool_, &start);
+    measurement_fit_ = fit_cached_rows(*rows_, options_, StartSearch::thorough, *pool_, &start);
     return measurement_fit_->is_finite && !is_interrupted();
   }
 
@@ -240,7 +237,7 @@ class NewtonPassSolver : public MultiPassSolver {
   bool are_sparse_;
   NewtonOptions options_;
   LevenbergMarquardt solver_;
-  std::optional<NewtonFit> measurement_fit_;  ///< null before advance(), and for models with a linear term
+  std::optional<CachedFit> measurement_fit_;  ///< null before advance(), and for models with a linear term
   double unknowns_ = 0;
   double weight_ = 0;                     ///< sum of the weights of all rows
   double predictor_scale_ = 0;            ///< standard deviation of the linear predictor

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <vector>
 
+#include "training/cached_rows/cached_fit.h"
 #include "training/multi_pass/filter_from_fit.h"
 #include "training/multi_pass/held_out_folds.h"
 #include "training/multi_pass/level_selection.h"
+#include "training/one_pass/buffered_start.h"
 
 namespace dyad {
 namespace {
@@ -14,6 +16,9 @@ namespace {
 /// Minimum number of rows. With fewer rows the five folds would hold out fewer than two rows each, on average.
 /// Sensitivity: docs/constants.md.
 constexpr Index min_rows = 10;
+/// Lower bound of the noise variance of exact fits. For targets of size 1 the squares of double rounding errors are
+/// about 1e-32.
+constexpr double min_exact_noise_variance = 1e-30;
 /// Number of levels if no rows are held out, because one of the folds would have no rows. Sensitivity:
 /// docs/constants.md.
 constexpr Index levels_without_folds = 2;
@@ -103,10 +108,12 @@ class ScaledFit {
     return std::move(selected.fit);
   }
 
-  /// Fit of measurements (no linear term) without noise. Null if the residuals are not of rounding size, or if there
-  /// are not more rows than unknowns.
+  /// Fit of measurements (no linear term) or of dense rows of a bilinear model without noise. Null if the residuals are
+  /// not of rounding size, or if there are not more rows than unknowns.
   std::optional<Posterior<double>> fit_exactly() {
-    if (context_.kalman().shape.linear) return std::nullopt;
+    const ModelShape& shape = context_.kalman().shape;
+    if (shape.is_bilinear()) return fit_bilinear_exactly();
+    if (shape.linear) return std::nullopt;
     const auto solver = make_multi_pass_solver(rows_, options_, start(), context_.pool);
     const bool has_level = solver->advance([&] { context_.report(*solver, true); });
     result_.row_reads += solver->passes() * rows_.count();
@@ -114,6 +121,25 @@ class ScaledFit {
     result_.levels = 1;
     result_.level = solver->level();
     return solver->result();
+  }
+
+  std::optional<Posterior<double>> fit_bilinear_exactly() {
+    // From this number of rows per unknown on, the regularization path contains the exact fit.
+    constexpr double max_rows_per_unknown = 10;
+    const ModelShape& shape = context_.kalman().shape;
+    const auto unknowns = static_cast<double>(shape.unknowns());
+    const auto count = static_cast<double>(rows_.count());
+    const bool is_possible = !rows_.is_sparse() && context_.kalman().likelihood->has_unit_curvature() &&
+                             count > unknowns && count < max_rows_per_unknown * unknowns;
+    if (!is_possible) return std::nullopt;
+    NewtonOptions options = newton_options(context_.kalman());
+    options.interrupted = options_.interrupted;
+    const CachedFit fit = fit_cached_rows(rows_, options, StartSearch::thorough, context_.pool);
+    result_.row_reads += fit.passes * rows_.count();
+    if (!fit.is_exact) return std::nullopt;
+    result_.levels = 1;
+    result_.level = "least squares";
+    return Posterior<double>{fit.parameters, {}, std::max(fit.noise_variance, min_exact_noise_variance)};
   }
 
   /// Fit to all rows with a number of levels. Null after an interruption, or if there is no level.

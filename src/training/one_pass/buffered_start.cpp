@@ -5,14 +5,16 @@
 #include <cmath>
 #include <utility>
 
-#include "training/one_pass/cached_fit.h"
 
 namespace dyad {
 namespace {
 
 /// Sizes of the buffer at which it is fitted, in rows per unknown. Without noise, 10 of 10 fits succeed at 1.5
-/// for the condition numbers 1, 5 and 100 (docs/method.md). The larger sizes are for rows with noise.
-constexpr std::array fit_rows_per_unknown{1.5, 2.0, 3.0, 4.5};
+/// for the condition numbers 1, 5 and 100 (docs/method.md). The larger sizes are for rows with noise. From 10 rows per
+/// unknown on, the filter loses little to least squares.
+constexpr std::array fit_rows_per_unknown{1.5, 2.0, 3.0, 4.5, 7.0, 10.0};
+/// Largest entry of it for models with linear terms on real data, whose later rows the filter learns as well.
+constexpr double max_rows_per_unknown_without_search = 4.5;
 /// Rows per unknown from which a fit that is not exact is used as a start. Without sign restarts the first fit has at
 /// least this size. Sensitivity: docs/constants.md.
 constexpr double min_rows_per_unknown_with_noise = 3;
@@ -36,8 +38,8 @@ template <typename Scalar>
 void BufferedStart<Scalar>::start(const KalmanOptions& kalman, bool sparse) {
   kalman_ = kalman;
   sparse_ = sparse;
-  // Without sign restarts, fits with few rows per unknown often end in a local minimum.
-  while (!options_.sign_restarts && fit_rows_per_unknown[attempt_] < min_rows_per_unknown_with_noise) ++attempt_;
+  // Without a search for starts, fits with few rows per unknown often end in a local minimum.
+  while (!options_.searches_starts && fit_rows_per_unknown[attempt_] < min_rows_per_unknown_with_noise) ++attempt_;
   if (can_afford(attempt_)) buffer_.emplace();
 }
 
@@ -65,6 +67,7 @@ double BufferedStart<Scalar>::work_per_pass(double rows) const {
 template <typename Scalar>
 bool BufferedStart<Scalar>::can_afford(std::size_t attempt) const {
   if (attempt >= fit_rows_per_unknown.size()) return false;
+  if (!options_.searches_starts && fit_rows_per_unknown[attempt] > max_rows_per_unknown_without_search) return false;
   const auto rows = static_cast<double>(rows_for(attempt));
   return RowCache<Scalar>::bytes_for(rows, kalman_.entries_per_row, sparse_) <= options_.memory &&
          min_passes_per_fit * work_per_pass(rows) <= options_.max_work - work_;
@@ -76,7 +79,7 @@ std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::appe
                                                                                    const FeatureScales& scales) {
   buffer_->append(rows);
   if (buffer_->count() < rows_for(attempt_)) return std::nullopt;
-  std::optional<Start> start = fit(prior, scales);
+  std::optional<Start> start = fit(prior, scales, options_.searches_starts ? StartSearch::brief : StartSearch::none);
   ++attempt_;
   if ((start && start->is_exact) || !can_afford(attempt_)) stop();
   return start;
@@ -86,42 +89,53 @@ template <typename Scalar>
 std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::finish(const Prior& prior,
                                                                                    const FeatureScales& scales) {
   std::optional<Start> start;
-  const Index min_rows = options_.sign_restarts ? kalman_.shape.unknowns() + 1 : rows_for(0);
-  if (buffer_ && buffer_->count() > fitted_rows_ && buffer_->count() >= min_rows) start = fit(prior, scales);
+  const Index min_rows = options_.searches_starts ? kalman_.shape.unknowns() + 1 : rows_for(0);
+  const bool is_fitted = !options_.searches_starts && buffer_ && buffer_->count() == fitted_rows_;
+  if (buffer_ && !is_fitted && buffer_->count() >= min_rows) {
+    start = fit(prior, scales, options_.searches_starts ? StartSearch::thorough : StartSearch::none);
+    if (start) start->is_final = options_.searches_starts;
+  } else if (buffer_ && options_.searches_starts && buffer_->count() < min_rows) {
+    diagnosis_.emplace().status = FitStatus::too_few_rows;
+  }
   stop();
   return start;
 }
 
 template <typename Scalar>
 std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::fit(const Prior& prior,
-                                                                                const FeatureScales& scales) {
+                                                                                const FeatureScales& scales,
+                                                                                StartSearch search) {
   NewtonOptions newton = newton_options(kalman_);
   newton.interrupted = options_.interrupted;
   const auto count = static_cast<double>(buffer_->count());
   const auto unknowns = static_cast<double>(kalman_.shape.unknowns());
   const bool is_large = count >= min_rows_per_unknown_with_noise * unknowns;
-  // If a smaller buffer had no exact fit, the rows have noise, and further starts are for large buffers only.
-  newton.sign_restarts = options_.sign_restarts && (!last_fit_ || is_large);
   const double affordable_passes = (options_.max_work - work_) / work_per_pass(count);
   if (affordable_passes < static_cast<double>(newton.max_passes))
     newton.max_passes = static_cast<Index>(affordable_passes);
-  NewtonFit result;
+  CachedFit result;
   {
     const ScaledRows<Scalar> scaled(*buffer_, {scales.all().begin(), scales.all().end()});
-    result = fit_cached_rows(buffer_->view(kalman_.shape.dim), newton, pool_, last_fit_ ? &*last_fit_ : nullptr);
+    const ObservedRows rows(buffer_->view(kalman_.shape.dim));
+    result = fit_cached_rows(rows, newton, search, pool_, last_fit_ ? &*last_fit_ : nullptr);
+    const bool is_last = result.is_exact || search == StartSearch::thorough || !can_afford(attempt_ + 1);
+    if (is_last && search != StartSearch::none)
+      diagnosis_ = diagnose_fit(rows, newton, result.parameters, pool_);
   }
   last_fit_ = result.parameters;
   fitted_rows_ = buffer_->count();
   extra_row_reads_ += result.passes * buffer_->count();
   work_ += static_cast<double>(result.passes) * work_per_pass(count);
   if (!scales.are_one()) result.parameters.scale_features(scales.inverse());
-  const Rows<Scalar> rows = buffer_->view(kalman_.shape.dim);
-  if (!result.is_finite || !(result.is_exact || is_large)) return std::nullopt;
+  const bool is_used = result.is_exact || is_large || search == StartSearch::thorough;
+  if (!result.is_finite || !is_used) return std::nullopt;
   const double degrees_of_freedom = std::max(1.0, count - unknowns);
-  const double noise = std::max(result.mean_squared_residual * count / degrees_of_freedom, min_buffered_noise_variance);
+  const double noise = std::max(result.noise_variance, min_buffered_noise_variance);
+  const Vector<Scalar> weights = result.weights.cast<Scalar>();
+  const Rows<Scalar> rows = buffer_->view(kalman_.shape.dim).weighted({weights.data(), static_cast<std::size_t>(weights.size())});
   return Start{KalmanFilter<Scalar>(kalman_, prior, result.parameters.cast<Scalar>(), scales.all(), noise,
                                     degrees_of_freedom, rows),
-               rows.count(), result.is_exact};
+               rows.count(), result.is_exact, false};
 }
 
 template class BufferedStart<float>;

@@ -5,8 +5,9 @@
 
 #include "base/thread_pool.h"
 #include "data/row_cache.h"
-#include "solvers/gauss_newton/gauss_newton.h"
 #include "solvers/kalman/filter.h"
+#include "training/cached_rows/cached_fit.h"
+#include "training/cached_rows/fit_status.h"
 #include "training/one_pass/feature_scales.h"
 
 namespace dyad {
@@ -15,7 +16,7 @@ namespace dyad {
 struct BufferedStartOptions {
   double memory = 0;                  ///< maximum size of the buffer in bytes; 0: no buffer
   double max_work = 2e10;             ///< limit of the multiplications of all passes over the buffer
-  bool sign_restarts = false;         ///< restarts Gauss-Newton with other numbers of positive factors
+  bool searches_starts = false;       ///< fits with the solvers of measurements; false: Gauss-Newton from the moments
   std::function<bool()> interrupted;  ///< called between steps; true ends the fit
 };
 
@@ -30,6 +31,7 @@ class BufferedStart {
     KalmanFilter<Scalar> filter;
     Index rows = 0;         ///< number of buffered rows
     bool is_exact = false;  ///< whether all residuals are of rounding size
+    bool is_final = false;  ///< whether it is the result of finish(), which fits all rows of the stream
   };
 
   BufferedStart(BufferedStartOptions options, ThreadPool& pool) : options_(std::move(options)), pool_(pool) {}
@@ -47,9 +49,13 @@ class BufferedStart {
   /// Appends rows. Returns a start if the buffer has reached the size of the next fit and the fit succeeds.
   std::optional<Start> append(const Rows<Scalar>& rows, const Prior& prior, const FeatureScales& scales);
 
-  /// Fits the buffered rows if rows were appended since the last fit, and discards the buffer. With sign restarts, one
-  /// row more than unknowns suffices. Returns null if there are too few rows or the fit fails.
+  /// Fits the buffered rows, with a thorough search for starts if there is one, and discards the buffer. Then one row
+  /// more than unknowns suffices. Returns null if there are too few rows, if the fit fails, or without a search if no
+  /// rows were appended since the last fit.
   std::optional<Start> finish(const Prior& prior, const FeatureScales& scales);
+
+  /// Diagnosis of the last fit; null if there was none or it did not search for starts.
+  [[nodiscard]] const std::optional<FitDiagnosis>& diagnosis() const { return diagnosis_; }
 
   /// Number of rows read by all fits, summed over passes.
   [[nodiscard]] Index extra_row_reads() const { return extra_row_reads_; }
@@ -58,7 +64,7 @@ class BufferedStart {
   [[nodiscard]] Index rows_for(std::size_t attempt) const;
   [[nodiscard]] bool can_afford(std::size_t attempt) const;
   [[nodiscard]] double work_per_pass(double rows) const;
-  std::optional<Start> fit(const Prior& prior, const FeatureScales& scales);
+  std::optional<Start> fit(const Prior& prior, const FeatureScales& scales, StartSearch search);
 
   BufferedStartOptions options_;
   ThreadPool& pool_;
@@ -68,6 +74,7 @@ class BufferedStart {
   std::size_t attempt_ = 0;                        ///< index of the next fit in `fit_rows_per_unknown`
   std::optional<SignedFactors<double>> last_fit_;  ///< parameters of the last fit, for features divided by their scales
   Index fitted_rows_ = 0;                          ///< size of the buffer at the last fit
+  std::optional<FitDiagnosis> diagnosis_;
   double work_ = 0;                                ///< multiplications so far
   Index extra_row_reads_ = 0;
 };

@@ -53,7 +53,7 @@ StreamOptions stream_options(const LearnerOptions& options) {
   kalman.half_life = options.half_life;
   stream.features_are_standardized = false;
   stream.buffered_start.memory = options.memory;
-  stream.buffered_start.sign_restarts = options.shape.is_measurement() && !options.shape.is_phase_retrieval();
+  stream.buffered_start.searches_starts = options.shape.is_measurement();
   return stream;
 }
 

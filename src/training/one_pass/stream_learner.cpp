@@ -208,7 +208,10 @@ void StreamLearner<Scalar>::add(std::optional<typename BufferedStart<Scalar>::St
   }
   fitted_rows_ = start->rows;
   selection_.drop_worst(Origin::buffered_rows);
-  selection_.add(std::move(start->filter), Origin::buffered_rows);
+  if (start->is_final)
+    selection_.promote(std::move(start->filter), Origin::buffered_rows);
+  else
+    selection_.add(std::move(start->filter), Origin::buffered_rows);
 }
 
 /// Writes the predictions of the exact fit. Returns the number of rows before the first one whose residual exceeds

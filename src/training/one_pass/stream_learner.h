@@ -69,6 +69,8 @@ class StreamLearner {
   [[nodiscard]] Index fitted_rows() const { return fitted_rows_; }
   /// Whether the model fits the buffered rows and all later rows up to rounding.
   [[nodiscard]] bool fits_exactly() const { return exact_rows_ > 0; }
+  /// Diagnosis of the fit to the buffered rows; null if there was none (see BufferedStart::diagnosis).
+  [[nodiscard]] const std::optional<FitDiagnosis>& diagnosis() const { return buffered_start_.diagnosis(); }
   /// Number of features that are omitted because powers of their values overflow or underflow.
   [[nodiscard]] Index omitted_features() const { return scales_.omitted(); }
   /// Number of rows read by the fits to buffered rows, summed over passes.

@@ -207,7 +207,7 @@ StreamOptions stream_options(const TrainOptions& options, const TrainSettings& s
   // Standardized dense features have mean square 1.
   if (stream.features_are_standardized && map.is_dense()) stream.kalman.square_center = 1;
   stream.buffered_start.memory = settings.solver == Solver::kalman ? 0 : max_buffered_share * options.memory;
-  stream.buffered_start.sign_restarts = map.kind == Kind::sensing;
+  stream.buffered_start.searches_starts = map.is_measurement();
   return stream;
 }
 

@@ -1,0 +1,103 @@
+#include "training/cached_rows/robust_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/median.h"
+#include "training/cached_rows/residuals.h"
+
+namespace dyad {
+namespace {
+
+/// Degrees of freedom of the Student t distribution, as recommended for robust regression by Lange, Little and Taylor
+/// (1989).
+constexpr double student_degrees_of_freedom = 4;
+/// Tukey's constant: 95% efficiency at the normal distribution.
+constexpr double tukey_constant = 4.685;
+/// Reweightings with each of the two weight functions; the scale changes by less than 1% in the last ones (measured on
+/// planted outliers, 4 rows per unknown).
+constexpr int student_reweightings = 12;
+constexpr int tukey_reweightings = 10;
+
+}  // namespace
+
+bool has_heavy_tails(const Vector<double>& residuals, const Vector<double>& weights) {
+  // A normal distribution has a share of 6e-7 beyond five standard deviations.
+  constexpr double tail_start = 5;
+  constexpr double min_tail_share = 1e-3;
+  const double scale = compute_robust_scale(residuals, weights, 0);
+  const auto beyond = [&](Index i) { return weights[i] > 0 && std::abs(residuals[i]) > tail_start * scale; };
+  Index tail = 0;
+  for (Index i = 0; i < residuals.size(); ++i) tail += beyond(i) ? 1 : 0;
+  const auto count = static_cast<double>((weights.array() > 0).count());
+  return static_cast<double>(tail) > std::max(1.0, min_tail_share * count);
+}
+
+Vector<double> exclude_outliers(const Vector<double>& residuals, const Vector<double>& weights, Index unknowns) {
+  constexpr double far_residual_scales = 10;
+  constexpr double max_outlier_share = 0.3;
+  if (!has_heavy_tails(residuals, weights)) return weights;
+  const double scale = compute_robust_scale(residuals, weights, unknowns);
+  const auto count_beyond = [&](double limit) {
+    return (weights.array() > 0 && residuals.array().abs() > limit * scale).count();
+  };
+  const Index excluded = count_beyond(tukey_constant);
+  const auto count = static_cast<double>((weights.array() > 0).count());
+  if (2 * count_beyond(far_residual_scales) <= excluded || static_cast<double>(excluded) > max_outlier_share * count)
+    return weights;
+  return (residuals.array().abs() > tukey_constant * scale).select(0, weights.array());
+}
+
+Vector<double> clip_targets(const ObservedRows& rows) {
+  constexpr double max_deviations = 2.5;
+  std::vector<double> targets;
+  for (Index i = 0; i < rows.count(); ++i)
+    if (rows.weights()[i] > 0) targets.push_back(rows.targets()[i]);
+  const double center = targets.empty() ? 0 : median(targets);
+  const Vector<double> deviations = rows.targets().array() - center;
+  const double limit = max_deviations * compute_robust_scale(deviations, rows.weights(), 0);
+  return deviations.cwiseMax(-limit).cwiseMin(limit).array() + center;
+}
+
+RobustFit fit_robustly(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool,
+                       const SignedFactors<double>& start) {
+  RobustFit fit;
+  fit.parameters = start;
+  const double target_scale = compute_robust_scale(rows.targets(), rows.weights(), 0);
+  // Exact data with outliers: the scale converges to 0. The floor separates rounding errors from outliers.
+  constexpr double min_relative_scale = 1e-9;
+  const double min_scale = std::max(min_relative_scale * target_scale, std::numeric_limits<double>::min());
+  const Index unknowns = options.shape.unknowns();
+  const auto reweight = [&](auto&& weight_function) {
+    const Vector<double> residuals = compute_residuals(rows, fit.parameters, pool);
+    fit.scale = std::max(compute_robust_scale(residuals, rows.weights(), unknowns), min_scale);
+    fit.weights = rows.weights().cwiseProduct((residuals / fit.scale).unaryExpr(weight_function));
+    ++fit.passes;
+  };
+  const auto student_weight = [](double u) {
+    return (student_degrees_of_freedom + 1) / (student_degrees_of_freedom + u * u);
+  };
+  const auto tukey_weight = [](double u) {
+    const double remaining = 1 - u * u / (tukey_constant * tukey_constant);
+    return remaining > 0 ? remaining * remaining : 0.0;
+  };
+  const auto solve = [&] {
+    const NewtonFit step = fit_gauss_newton(rows.with_weights(fit.weights), options, pool, &fit.parameters);
+    fit.passes += step.passes;
+    if (step.is_finite) fit.parameters = step.parameters;
+  };
+  for (int i = 0; i < student_reweightings + tukey_reweightings; ++i) {
+    if (options.interrupted && options.interrupted()) break;
+    if (i < student_reweightings)
+      reweight(student_weight);
+    else
+      reweight(tukey_weight);
+    solve();
+  }
+  reweight(tukey_weight);
+  return fit;
+}
+
+}  // namespace dyad
