@@ -49,6 +49,9 @@ class RowOperator {
   /// Adds the diagonal of the matrix of add_gram().
   virtual void add_gram_diagonal(IndexRange rows, const double* weights, Vector<double>& diagonal) const = 0;
 
+  /// Writes the given rows of X as a dense row-major matrix, rows.count x dim().
+  virtual void copy_rows(IndexRange rows, double* out) const = 0;
+
   /// Returns true if X is stored densely. copy_column() requires it.
   [[nodiscard]] virtual bool is_dense() const { return false; }
   /// Copies column j of all rows. Throws std::logic_error if X is not stored densely.

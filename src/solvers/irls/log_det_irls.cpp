@@ -31,13 +31,11 @@ constexpr int max_candidate_iterations = 200;
 constexpr double min_perturbation = 0.3;
 constexpr double max_perturbation = 1.5;
 
-/// Rows of positive weight, restricted to a range of columns, as a dense matrix.
-Matrix<double> copy_rows(const ObservedRows& rows, Index first, Index count, const std::vector<Index>& used) {
-  const RowMajorMatrix<double> identity = RowMajorMatrix<double>::Identity(count, count);
-  RowMajorMatrix<double> all(rows.count(), count);
-  rows.X().multiply({0, rows.count()}, {first, count}, identity.data(), count, all.data());
-  Matrix<double> result(static_cast<Index>(used.size()), count);
-  for (std::size_t i = 0; i < used.size(); ++i) result.row(static_cast<Index>(i)) = all.row(used[i]);
+/// Rows of positive weight, as a dense matrix.
+RowMajorMatrix<double> copy_rows(const ObservedRows& rows, const std::vector<Index>& used) {
+  RowMajorMatrix<double> result(static_cast<Index>(used.size()), rows.dim());
+  for (std::size_t i = 0; i < used.size(); ++i)
+    rows.X().copy_rows({used[i], 1}, result.row(static_cast<Index>(i)).data());
   return result;
 }
 
@@ -59,8 +57,9 @@ LogDetIrls::LogDetIrls(const ObservedRows& rows, IrlsOptions options)
   for (Index i = 0; i < n; ++i) targets_[i] = rows.targets()[used[static_cast<std::size_t>(i)]];
   const ModelShape& shape = options_.shape;
   const Index left_dim = is_bilinear() ? shape.left_dim : rows.dim();
-  left_.X = copy_rows(rows, 0, left_dim, used);
-  if (is_bilinear()) right_.X = copy_rows(rows, left_dim, rows.dim() - left_dim, used);
+  const RowMajorMatrix<double> X = copy_rows(rows, used);
+  left_.X = X.leftCols(left_dim);
+  if (is_bilinear()) right_.X = X.rightCols(rows.dim() - left_dim);
   const bool has_squares = !is_bilinear() && shape.diagonal != Diagonal::tied;
   const Index flat_count = (shape.intercept ? 1 : 0) + (shape.linear ? rows.dim() : 0) + (has_squares ? left_dim : 0);
   flat_features_.resize(n, flat_count);

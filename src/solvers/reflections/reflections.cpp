@@ -4,8 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include <Eigen/Cholesky>
-
 #include "linalg/decompositions.h"
 #include "linalg/row_products.h"
 
@@ -20,7 +18,7 @@ constexpr double relaxation = 0.5;
 /// Relative distance of the sets from which Gauss-Newton converges quadratically.
 constexpr double converged_distance = 1e-6;
 /// Power iterations of the spectral start. It only needs to be in the right half-space of directions.
-constexpr int power_iterations = 60;
+constexpr int power_iterations = 30;
 
 /// View of a dense matrix as rows without targets.
 Rows<double> view_of(const RowMajorMatrix<double>& matrix) {
@@ -36,62 +34,76 @@ bool Reflections::can_solve(const ObservedRows& rows, const ModelShape& shape) {
 
 Reflections::Reflections(const ObservedRows& rows, ReflectionOptions options) : options_(std::move(options)) {
   const Index d = rows.dim();
-  const RowMajorMatrix<double> identity = RowMajorMatrix<double>::Identity(d, d);
   std::vector<Index> used;
   for (Index i = 0; i < rows.count(); ++i)
     if (rows.weights()[i] > 0) used.push_back(i);
   const auto n = static_cast<Index>(used.size());
   Vector<double> targets(n);
-  RowMajorMatrix<double> X(n, d);
+  X_.resize(n, d);
   for (Index i = 0; i < n; ++i) {
     const Index row = used[static_cast<std::size_t>(i)];
-    rows.X().multiply({row, 1}, {0, d}, identity.data(), d, X.row(i).data());
+    rows.X().copy_rows({row, 1}, X_.row(i).data());
     targets[i] = std::max(0.0, options_.sign * rows.targets()[row]);
   }
   amplitudes_ = targets.cwiseSqrt();
-  // Cholesky decomposition X'X = R'R. The jitter keeps it finite if columns are linearly dependent.
-  Matrix<double> gram = X.transpose() * X;
+  Matrix<double> gram = Matrix<double>::Zero(d, d);
+  gram.selfadjointView<Eigen::Lower>().rankUpdate(X_.transpose());
+  // Keeps the decomposition finite if columns are linearly dependent.
   const double jitter = std::numeric_limits<double>::epsilon() * static_cast<double>(d) * gram.diagonal().maxCoeff();
   gram.diagonal().array() += std::max(jitter, std::numeric_limits<double>::min());
-  const Eigen::LLT<Matrix<double>> cholesky(gram);
-  triangular_ = cholesky.matrixU();
-  Q_ = cholesky.matrixL().solve(X.transpose()).transpose();
+  gram_.compute(gram);
+  // Restarts are for many iterations, which repay the n^2 d multiplications of the projection.
+  if (options_.starts > 1 && n <= 2 * d) {
+    const Matrix<double> half = gram_.matrixL().solve(X_.transpose());
+    projector_ = half.transpose() * half;
+  }
   Random random(options_.seed, start_stream);
   const Index k = options_.shape.rank;
-  RowMajorMatrix<double> coordinates = random_normal<double>(random, d, k * options_.starts);
-  coordinates.leftCols(k) = compute_spectral_start(targets, random);
-  u_.resize(n, coordinates.cols());
-  multiply_basis(coordinates, u_);
+  RowMajorMatrix<double> Z = random_normal<double>(random, d, k * options_.starts);
+  Z.leftCols(k) = compute_spectral_start(targets, random);
+  u_.resize(n, Z.cols());
+  multiply(Z, u_);
   for (Index start = 0; start < options_.starts; ++start) {
     auto columns = u_.middleCols(start * k, k);
     columns *= amplitudes_.norm() / std::max(columns.norm(), std::numeric_limits<double>::min());
   }
 }
 
-/// Leading eigenvectors of Q' diag(T) Q with T = (y - 1) / (y + sqrt(n/d) - 1) for targets of mean 1, in coordinates of
-/// Q.
+/// Leading eigenvectors of (X'X)^-1 X' diag(T) X with T = (y - 1) / (y + sqrt(n/d) - 1) for targets of mean 1.
 RowMajorMatrix<double> Reflections::compute_spectral_start(const Vector<double>& targets, Random& random) const {
-  const Index d = Q_.cols();
+  const Index d = X_.cols();
   const double mean = std::max(targets.mean(), std::numeric_limits<double>::min());
   const double ratio = std::sqrt(static_cast<double>(targets.size()) / static_cast<double>(d));
-  // T lies in [-1, 1). Adding 1 makes the matrix positive semidefinite.
+  // T lies in [-1, 1). Adding 1 makes the eigenvalues non-negative.
   const Vector<double> shifted = targets.unaryExpr([&](double y) {
     return 1 + std::max(-1.0, (y / mean - 1) / std::max(y / mean + ratio - 1, std::numeric_limits<double>::min()));
   });
   RowMajorMatrix<double> Z = random_normal<double>(random, d, options_.shape.rank);
-  RowMajorMatrix<double> projected(Q_.rows(), Z.cols());
+  RowMajorMatrix<double> projected(X_.rows(), Z.cols());
   for (int i = 0; i < power_iterations; ++i) {
-    multiply_basis(Z, projected);
+    multiply(Z, projected);
     projected = shifted.asDiagonal() * projected;
-    Z.setZero();
-    add_back_projection(view_of(Q_), projected.data(), Z.cols(), Z.data());
+    solve_least_squares(projected, Z);
     Z = orthonormalize(Z);
   }
   return Z;
 }
 
-void Reflections::multiply_basis(const RowMajorMatrix<double>& B, RowMajorMatrix<double>& out) const {
-  project(view_of(Q_), B.data(), B.cols(), out.data());
+void Reflections::multiply(const RowMajorMatrix<double>& Z, RowMajorMatrix<double>& out) const {
+  project(view_of(X_), Z.data(), Z.cols(), out.data());
+}
+
+void Reflections::solve_least_squares(const RowMajorMatrix<double>& u, RowMajorMatrix<double>& Z) const {
+  Z.setZero();
+  add_back_projection(view_of(X_), u.data(), u.cols(), Z.data());
+  gram_.solveInPlace(Z);
+}
+
+void Reflections::project_on_columns(const RowMajorMatrix<double>& u, RowMajorMatrix<double>& Z,
+                                     RowMajorMatrix<double>& out) const {
+  if (projector_.size() > 0) return project(view_of(projector_), u.data(), u.cols(), out.data());
+  solve_least_squares(u, Z);
+  multiply(Z, out);
 }
 
 void Reflections::project_on_amplitudes(Index start, RowMajorMatrix<double>& out) const {
@@ -111,15 +123,14 @@ void Reflections::run(Index iterations) {
   const double size = amplitudes_.norm();
   double best_distance = std::numeric_limits<double>::infinity();
   RowMajorMatrix<double> on_amplitudes(u_.rows(), u_.cols());
-  RowMajorMatrix<double> coordinates(Q_.cols(), u_.cols());
+  RowMajorMatrix<double> Z(X_.cols(), u_.cols());
+  RowMajorMatrix<double> reflected(u_.rows(), u_.cols());
   RowMajorMatrix<double> gap(u_.rows(), u_.cols());
   for (Index i = 0; i < iterations && !has_converged_; ++i) {
     if (options_.interrupted && options_.interrupted()) break;
     for (Index start = 0; start < options_.starts; ++start) project_on_amplitudes(start, on_amplitudes);
-    gap = 2 * on_amplitudes - u_;
-    coordinates.setZero();
-    add_back_projection(view_of(Q_), gap.data(), gap.cols(), coordinates.data());
-    multiply_basis(coordinates, gap);
+    reflected = 2 * on_amplitudes - u_;
+    project_on_columns(reflected, Z, gap);
     gap -= on_amplitudes;
     ++iterations_;
     const Eigen::RowVectorXd squares = gap.colwise().squaredNorm();
@@ -127,7 +138,7 @@ void Reflections::run(Index iterations) {
       const double distance = std::sqrt(squares.segment(start * k, k).sum());
       if (distance >= best_distance) continue;
       best_distance = distance;
-      best_ = coordinates.middleCols(start * k, k);
+      best_ = reflected.middleCols(start * k, k);
     }
     has_converged_ = best_distance <= converged_distance * size;
     u_ += relaxation * gap;
@@ -137,9 +148,9 @@ void Reflections::run(Index iterations) {
 SignedFactors<double> Reflections::candidate() const {
   SignedFactors<double> result;
   result.diagonal = options_.shape.diagonal;
-  result.weights = Vector<double>::Zero(Q_.cols());
-  result.A = RowMajorMatrix<double>::Zero(Q_.cols(), options_.shape.rank);
-  if (best_.size() > 0) result.A = triangular_.triangularView<Eigen::Upper>().solve(best_);
+  result.weights = Vector<double>::Zero(X_.cols());
+  result.A = RowMajorMatrix<double>::Zero(X_.cols(), options_.shape.rank);
+  if (best_.size() > 0) solve_least_squares(best_, result.A);
   result.signs = Vector<double>::Constant(options_.shape.rank, options_.sign);
   return result;
 }

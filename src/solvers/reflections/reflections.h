@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <functional>
 
+#include <Eigen/Cholesky>
+
 #include "base/random.h"
 #include "data/observed_rows.h"
 #include "model/signed_factors.h"
@@ -27,7 +29,7 @@ struct ReflectionOptions {
 ///     u += relaxation (P_X(2 P_y u - u) - P_y u),
 ///
 /// from a spectral start with the optimal preprocessing function of Mondelli and Montanari (2019), and from random ones.
-/// One iteration takes 2 n d k multiplications per start. The number of iterations to convergence is heavy-tailed near
+/// One iteration takes 2 n d k + d^2 k multiplications per start, or n^2 k with a stored projection, for n <= 2 d. The number of iterations to convergence is heavy-tailed near
 /// the information limit: 350 to 150,000 for k = 1 and n = 1.5 d. Products with the columns of several starts at once
 /// are faster per start. Rows of weight 0 are excluded; other weights have no effect. Copies the rows. Not
 /// thread-safe.
@@ -52,15 +54,20 @@ class Reflections {
   [[nodiscard]] RowMajorMatrix<double> compute_spectral_start(const Vector<double>& targets, Random& random) const;
   /// Projection P_y of the columns of one start.
   void project_on_amplitudes(Index start, RowMajorMatrix<double>& out) const;
-  /// out = Q B.
-  void multiply_basis(const RowMajorMatrix<double>& B, RowMajorMatrix<double>& out) const;
+  /// out = X Z.
+  void multiply(const RowMajorMatrix<double>& Z, RowMajorMatrix<double>& out) const;
+  /// Z = argmin |X Z - u|.
+  void solve_least_squares(const RowMajorMatrix<double>& u, RowMajorMatrix<double>& Z) const;
+  /// out = P_X u.
+  void project_on_columns(const RowMajorMatrix<double>& u, RowMajorMatrix<double>& Z, RowMajorMatrix<double>& out) const;
 
   ReflectionOptions options_;
-  RowMajorMatrix<double> Q_;   ///< orthonormal basis of the column space of X
-  Matrix<double> triangular_;  ///< R in X = Q R
-  Vector<double> amplitudes_;  ///< sqrt(sign y)
-  RowMajorMatrix<double> u_;   ///< n x k per start
-  Matrix<double> best_;        ///< Q'v of the smallest distance, d x k
+  RowMajorMatrix<double> X_;
+  Eigen::LLT<Matrix<double>> gram_;  ///< of X'X
+  Vector<double> amplitudes_;        ///< sqrt(sign y)
+  RowMajorMatrix<double> u_;         ///< n x k per start
+  RowMajorMatrix<double> projector_;  ///< P_X, n x n; empty if products with X and X' take fewer operations
+  RowMajorMatrix<double> best_;       ///< reflected amplitudes 2 P_y u - u of the smallest distance, n x k
   Index iterations_ = 0;
   bool has_converged_ = false;
 };

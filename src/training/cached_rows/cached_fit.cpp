@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "solvers/gauss_newton/levenberg_marquardt.h"
+#include "solvers/gauss_newton/moment_start.h"
 #include "solvers/irls/log_det_irls.h"
 #include "solvers/irls/matrix_free_irls.h"
 #include "solvers/reflections/reflections.h"
@@ -24,16 +26,20 @@ constexpr double rows_per_unknown_of_spectral_start = 3;
 /// Limit of the candidates of dense IRLS. At 1.1 rows per unknown and condition number 1000, 10 of 10 fits succeed
 /// within it.
 constexpr Index max_dense_candidates = 24;
+/// Rows per unknown from which residuals show outliers: fits with fewer rows interpolate some of them.
+constexpr double min_rows_per_unknown_of_outliers = 2;
 /// Reflections of a brief search, and of the rounds of a thorough one. The number of reflections to convergence is
 /// heavy-tailed (docs/method.md).
-constexpr Index brief_reflections = 300;
+constexpr Index brief_reflections = 150;
+/// Passes of Gauss-Newton after the reflections of a brief search. A start close to a solution needs fewer.
+constexpr Index brief_passes = 100;
 constexpr Index first_round_reflections = 2000;
-constexpr Index reflection_growth = 10;
+constexpr Index reflection_growth = 12;
 constexpr Index reflection_rounds = 3;
 /// Starts of the reflections of a thorough search. Products with 4 columns take about as long as 2 products with one.
 constexpr Index parallel_reflections = 4;
-/// Limit of the multiplications of all reflections, about 10 s on one core.
-constexpr double max_reflection_work = 2e10;
+/// Limit of the multiplications of all reflections, about 15 s on one core.
+constexpr double max_reflection_work = 3e10;
 
 /// Sign of all targets: 1 or -1; 0 if both signs occur.
 double common_sign(const ObservedRows& rows) {
@@ -50,11 +56,24 @@ double common_sign(const ObservedRows& rows) {
 /// Number of rows of positive weight.
 Index count_rows(const ObservedRows& rows) { return (rows.weights().array() > 0).count(); }
 
+/// The eigendecomposition of the second moments takes as long as about d data passes for rank 1. Measurements of many
+/// features are solved in fewer passes without it.
+NewtonOptions select_preconditioner(NewtonOptions options) {
+  constexpr Index max_decomposed_features = 128;
+  if (options.shape.is_measurement() && options.shape.dim > max_decomposed_features)
+    options.has_moment_preconditioner = false;
+  return options;
+}
+
 /// Generates starts and keeps the best fit. Does not own its arguments.
 class FitSearch {
  public:
   FitSearch(const ObservedRows& rows, const NewtonOptions& options, StartSearch search, ThreadPool& pool)
-      : rows_(rows), options_(options), search_(search), pool_(pool) {
+      : rows_(rows),
+        options_(select_preconditioner(options)),
+        search_(search),
+        pool_(pool),
+        solver_(rows, options_, pool) {
     rows_per_unknown_ = static_cast<double>(count_rows(rows)) /
                         std::max(1.0, static_cast<double>(options.shape.unknowns()));
     const double sign = options.shape.positive ? 1 : common_sign(rows);
@@ -67,19 +86,19 @@ class FitSearch {
 
   /// Fits from `start`, or from the moments if it is null.
   void fit_from(const SignedFactors<double>* start) {
-    NewtonFit fit = fit_gauss_newton(rows_, options_, pool_, start);
-    passes_ += fit.passes;
+    NewtonFit fit = fit_gauss_newton(solver_, start != nullptr ? *start : compute_start());
     ++starts_;
     if (starts_ == 1 || fit.is_exact || fit.mean_squared_residual < best_.mean_squared_residual) best_ = std::move(fit);
   }
 
   void run() {
     if (search_ == StartSearch::none) return fit_from(nullptr);
-    if (reflections_) reflect(search_ == StartSearch::brief ? brief_reflections : first_round_reflections);
-    if (is_done() || (reflections_ && rows_per_unknown_ >= rows_per_unknown_of_spectral_start)) return;
+    const bool is_brief = search_ == StartSearch::brief || rows_per_unknown_ >= rows_per_unknown_of_spectral_start;
+    if (reflections_ && search_ == StartSearch::brief) options_.max_passes = solver_.passes() + brief_passes;
+    if (reflections_) reflect(is_brief ? brief_reflections : first_round_reflections);
+    if (is_done() || (reflections_ && is_brief)) return;
     run_matrix_free_irls();
-    if (is_done() || search_ == StartSearch::brief) return;
-    if (rows_per_unknown_ >= rows_per_unknown_of_spectral_start) return;
+    if (is_done() || is_brief) return;
     std::optional<LogDetIrls> irls;
     if (LogDetIrls::can_solve(rows_, options_.shape))
       irls.emplace(rows_, IrlsOptions{options_.shape, options_.seed, options_.interrupted});
@@ -98,6 +117,8 @@ class FitSearch {
   /// rank k + 1 that contains it, and continues from its best rank-k part.
   void add_missing_directions() {
     constexpr int max_additions = 4;
+    // Reflections with many rows do not end in such minima.
+    if (rows_per_unknown_ <= 1 || (reflections_ && rows_per_unknown_ >= rows_per_unknown_of_spectral_start)) return;
     for (int i = 0; i < max_additions && !is_done() && options_.shape.rank < options_.shape.max_rank(); ++i) {
       const Vector<double> residuals = compute_residuals(rows_, best_.parameters, pool_);
       const ResidualStructure structure =
@@ -123,11 +144,23 @@ class FitSearch {
   [[nodiscard]] bool is_done() const {
     return best_.is_exact || (options_.interrupted && options_.interrupted());
   }
+  /// Whether there are enough rows for a reliable noise variance, and the best fit explains most of the variance of the
+  /// targets with residuals of light tails.
+  [[nodiscard]] bool is_plausible() const {
+    constexpr double max_unexplained_share = 0.3;
+    return rows_per_unknown_ >= rows_per_unknown_of_spectral_start &&
+           best_.mean_squared_residual < max_unexplained_share * 2 * solver_.constant_loss() &&
+           !has_heavy_tails(compute_residuals(rows_, best_.parameters, pool_), rows_.weights());
+  }
   [[nodiscard]] const NewtonFit& best() const { return best_; }
-  [[nodiscard]] Index passes() const { return passes_; }
+  [[nodiscard]] Index passes() const { return passes_ + solver_.passes(); }
   [[nodiscard]] Index starts() const { return starts_; }
 
  private:
+  [[nodiscard]] SignedFactors<double> compute_start() const {
+    return compute_moment_start(rows_, options_, pool_).to_parameters(options_);
+  }
+
   void reflect(Index iterations) {
     if (reflections_->has_converged()) return;
     const double work_per_iteration =
@@ -162,9 +195,10 @@ class FitSearch {
   }
 
   ObservedRows rows_;
-  const NewtonOptions& options_;
+  NewtonOptions options_;
   StartSearch search_;
   ThreadPool& pool_;
+  LevenbergMarquardt solver_;
   double rows_per_unknown_ = 0;
   std::optional<Reflections> reflections_;
   NewtonFit best_;
@@ -192,8 +226,9 @@ CachedFit fit_cached_rows(const ObservedRows& rows, const NewtonOptions& options
                           const SignedFactors<double>* warm_start) {
   FitSearch fits(rows, options, search, pool);
   if (warm_start != nullptr) fits.fit_from(warm_start);
-  if (!fits.is_done() && (warm_start == nullptr || search != StartSearch::none)) fits.run();
-  if (search == StartSearch::thorough && count_rows(rows) > options.shape.unknowns()) fits.add_missing_directions();
+  const bool needs_search = warm_start == nullptr || (search != StartSearch::none && !fits.is_plausible());
+  if (!fits.is_done() && needs_search) fits.run();
+  if (search == StartSearch::thorough) fits.add_missing_directions();
   const NewtonFit& best = fits.best();
   CachedFit result;
   result.parameters = best.parameters;
@@ -208,7 +243,8 @@ CachedFit fit_cached_rows(const ObservedRows& rows, const NewtonOptions& options
   result.noise_variance =
       result.is_exact ? 0 : result.mean_squared_residual * count / std::max(1.0, count - unknowns);
   const bool can_have_outliers = search != StartSearch::none && !result.is_exact && result.is_finite &&
-                                 count > unknowns && options.likelihood->has_unit_curvature();
+                                 count >= min_rows_per_unknown_of_outliers * unknowns &&
+                                 options.likelihood->has_unit_curvature();
   if (!can_have_outliers) return result;
   const Vector<double> residuals = compute_residuals(rows, result.parameters, pool);
   if (!has_heavy_tails(residuals, rows.weights())) return result;

@@ -23,7 +23,7 @@ struct FitDiagnosis {
 
 /// Determines whether a least-squares fit is reliable and, if not, why, by tests in this order: the number of rows; the
 /// signs of the targets of a positive model; the rank of the Jacobian; outliers; the moments of the residuals; and the
-/// generalized cross-validation error, compared with the variance of the targets. Requires a Gaussian likelihood.
+/// leave-one-out residuals, compared with the variance of the targets. Requires a Gaussian likelihood.
 FitDiagnosis diagnose_fit(const ObservedRows& rows, const NewtonOptions& options,
                           const SignedFactors<double>& parameters, ThreadPool& pool);
 

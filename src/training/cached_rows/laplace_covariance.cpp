@@ -24,47 +24,51 @@ bool LaplaceCovariance::can_compute(const ObservedRows& rows, const ModelShape& 
 
 LaplaceCovariance::LaplaceCovariance(const ObservedRows& rows, const ModelShape& shape,
                                      const SignedFactors<double>& parameters, double noise_variance)
-    : parameters_(parameters), rank_(parameters.rank()) {
+    : shape_(shape), parameters_(parameters), noise_variance_(noise_variance), rank_(parameters.rank()) {
   const Index d = parameters.dim();
   first_weight_ = shape.intercept ? 1 : 0;
   first_square_ = first_weight_ + (shape.linear ? d : 0);
   first_factor_ = first_square_ + (shape.diagonal == Diagonal::free ? d : 0);
   count_ = first_factor_ + d * rank_;
-  covariance_.setZero(count_, count_);
-  add_jacobian_gram(rows, shape);
+  inverse_.setZero(count_, count_);
+  visit_jacobian(rows, [&](Index, const Eigen::Ref<const RowMajorMatrix<double>>& J) {
+    inverse_.selfadjointView<Eigen::Lower>().rankUpdate(J.transpose());
+  });
+  inverse_.triangularView<Eigen::StrictlyUpper>() = inverse_.transpose();
   add_invariant_directions();
   // Scaling to unit diagonal, so that pivots are relative.
   const Vector<double> scales =
-      covariance_.diagonal().unaryExpr([](double value) { return value > 0 ? 1 / std::sqrt(value) : 1.0; });
-  const Matrix<double> scaled = scales.asDiagonal() * covariance_ * scales.asDiagonal();
+      inverse_.diagonal().unaryExpr([](double value) { return value > 0 ? 1 / std::sqrt(value) : 1.0; });
+  const Matrix<double> scaled = scales.asDiagonal() * inverse_ * scales.asDiagonal();
   const Eigen::LDLT<Matrix<double>> decomposition(scaled);
   const Index missing = (decomposition.vectorD().array() < min_relative_pivot).count();
   determined_unknowns_ = std::max<Index>(0, shape.unknowns() - missing);
   is_identifiable_ = missing == 0;
   if (!is_identifiable_) return;
-  covariance_ = decomposition.solve(Matrix<double>::Identity(count_, count_));
-  covariance_ = noise_variance * (scales.asDiagonal() * covariance_ * scales.asDiagonal());
+  inverse_ = decomposition.solve(Matrix<double>::Identity(count_, count_));
+  inverse_ = scales.asDiagonal() * inverse_ * scales.asDiagonal();
 }
 
-void LaplaceCovariance::add_jacobian_gram(const ObservedRows& rows, const ModelShape& shape) {
+void LaplaceCovariance::visit_jacobian(
+    const ObservedRows& rows,
+    const std::function<void(Index first, const Eigen::Ref<const RowMajorMatrix<double>>& J)>& task) const {
   const Sides sides(parameters_.dim(), parameters_.left_dim);
   const Index d = parameters_.dim();
-  const RowMajorMatrix<double> identity = RowMajorMatrix<double>::Identity(d, d);
   constexpr Index block_rows = 256;  // a block of J of 3,000 parameters takes 6 MB
   RowMajorMatrix<double> X(block_rows, d);
   RowMajorMatrix<double> J(block_rows, count_);
   for (Index first = 0; first < rows.count(); first += block_rows) {
     const Index count = std::min(block_rows, rows.count() - first);
-    rows.X().multiply({first, count}, {0, d}, identity.data(), d, X.data());
+    rows.X().copy_rows({first, count}, X.data());
     J.setZero();
     for (Index i = 0; i < count; ++i) {
       const double root = std::sqrt(std::max(0.0, rows.weights()[first + i]));
       if (root == 0) continue;
       const auto x = X.row(i);
       auto row = J.row(i);
-      if (shape.intercept) row[0] = 1;
-      if (shape.linear) row.segment(first_weight_, d) = x;
-      if (shape.diagonal == Diagonal::free) row.segment(first_square_, d) = x.cwiseAbs2();
+      if (shape_.intercept) row[0] = 1;
+      if (shape_.linear) row.segment(first_weight_, d) = x;
+      if (shape_.diagonal == Diagonal::free) row.segment(first_square_, d) = x.cwiseAbs2();
       const Eigen::RowVectorXd left = x.head(sides.left_count()) * sides.left(parameters_.A);
       const Eigen::RowVectorXd right =
           sides.is_bilinear() ? Eigen::RowVectorXd(x.tail(sides.right_count()) * sides.right(parameters_.A)) : left;
@@ -73,20 +77,30 @@ void LaplaceCovariance::add_jacobian_gram(const ObservedRows& rows, const ModelS
           const double sign = parameters_.signs[c];
           double derivative = sides.is_bilinear() ? sign * (j < sides.left_dim ? right[c] : left[c]) * x[j]
                                                   : 2 * sign * left[c] * x[j];
-          if (!sides.is_bilinear() && shape.diagonal != Diagonal::tied)
+          if (!sides.is_bilinear() && shape_.diagonal != Diagonal::tied)
             derivative -= 2 * sign * parameters_.A(j, c) * x[j] * x[j];
           row[factor_index(j, c)] = derivative;
         }
       row *= root;
     }
-    covariance_.selfadjointView<Eigen::Lower>().rankUpdate(J.topRows(count).transpose());
+    task(first, J.topRows(count));
   }
-  covariance_.triangularView<Eigen::StrictlyUpper>() = covariance_.transpose();
+}
+
+double LaplaceCovariance::leave_one_out_error(const ObservedRows& rows, const Vector<double>& residuals) const {
+  constexpr double max_leverage = 1 - 1e-9;  // rows that determine a parameter alone
+  double squares = 0;
+  visit_jacobian(rows, [&](Index first, const Eigen::Ref<const RowMajorMatrix<double>>& J) {
+    const Vector<double> leverages = (J * inverse_).cwiseProduct(J).rowwise().sum().cwiseMin(max_leverage);
+    for (Index i = 0; i < J.rows(); ++i)
+      squares += rows.weights()[first + i] * std::pow(residuals[first + i] / (1 - leverages[i]), 2);
+  });
+  return squares / rows.weights().sum();
 }
 
 void LaplaceCovariance::add_invariant_directions() {
   const Sides sides(parameters_.dim(), parameters_.left_dim);
-  const double size = covariance_.diagonal().tail(parameters_.A.size()).mean();
+  const double size = inverse_.diagonal().tail(parameters_.A.size()).mean();
   for (Index c = 0; c < rank_; ++c)
     for (Index e = 0; e < (sides.is_bilinear() ? rank_ : c); ++e) {
       RowMajorMatrix<double> direction = RowMajorMatrix<double>::Zero(parameters_.dim(), rank_);
@@ -100,7 +114,7 @@ void LaplaceCovariance::add_invariant_directions() {
       const double squared_norm = direction.squaredNorm();
       if (!(squared_norm > 0)) continue;
       const Eigen::Map<const Vector<double>> flat(direction.data(), direction.size());
-      covariance_.bottomRightCorner(flat.size(), flat.size()) += (size / squared_norm) * flat * flat.transpose();
+      inverse_.bottomRightCorner(flat.size(), flat.size()) += (size / squared_norm) * flat * flat.transpose();
     }
 }
 
@@ -112,23 +126,23 @@ Matrix<double> LaplaceCovariance::matrix_errors() const {
     for (Index j = 0; j < errors.cols(); ++j) {
       // M_ij = sum_c signs_c A_ic A_jc, with derivatives signs_c A_jc and signs_c A_ic.
       const Index right = sides.right_first() + j;
-      const auto C_ii = covariance_.block(factor_index(i, 0), factor_index(i, 0), rank_, rank_);
-      const auto C_ij = covariance_.block(factor_index(i, 0), factor_index(right, 0), rank_, rank_);
-      const auto C_jj = covariance_.block(factor_index(right, 0), factor_index(right, 0), rank_, rank_);
+      const auto C_ii = inverse_.block(factor_index(i, 0), factor_index(i, 0), rank_, rank_);
+      const auto C_ij = inverse_.block(factor_index(i, 0), factor_index(right, 0), rank_, rank_);
+      const auto C_jj = inverse_.block(factor_index(right, 0), factor_index(right, 0), rank_, rank_);
       const Eigen::RowVectorXd a = scaled.row(right);
       const Eigen::RowVectorXd b = scaled.row(i);
       const double variance = (a * C_ii).dot(a) + 2 * (a * C_ij).dot(b) + (b * C_jj).dot(b);
-      errors(i, j) = std::sqrt(std::max(0.0, variance));
+      errors(i, j) = std::sqrt(noise_variance_ * std::max(0.0, variance));
     }
   return errors;
 }
 
 Vector<double> LaplaceCovariance::factor_errors() const {
-  return covariance_.diagonal().tail(parameters_.A.size()).cwiseMax(0).cwiseSqrt();
+  return (noise_variance_ * inverse_.diagonal().tail(parameters_.A.size())).cwiseMax(0).cwiseSqrt();
 }
 
 Vector<double> LaplaceCovariance::weight_errors() const {
-  return covariance_.diagonal().segment(first_weight_, parameters_.dim()).cwiseMax(0).cwiseSqrt();
+  return (noise_variance_ * inverse_.diagonal().segment(first_weight_, parameters_.dim())).cwiseMax(0).cwiseSqrt();
 }
 
 }  // namespace dyad

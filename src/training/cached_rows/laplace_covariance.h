@@ -1,6 +1,7 @@
 #pragma once
 
-#include "base/thread_pool.h"
+#include <functional>
+
 #include "data/observed_rows.h"
 #include "model/signed_factors.h"
 
@@ -24,6 +25,11 @@ class LaplaceCovariance {
   [[nodiscard]] Index determined_unknowns() const { return determined_unknowns_; }
   [[nodiscard]] bool is_identifiable() const { return is_identifiable_; }
 
+  /// Mean squared leave-one-out residual, sum_i h_i (r_i / (1 - l_i))^2 / sum_i h_i, in the linear approximation at the
+  /// fit: l_i is the leverage of row i, the derivative of its prediction with respect to its target. Reads the rows
+  /// again. Requires is_identifiable().
+  [[nodiscard]] double leave_one_out_error(const ObservedRows& rows, const Vector<double>& residuals) const;
+
   /// Standard errors of the entries of M, dim x dim (bilinear: left x right). Requires is_identifiable().
   [[nodiscard]] Matrix<double> matrix_errors() const;
   /// Standard errors of the entries of A, for rank 1: the signal of phase retrieval. Requires is_identifiable().
@@ -33,16 +39,20 @@ class LaplaceCovariance {
 
  private:
   [[nodiscard]] Index factor_index(Index feature, Index factor) const { return first_factor_ + feature * rank_ + factor; }
-  void add_jacobian_gram(const ObservedRows& rows, const ModelShape& shape);
+  /// Calls task(first, J) with blocks of rows of H^1/2 J, of which the first J.rows() belong to the rows from `first`.
+  void visit_jacobian(const ObservedRows& rows,
+                      const std::function<void(Index first, const Eigen::Ref<const RowMajorMatrix<double>>& J)>& task) const;
   void add_invariant_directions();
 
+  ModelShape shape_;
   SignedFactors<double> parameters_;
+  double noise_variance_;
   Index rank_;
   Index first_weight_;  ///< position of w among the parameters
   Index first_square_;  ///< position of the squares
   Index first_factor_;  ///< position of A, row by row
   Index count_;         ///< number of parameters p
-  Matrix<double> covariance_;
+  Matrix<double> inverse_;  ///< (J'HJ)^-1
   Index determined_unknowns_ = 0;
   bool is_identifiable_ = false;
 };

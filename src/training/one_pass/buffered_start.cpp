@@ -40,6 +40,10 @@ void BufferedStart<Scalar>::start(const KalmanOptions& kalman, bool sparse) {
   sparse_ = sparse;
   // Without a search for starts, fits with few rows per unknown often end in a local minimum.
   while (!options_.searches_starts && fit_rows_per_unknown[attempt_] < min_rows_per_unknown_with_noise) ++attempt_;
+  // A brief search of phase retrieval rarely succeeds with fewer than two rows per unknown.
+  constexpr double min_rows_per_unknown_of_phase = 2;
+  while (kalman.shape.is_phase_retrieval() && fit_rows_per_unknown[attempt_] < min_rows_per_unknown_of_phase)
+    ++attempt_;
   if (can_afford(attempt_)) buffer_.emplace();
 }
 
@@ -79,7 +83,9 @@ std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::appe
                                                                                    const FeatureScales& scales) {
   buffer_->append(rows);
   if (buffer_->count() < rows_for(attempt_)) return std::nullopt;
-  std::optional<Start> start = fit(prior, scales, options_.searches_starts ? StartSearch::brief : StartSearch::none);
+  // A fit that searched at 3 rows per unknown is a sufficient start at larger sizes.
+  const bool searches = options_.searches_starts && (fit_rows_per_unknown[attempt_] <= min_rows_per_unknown_with_noise);
+  std::optional<Start> start = fit(prior, scales, searches ? StartSearch::brief : StartSearch::none);
   ++attempt_;
   if ((start && start->is_exact) || !can_afford(attempt_)) stop();
   return start;
@@ -119,7 +125,7 @@ std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::fit(
     const ObservedRows rows(buffer_->view(kalman_.shape.dim));
     result = fit_cached_rows(rows, newton, search, pool_, last_fit_ ? &*last_fit_ : nullptr);
     const bool is_last = result.is_exact || search == StartSearch::thorough || !can_afford(attempt_ + 1);
-    if (is_last && search != StartSearch::none)
+    if (is_last && options_.searches_starts)
       diagnosis_ = diagnose_fit(rows, newton, result.parameters, pool_);
   }
   last_fit_ = result.parameters;
