@@ -38,8 +38,9 @@ def fit_factor(data: RankOneMeasurements, left: Array, right_products: Array, nu
     columns = data.project((left[:, :, None] * right_products[:, None, :]).reshape(n, d * k))
     gram = columns.T @ columns
     if null_directions is not None:
-        gram += np.trace(gram) / len(gram) * (null_directions @ null_directions.T)
-    coefficients: Array = np.linalg.solve(gram, columns.T @ data.y)
+        scale = float(np.trace(gram)) / len(gram)
+        gram += scale * (null_directions @ null_directions.T)
+    coefficients = np.asarray(np.linalg.solve(gram, columns.T @ data.y), dtype=np.float64)
     return coefficients.reshape(d, k)
 
 

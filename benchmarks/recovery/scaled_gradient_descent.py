@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from measurements import RESIDUAL_TOLERANCE, Array, MatrixEstimate, RankOneMeasurements
+from measurements import RESIDUAL_TOLERANCE, MatrixEstimate, RankOneMeasurements
 
 STEP = 0.5  # of the numerical experiments of the paper
-# The paper shows at most 1000 iterations. Smaller steps need more. The sensitivity is stated in page.md.
+# 5 times the limit of the authors' program. The sensitivity is stated in page.md.
 MAX_ITERATIONS = 5000
 # A step that increases the loss is repeated with half the step size. The paper has no such rule, but without the restricted
 # isometry property, the iteration with the constant step 0.5 diverges for few rows.

@@ -13,7 +13,7 @@ from phase import RESIDUAL_TOLERANCE, Array, PhaseEstimate, leading_eigenvector,
 # Constants of the numerical experiments of the paper for real signals.
 MAX_ITERATIONS = 1000
 STEP = 0.6
-TRUNCATION = 0.7  # gamma: rows with |x'z| < psi / (1 + gamma) are left out of the gradient
+TRUNCATION = 0.7  # gamma: the gradient omits rows with |x'z| < psi / (1 + gamma)
 INITIAL_FRACTION = 1 / 6  # of the rows, with the largest psi / |x|, in the initialization
 
 
