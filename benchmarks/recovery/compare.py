@@ -21,7 +21,12 @@ from problems import Problem
 from records import Record
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SEEDS = range(1, 11)
+# Runs per point. Phase retrieval has more, because its runs are short and the transitions of its methods are close to each other.
+PHASE_RUNS = 30
+MATRIX_RUNS = 10
+# Each point has its own seeds. With common seeds, the rows of a point would contain those of all smaller points, and a set of
+# unusually difficult seeds would shift a whole curve.
+SEEDS_PER_POINT = 100
 PROCESSES = 2
 # Rows per degree of freedom.
 PHASE_RATIOS = (1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 2.0, 2.25, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0)
@@ -54,26 +59,31 @@ def print_progress(records: list[Record]) -> None:
     for record in records:
         counts[record.method] = counts.get(record.method, 0) + record.is_success
     text = ", ".join(f"{method} {count}" for method, count in counts.items())
-    print(f"{records[0].problem}, {records[0].rows} rows: {text} of {len(SEEDS)}", file=sys.stderr, flush=True)
+    runs = len({record.seed for record in records})
+    print(f"{records[0].problem}, {records[0].rows} rows: {text} of {runs}", file=sys.stderr, flush=True)
+
+
+def points() -> list[list[Task]]:
+    """Return the runs of each point of the diagrams."""
+    result = []
+    for problem in PROBLEMS:
+        is_phase = problem.kind == "phase"
+        for index, ratio in enumerate(PHASE_RATIOS if is_phase else MATRIX_RATIOS):
+            first_seed = SEEDS_PER_POINT * index + 1
+            seeds = range(first_seed, first_seed + (PHASE_RUNS if is_phase else MATRIX_RUNS))
+            result.append([(problem, ratio, seed) for seed in seeds])
+    return result
 
 
 def measure(dyad: pathlib.Path) -> list[Record]:
     """Run all methods on all problems."""
-    tasks = [
-        (problem, ratio, seed)
-        for problem in PROBLEMS
-        for ratio in (PHASE_RATIOS if problem.kind == "phase" else MATRIX_RATIOS)
-        for seed in SEEDS
-    ]
     records: list[Record] = []
-    point: list[Record] = []
     with multiprocessing.Pool(PROCESSES) as pool:
-        for (_, _, seed), results in zip(tasks, pool.imap(functools.partial(run_task, dyad), tasks)):
-            point += results
-            if seed == SEEDS[-1]:
-                print_progress(point)
-                records += point
-                point = []
+        for tasks in points():
+            results = pool.map(functools.partial(run_task, dyad), tasks, chunksize=1)
+            point = [record for run in results for record in run]
+            print_progress(point)
+            records += point
     return records
 
 

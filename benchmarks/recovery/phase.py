@@ -11,6 +11,8 @@ Array = npt.NDArray[np.float64]
 
 # Iterations end at this relative residual |(|Xz| - psi)| / |psi|. It is 100 times smaller than the error that counts as success.
 RESIDUAL_TOLERANCE = 1e-7
+# Iterations also end above this relative residual, at which they have diverged. That of z = 0 is 1.
+DIVERGED_RESIDUAL = 1e3
 
 
 @dataclasses.dataclass
@@ -41,6 +43,12 @@ def leading_eigenvector(matrix: Array) -> Array:
 def relative_residual(products: Array, amplitudes: Array) -> float:
     """Return |(|Xz| - psi)| / |psi| for the products Xz and the amplitudes psi."""
     return float(np.linalg.norm(np.abs(products) - amplitudes) / np.linalg.norm(amplitudes))
+
+
+def has_ended(products: Array, amplitudes: Array) -> bool:
+    """Return true if the iteration has converged or diverged."""
+    residual = relative_residual(products, amplitudes)
+    return residual < RESIDUAL_TOLERANCE or residual > DIVERGED_RESIDUAL
 
 
 def signal_error(estimate: Array, signal: Array) -> float:

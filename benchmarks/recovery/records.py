@@ -19,7 +19,7 @@ class Record(NamedTuple):
     seconds: float  # CPU time
 
 
-# Fraction of successful seeds from which a method counts as successful at a number of rows.
+# Fraction of successful runs from which a method counts as successful at a number of rows.
 REQUIRED_SUCCESS_RATE = 0.9
 
 
@@ -29,7 +29,7 @@ def select(records: list[Record], problem: str, method: str) -> list[Record]:
 
 
 def success_rates(records: list[Record]) -> dict[float, float]:
-    """Return the fraction of successful seeds for each ratio, in increasing order of the ratios."""
+    """Return the fraction of successful runs for each ratio, in increasing order of the ratios."""
     ratios = sorted({record.ratio for record in records})
     return {ratio: statistics.mean(record.is_success for record in records if record.ratio == ratio) for ratio in ratios}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from phase import RESIDUAL_TOLERANCE, Array, PhaseEstimate, leading_eigenvector, relative_residual
+from phase import Array, PhaseEstimate, has_ended, leading_eigenvector
 
 # Constants of the numerical experiments of the paper for real signals.
 MAX_ITERATIONS = 1000
@@ -31,7 +31,7 @@ def recover_signal(X: Array, y: Array) -> PhaseEstimate:
     z = np.sqrt(y.mean()) * leading_eigenvector(directions.T @ directions)
     for iteration in range(MAX_ITERATIONS):
         products = X @ z
-        if relative_residual(products, amplitudes) < RESIDUAL_TOLERANCE:
+        if has_ended(products, amplitudes):
             return PhaseEstimate(z, iteration)
         is_kept = np.abs(products) * (1 + TRUNCATION) >= amplitudes
         z = z - STEP * (X.T @ (is_kept * (products - amplitudes * np.sign(products)))) / n

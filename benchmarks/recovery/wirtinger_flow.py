@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from phase import RESIDUAL_TOLERANCE, Array, PhaseEstimate, leading_eigenvector, relative_residual
+from phase import Array, PhaseEstimate, has_ended, leading_eigenvector
 
 # Constants of the numerical experiments of the paper.
 MAX_ITERATIONS = 2500
@@ -27,10 +27,8 @@ def recover_signal(X: Array, y: Array) -> PhaseEstimate:
     z = np.sqrt(squared_norm) * leading_eigenvector(X.T @ (y[:, None] * X) / n)
     for iteration in range(MAX_ITERATIONS):
         products = X @ z
-        if relative_residual(products, amplitudes) < RESIDUAL_TOLERANCE:
+        if has_ended(products, amplitudes):
             return PhaseEstimate(z, iteration)
         step = min(1 - np.exp(-(iteration + 1) / STEP_TIME_CONSTANT), MAX_STEP)
         z = z - step / squared_norm * (X.T @ ((np.square(products) - y) * products)) / n
-        if not np.isfinite(z).all():
-            return PhaseEstimate(np.zeros(d), iteration + 1)
     return PhaseEstimate(z, MAX_ITERATIONS)

@@ -9,8 +9,8 @@ import pytest
 
 import alternating_minimization
 import scaled_gradient_descent
-from conftest import RANK, plant_bilinear, plant_symmetric
 from measurements import RankOneMeasurements, matrix_error
+from planted import RANK, plant_bilinear, plant_symmetric
 
 METHODS = [scaled_gradient_descent, alternating_minimization]
 DIM = 30

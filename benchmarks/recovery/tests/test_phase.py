@@ -10,8 +10,8 @@ import pytest
 import reweighted_amplitude_flow
 import truncated_amplitude_flow
 import wirtinger_flow
-from conftest import plant_signal
 from phase import signal_error
+from planted import plant_signal
 
 SEEDS = 10
 
