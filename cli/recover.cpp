@@ -11,6 +11,7 @@
 #include "data_arguments.h"
 #include "exit_code.h"
 #include "planted_options.h"
+#include "theory_table.h"
 
 namespace dyad::cli {
 namespace {
@@ -37,8 +38,6 @@ struct Recover {
   void print_start() const;
   void report_progress(const RecoveryPoint& point);
   void print_line(const RecoveryPoint& point);
-  void print_theory_line(const RecoveryPoint& point) const;
-  void print_theory_summary(const RecoverySummary& summary) const;
   [[nodiscard]] nlohmann::ordered_json json(const RecoverySummary& summary) const;
 
   RecoveryPoint last_;          ///< latest point, printed or not
@@ -60,13 +59,18 @@ void Recover::add_to(CLI::App& subcommand) {
       "moment: method of moments (Lin and Ye 2016); kalman: online Bayesian updates; newton: least squares on cached "
       "rows by log-det IRLS or relaxed reflections, then Gauss-Newton; auto: newton on the first rows within --memory, "
       "then kalman, or moment if --batch, --update, --moments or --theory is set; default auto");
-  add_choice(subcommand, "--update", options.update, optional_choices(updates),
-             "moment: update rule; paper: that of Lin and Ye 2016; default one-scan");
+  add_choice(
+      subcommand, "--update", options.update, optional_choices(updates),
+      "moment: update rule; one-scan: each row is read once; paper: Algorithm 1 of Lin and Ye 2016, except that the "
+      "SVD and the first step use separate batches, because the proof requires independent rows, and that M is "
+      "exported at rank k, because (UV' + VU')/2 has rank 2k before convergence; default one-scan");
   add_size(subcommand, "--memory", options.memory, "Memory for cached rows, such as 200M; 0: no cache; default 1G");
   add_choice(subcommand, "--moments", options.moments, moment_choices,
              "moment: third and fourth moments of the features, Gaussian or estimated; default auto");
-  subcommand.add_flag("--theory", options.theory,
-                      "moment: print the constants and bounds of the convergence proof next to the measured errors");
+  subcommand.add_flag(
+      "--theory", options.theory,
+      "moment: print the constants and bounds of the convergence proof next to the measured errors, also "
+      "for --noise and --residual");
   add_number(subcommand, "--threads", options.threads, "T", "Number of threads; default: all cores");
   output.add_to(subcommand);
 }
@@ -112,8 +116,7 @@ void Recover::print_start() const {
                 options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency()));
   if (const std::string warning = options.warning(); !warning.empty()) print_warning(with_option_names(warning));
   if (options.theory)
-    print_heading("\n{:>10} {:>8} {:>8} {:>8} {:>19} {:>19} {:>19}  {}\n", "rows", "rows/kd", "CI-RIP", "delta",
-                  "tan theta <= bound", "|w-w*| <= bound", "|M-M*|_2 <= bound", "predicted factor");
+    print_theory_heading(options);
   else
     print_heading("\n{:>10} {:>8} {:>9} {:>9} {:>9} {:>7} {:>8}  log10 error, 1e-9 to 1\n", "rows", "rows/kd", "|w-w*|",
                   "|M-M*|_2", "tan theta", "factor", "rows/s");
@@ -139,7 +142,7 @@ void Recover::report_progress(const RecoveryPoint& point) {
 }
 
 void Recover::print_line(const RecoveryPoint& point) {
-  if (options.theory) return print_theory_line(point);
+  if (options.theory) return print_theory_line(options, point);
   const auto kd = static_cast<double>(options.problem.kd());
   const double error = point.error();
   print_message(
@@ -153,47 +156,6 @@ void Recover::print_line(const RecoveryPoint& point) {
   printed_seconds_ = point.seconds;
 }
 
-void Recover::print_theory_line(const RecoveryPoint& point) const {
-  const auto kd = static_cast<double>(options.problem.kd());
-  const bool has_bounds = point.theory && point.theory->is_applicable;
-  const auto pair = [&](double measured, double bound) {
-    return has_bounds ? fmt::format("{:.1e} <= {:.1e}", measured, bound) : fmt::format("{:.1e}           ", measured);
-  };
-  const TheoryPoint theory = point.theory.value_or(TheoryPoint());
-  std::string remark = "initial estimate";
-  if (point.theory && !has_bounds) remark = "assumptions not satisfied";
-  if (has_bounds) remark = fmt::format("{:.2f}{}", theory.factor, theory.is_vacuous() ? ", vacuous" : "");
-  print_message("{:>10} {:>8.1f} {:>8} {:>8} {:>19} {:>19} {:>19}  {}\n", point.rows,
-                static_cast<double>(point.rows) / kd, point.theory ? fmt::format("{:.1e}", theory.ci_rip) : "",
-                point.theory ? fmt::format("{:.1e}", theory.delta) : "", pair(point.tan_theta, theory.alpha_bound),
-                pair(point.error_w, theory.beta_bound), pair(point.error_M, theory.gamma_bound), remark);
-}
-
-/// Explains the columns of the table and the largest predicted factor.
-void Recover::print_theory_summary(const RecoverySummary& summary) const {
-  double max_factor = 0;
-  for (const RecoveryPoint& point : summary.trace)
-    if (point.theory && point.theory->is_applicable) max_factor = std::max(max_factor, point.theory->factor);
-  print_message(
-      "\nCI-RIP: measured constant of the shifted conditionally independent restricted isometry property on the batch\n"
-      "delta: smallest constant for which the CI-RIP theorem and the estimation sequence lemma hold\n"
-      "bounds: from delta by the recursion lemma\n");
-  if (max_factor == 0)
-    print_message("No update satisfies the assumptions of the lemma, so the proof gives no bound.\n");
-  else if (max_factor < 1)
-    print_message("The proof guarantees that each batch reduces the error by a factor of at least {:.2f}.\n",
-                  1 / max_factor);
-  else
-    print_message(
-        "A predicted factor of at least 1 is vacuous: the bound does not imply convergence. The bound adds worst cases "
-        "that do\n"
-        "not occur together; compare the measured errors. The factor decreases like 1/sqrt(n): batches of more than "
-        "about\n"
-        "{:.0f}kd rows would bring it below 1.\n",
-        std::ceil(max_factor * max_factor * static_cast<double>(options.batch_rows()) /
-                  static_cast<double>(options.problem.kd())));
-}
-
 nlohmann::ordered_json Recover::json(const RecoverySummary& summary) const {
   const auto describe = [&](const RecoveryPoint& point) {
     nlohmann::ordered_json fields;
@@ -204,11 +166,7 @@ nlohmann::ordered_json Recover::json(const RecoverySummary& summary) const {
     if (options.problem.intercept) fields["error_b"] = point.error_b;
     if (options.problem.diagonal == Diagonal::free) fields["error_squares"] = point.error_squares;
     fields["tan_theta"] = point.tan_theta;
-    if (point.theory)
-      fields["theory"] = {{"ci_rip", point.theory->ci_rip},           {"delta", point.theory->delta},
-                          {"alpha_bound", point.theory->alpha_bound}, {"beta_bound", point.theory->beta_bound},
-                          {"gamma_bound", point.theory->gamma_bound}, {"factor", point.theory->factor},
-                          {"applies", point.theory->is_applicable},   {"vacuous", point.theory->is_vacuous()}};
+    if (point.theory) fields["theory"] = theory_json(options, *point.theory);
     return fields;
   };
   nlohmann::ordered_json fields;
@@ -259,7 +217,7 @@ int Recover::run() {
       print_message("\n{} cached rows, {:.2f} per unknown ({} unknowns), {}\n", summary.cached_rows,
                     rows_per_unknown(summary), options.unknowns(),
                     summary.fits_exactly ? "fitted exactly" : "not fitted exactly");
-    if (options.theory && !summary.trace.empty()) print_theory_summary(summary);
+    if (options.theory && !summary.trace.empty()) print_theory_summary(options, summary);
     print_message("\n");
   }
   print_result(output.json ? json(summary).dump() : summary.outcome_text);

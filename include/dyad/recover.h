@@ -48,25 +48,33 @@ struct RecoverOptions {
   void validate() const;
 };
 
-/// Bounds of the convergence proof (Lin and Ye 2016, Theorem 1 and its lemmas) for one batch, computed from the errors
-/// before it. With eps = error_w + error_M and the constant delta measured on the batch:
+/// Bounds of the convergence proof (Lin and Ye 2016, Theorem 1, the noisy theorem and their lemmas) for one batch,
+/// computed from the errors before it. With alpha = tan_theta, eps = error_w + error_M, the constants delta and r
+/// measured on the batch, rho = 2 sigma_{k+1} / (sigma_k + sigma_{k+1}) and c = 4 sqrt(5) / (sigma_k + sigma_{k+1}):
 ///
-///     tan_theta <= alpha_bound = 4 sqrt(5) delta eps / sigma_k
-///     error_w   <= beta_bound  = delta eps
-///     error_M   <= gamma_bound = alpha_bound sigma_1 + 2 delta eps
+///     tan_theta <= alpha_bound = rho alpha + c (delta eps + r)
+///     error_w   <= beta_bound  = delta eps + r
+///     error_M   <= gamma_bound = alpha_bound sigma_1 + 2 (delta eps + r)
 ///
-/// The bounds are infinite if the assumptions of the lemma do not hold.
+/// The recovery index tan_theta + index_weight (error_w + error_M) is at most index_bound. If every batch has the same
+/// constants, it converges to index_floor at the given rate. The bounds are infinite if the assumptions of the lemma do
+/// not hold.
 struct TheoryPoint {
-  double ci_rip = 0;       ///< shifted CI-RIP constant |A'A(D)/(2n) - tr(D) I/2 - D|_2 / |D|_2 for D = M* - M
-  double delta = 0;        ///< smallest constant with which the CI-RIP theorem and the estimation sequence lemma hold
-  double alpha_bound = 0;  ///< on tan_theta
-  double beta_bound = 0;   ///< on error_w
-  double gamma_bound = 0;  ///< on error_M
-  double factor = 0;       ///< (4 sqrt(5) sigma_1/sigma_k + 3) delta, the bound on the reduction of eps
-  bool is_applicable = false;  ///< alpha <= 2 and delta eps <= sigma_k / (4 sqrt(5)) before the batch
+  double ci_rip = 0;        ///< shifted CI-RIP constant |A'A(D)/(2n) - tr(D) I/2 - D|_2 / |D|_2 for D = M*_k - M
+  double delta = 0;         ///< smallest constant for which the CI-RIP theorem and the estimation sequence lemma hold
+  double noise = 0;         ///< r: error of the estimated change caused by noise and residual spectrum; 0: none
+  double alpha_bound = 0;   ///< on tan_theta
+  double beta_bound = 0;    ///< on error_w
+  double gamma_bound = 0;   ///< on error_M
+  double factor = 0;        ///< b delta with b = 3 + c sigma_1; without noise the bound on the reduction of eps
+  double index_weight = 0;  ///< 2 c delta
+  double index_bound = 0;   ///< on the recovery index: rate x index before the batch + (1 + 2 b delta) c r
+  double rate = 0;          ///< q = max(rho (1 + 2 c delta sigma_1), 1/2 + b delta)
+  double index_floor = 0;   ///< (1 + 2 b delta) c r / (1 - q); infinite if q >= 1
+  bool is_applicable = false;  ///< alpha <= 2 and 4 sqrt(5) (delta eps + r) <= sigma_k - sigma_{k+1} before the batch
 
-  /// True if the bound does not imply convergence.
-  [[nodiscard]] bool is_vacuous() const { return factor >= 1; }
+  /// True if the bound does not imply convergence, or with noise convergence to a finite floor.
+  [[nodiscard]] bool is_vacuous() const { return noise > 0 ? rate >= 1 : factor >= 1; }
 };
 
 /// Errors of the estimate after a number of rows.

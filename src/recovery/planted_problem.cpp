@@ -176,6 +176,15 @@ double PlantedProblem::residual_term(const Eigen::RowVectorXd& x, const Eigen::R
   return options_.residual * (left.head(n).array() * residual_signs_ * right.head(n).array()).sum();
 }
 
+RowMajorMatrix<double> PlantedProblem::residual_times(const RowMajorMatrix<double>& Z) const {
+  if (options_.residual == 0) return RowMajorMatrix<double>::Zero(Z.rows(), Z.cols());
+  const auto U = as_row_major(truth_.factors, options_.total_dim(), options_.rank);
+  const auto project = [&](const RowMajorMatrix<double>& A) -> RowMajorMatrix<double> {
+    return A - U * (U.transpose() * A);
+  };
+  return options_.residual * project(residual_signs_.matrix().asDiagonal() * project(Z));
+}
+
 template <typename Scalar>
 void PlantedProblem::generate(Index first, Index count, ThreadPool& pool, DenseBlock<Scalar>& block) const {
   const Index d = options_.total_dim();

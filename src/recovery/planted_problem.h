@@ -21,6 +21,9 @@ class PlantedProblem {
   /// The planted parameters b*, w* and the best rank-k approximation of M*.
   [[nodiscard]] const Model<double>& truth() const { return truth_; }
 
+  /// (M* - M*_k) Z, the product of the residual spectrum with Z. Symmetric problems only.
+  [[nodiscard]] RowMajorMatrix<double> residual_times(const RowMajorMatrix<double>& Z) const;
+
   /// Generates the rows [first, first + count).
   template <typename Scalar>
   void generate(Index first, Index count, ThreadPool& pool, DenseBlock<Scalar>& block) const;

@@ -45,6 +45,7 @@ class PlantedReader {
   PlantedReader(const RecoverOptions& options, const RecoveryHooks& hooks)
       : problem_(options.problem), hooks_(hooks), pool_(options.threads) {}
 
+  [[nodiscard]] const PlantedProblem& problem() const { return problem_; }
   [[nodiscard]] const Model<double>& truth() const { return problem_.truth(); }
   /// Number of distinct rows provided.
   [[nodiscard]] Index rows() const { return rows_; }
@@ -211,7 +212,7 @@ class Recovery {
       const Batch<double> batch = reader_.next(options_.batch_rows());
       std::optional<TheoryPoint> theory;
       if (options_.theory && !solver.is_initialization())
-        theory = measure_theory(solver.full_model(), reader_.truth(),
+        theory = measure_theory(solver.full_model(), reader_.problem(),
                                 measure_errors(solver.full_model(), solver.model()), batch, reader_.pool());
       const BatchReport report = solver.update(batch);
       // The proof bounds the error of the full M. Otherwise the error is that of the exported rank-k part.
@@ -401,10 +402,10 @@ void RecoverOptions::validate() const {
     throw std::invalid_argument("rows must be at least the size of a batch, " + std::to_string(batch_rows()) +
                                 ", got " + std::to_string(row_budget()));
   if (theory && (problem.is_bilinear() || problem.features != FeatureDistribution::gaussian ||
-                 problem.diagonal != Diagonal::tied || problem.noise > 0 || problem.residual > 0 || problem.intercept))
+                 problem.diagonal != Diagonal::tied || problem.intercept))
     throw std::invalid_argument(
         "theory requires the assumptions of the proof: a symmetric problem with Gaussian features, a tied diagonal and "
-        "no noise, residual spectrum or intercept");
+        "no intercept");
   moment_options(*this).validate();
 }
 

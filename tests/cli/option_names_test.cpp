@@ -168,7 +168,7 @@ TEST(OptionNames, RecoverErrorsNameOptions) {
                                            [](RecoverOptions& o) { o.solver = Solver::newton, o.memory = 1; },
                                            [](RecoverOptions& o) { o.solver = Solver::moment, o.batch = 1; },
                                            [](RecoverOptions& o) { o.solver = Solver::moment, o.rows = 1; },
-                                           [](RecoverOptions& o) { o.theory = true, o.problem.noise = 1; },
+                                           [](RecoverOptions& o) { o.theory = true, o.problem.intercept = 1; },
                                        }});
 }
 

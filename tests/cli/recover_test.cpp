@@ -65,6 +65,23 @@ TEST(RecoverCommand, TheoryMarksVacuousBounds) {
   EXPECT_TRUE(contains(loose.err, "vacuous"));
 }
 
+TEST(RecoverCommand, NoisyTheoryReportsRateAndFloor) {
+  const Result result = run_dyad(
+      "recover gfm --dim 6 --rank 1 --noise 0.1 --residual 0.01 --batch 60000 --rows 240000 --theory --update paper "
+      "--json");
+  const json trace = json::parse(result.out).at("trace");
+  for (std::size_t t = 1; t < trace.size(); ++t) {
+    const json& theory = trace.at(t).at("theory");
+    EXPECT_GT(theory.at("noise").get<double>(), 0);
+    EXPECT_LT(theory.at("rate").get<double>(), 1);
+    const double error = trace.at(t).at("error_w").get<double>() + trace.at(t).at("error_M").get<double>();
+    const double index = trace.at(t).at("tan_theta").get<double>() + theory.at("index_weight").get<double>() * error;
+    EXPECT_LE(index, theory.at("index_bound").get<double>());
+    EXPECT_GT(theory.at("index_floor").get<double>(), 0);
+  }
+  EXPECT_TRUE(contains(result.err, "floor")) << result.err;
+}
+
 TEST(RecoverCommand, ProgressIsOneLinePerBatchOnStandardError) {
   const Result result = run_dyad("recover gfm --dim 30 --rank 2 --rows 3600 --batch 360");
   const json fields = json::parse(run_dyad("recover gfm --dim 30 --rank 2 --rows 3600 --batch 360 --json").out);
