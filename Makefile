@@ -3,7 +3,7 @@
 DYAD := build/release/dyad
 with_python = -D DYAD_BUILD_PYTHON=ON -D Python_EXECUTABLE=$(abspath build/venv/bin/python)
 
-.PHONY: build configure demo test check check-long coverage build-bench bench bench-compare plots format clean
+.PHONY: build configure demo test check check-long coverage build-bench bench bench-compare paper format clean
 
 build: configure
 	@cmake --build --preset release --target dyad_cli -- --quiet
@@ -77,9 +77,12 @@ bench: build-bench
 bench-compare: build-bench
 	@scripts/bench-compare build/bench "$(REV)" "$(FILTER)"
 
-# Measures and plots the figures of docs/method.md.
-plots: build-bench
-	@scripts/plots build/bench
+# Measures all tables and plots of docs/paper.md and writes them to the page and to docs/plots.
+paper:
+	@scripts/install-dependencies build bench
+	@cmake --preset bench --log-level=WARNING >/dev/null
+	@cmake --build --preset bench --target dyad_cli concentration learning_curves paper_tables rows_to_recover -- --quiet
+	@scripts/paper build/bench
 
 build-bench:
 	@scripts/install-dependencies build bench python spark

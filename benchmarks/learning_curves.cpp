@@ -1,5 +1,6 @@
-// Learning curves of recovery, for the plots of docs/method.md (`make plots`):
-//   learning_curves FOLDER   writes solvers.csv, convergence.csv, noise_floor.csv and moments.csv to the folder
+// Learning curves of recovery, for the plots of docs/paper.md and docs/recovery.md (`make paper`):
+//   learning_curves FOLDER   writes solvers.csv, convergence.csv, noise_floor.csv, moments.csv and the part noise_floor
+#include <array>
 #include <fstream>
 #include <string>
 
@@ -7,6 +8,8 @@
 #include <fmt/ostream.h>
 
 #include <dyad/recover.h>
+
+#include "page_parts.h"
 
 namespace {
 
@@ -53,7 +56,9 @@ void convergence(std::ofstream csv) {
 }
 
 /// Asymptotic error by the batch size: mean over the last 10 of 40 batches.
-void noise_floor(std::ofstream csv) {
+void noise_floor(const std::string& folder) {
+  std::ofstream csv(folder + "/noise_floor.csv");
+  std::array<std::string, 3> lines{"| d = 100, k = 3 |", "| `--noise 0.1` |", "| `--residual 0.01` |"};
   for (const Index batch : {5, 10, 20, 40, 80, 160, 320}) {
     const auto asymptotic_error = [&](double noise, double residual) {
       dyad::RecoverOptions options = problem(100, 3);
@@ -66,8 +71,17 @@ void noise_floor(std::ofstream csv) {
       for (std::size_t t = trace.size() - 10; t < trace.size(); ++t) sum += trace[t].error();
       return sum / 10;
     };
-    fmt::print(csv, "{},{},{}\n", batch * 3 * 100, asymptotic_error(0.1, 0), asymptotic_error(0, 0.01));
+    const double with_noise = asymptotic_error(0.1, 0);
+    const double with_residual = asymptotic_error(0, 0.01);
+    fmt::print(csv, "{},{},{}\n", batch * 3 * 100, with_noise, with_residual);
+    if (batch == 20 || batch == 80 || batch == 320) {
+      lines[0] += fmt::format(" batch {} |", batch * 3 * 100);
+      lines[1] += fmt::format(" {:.4f} |", with_noise);
+      lines[2] += fmt::format(" {:.4f} |", with_residual);
+    }
   }
+  dyad::bench::write_part(folder, "noise_floor",
+                          fmt::format("{}\n|---|---|---|---|\n{}\n{}\n", lines[0], lines[1], lines[2]));
 }
 
 /// Error by the number of rows for skewed features, with Gaussian moments as in the paper and with estimated moments.
@@ -94,6 +108,6 @@ int main(int argc, char** argv) {
   const std::string folder = argv[1];
   solvers(std::ofstream(folder + "/solvers.csv"));
   convergence(std::ofstream(folder + "/convergence.csv"));
-  noise_floor(std::ofstream(folder + "/noise_floor.csv"));
+  noise_floor(folder);
   feature_moments(std::ofstream(folder + "/moments.csv"));
 }

@@ -1,8 +1,7 @@
 // Number of rows until the moment solver recovers a planted model, by d and k, with fitted exponents:
-//   rows_to_recover FOLDER   writes rows_to_recover.csv to the folder and prints a table
+//   rows_to_recover FOLDER   writes rows_to_recover.csv and the parts rows_to_recover and rows_fit to the folder
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -12,6 +11,8 @@
 #include <Eigen/Dense>
 
 #include <dyad/recover.h>
+
+#include "page_parts.h"
 
 namespace {
 
@@ -44,36 +45,35 @@ int main(int argc, char** argv) {
   }
   const std::vector<Index> dims{50, 100, 200, 400, 800};
   const std::vector<Index> ranks{1, 2, 3, 4, 6, 8, 12};
-  std::ofstream csv(std::string(argv[1]) + "/rows_to_recover.csv");
+  const std::string folder = argv[1];
+  std::ofstream csv(folder + "/rows_to_recover.csv");
   fmt::print(csv, "d,k,rows\n");
-  fmt::print(
-      "Rows until |w - w*| + |M - M*|_2 <= 1e-6 in units of kd (gfm, one-scan, batches of 6kd, median of {} seeds)\n\n",
-      seeds);
-  fmt::print("{:>6}", "d \\ k");
-  for (const Index rank : ranks) fmt::print("{:>8}", rank);
-  fmt::print("\n");
+  std::string table = "| d \\ k |";
+  for (const Index rank : ranks) table += fmt::format(" {} |", rank);
+  table += "\n|---|---|---|---|---|---|---|---|\n";
 
   // Least squares for log rows = c + a log d + b log k.
   std::vector<Eigen::Vector3d> points;
   std::vector<double> log_rows;
   for (const Index dim : dims) {
-    fmt::print("{:>6}", dim);
+    table += fmt::format("| {} |", dim);
     for (const Index rank : ranks) {
       const double rows = rows_needed(dim, rank);
       const auto d = static_cast<double>(dim);
       const auto k = static_cast<double>(rank);
-      fmt::print("{:>8.0f}", rows / (k * d));
-      std::fflush(stdout);
+      table += fmt::format(" {:.0f} |", rows / (k * d));
       fmt::print(csv, "{},{},{}\n", dim, rank, rows);
       points.emplace_back(1, std::log(d), std::log(k));
       log_rows.push_back(std::log(rows));
     }
-    fmt::print("\n");
+    table += "\n";
   }
   Eigen::MatrixXd A(static_cast<Index>(points.size()), 3);
   for (std::size_t i = 0; i < points.size(); ++i) A.row(static_cast<Index>(i)) = points[i];
   const Eigen::Map<Eigen::VectorXd> target(log_rows.data(), static_cast<Index>(log_rows.size()));
   const Eigen::Vector3d fit = A.colPivHouseholderQr().solve(target);
-  fmt::print("\nrows ~ {:.0f} d^{:.2f} k^{:.2f}      the paper's bound: k^3 d\n", std::exp(fit[0]), fit[1], fit[2]);
+  dyad::bench::write_part(folder, "rows_to_recover", table);
+  dyad::bench::write_part(folder, "rows_fit",
+                          fmt::format("{:.0f} d^{:.2f} k^{:.2f}", std::exp(fit[0]), fit[1], fit[2]));
   return csv.good() ? 0 : 1;
 }
