@@ -318,7 +318,6 @@ class Recovery {
     stream.kalman = kalman_options(moment);
     stream.kalman.square_center = 1;  // E[x_j^2] of planted features
     stream.moment = moment;
-    stream.batch = options_.batch_rows();
     stream.features_are_independent = true;
     // Priors of two candidates: variances of weights and of factors, as shares of the variance of the targets.
     stream.priors = {{0.5, 0.03}, {0.5, 0.5}};

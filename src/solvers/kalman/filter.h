@@ -30,11 +30,12 @@ class KalmanFilter : private FilterParameters<Scalar> {
   KalmanFilter(const KalmanOptions& options, const Prior& prior, double noise);
 
   /// Starts from the parameters of `model`. `residual_variance`: variance of its residuals on rows that it was not
-  /// fitted to. Half of it becomes the noise variance; the other half becomes parameter variance, equal for all
-  /// parameters of features of scale 1. `feature_scales`: typical size of the non-zero values of each feature; 0: the
-  /// feature has not occurred.
+  /// fitted to. The share `parameter_share` of it is attributed to the parameters, the rest to the noise. Weights,
+  /// squares and interactions contribute equally to it, and so do the factors: the variance of an entry of A is
+  /// inversely proportional to the squared length of its factor. Weak factors then converge as fast as strong ones.
+  /// `feature_scales`: typical size of the non-zero values of each feature; 0: the feature has not occurred.
   KalmanFilter(const KalmanOptions& options, const Prior& prior, const Model<Scalar>& model,
-               std::span<const double> feature_scales, double residual_variance);
+               std::span<const double> feature_scales, double residual_variance, double parameter_share = 0.5);
 
   /// Starts from a least-squares or maximum-likelihood fit to `rows`, with its Laplace variances. `residual_dof`:
   /// residual degrees of freedom (rows minus unknowns) from which `noise` was estimated.

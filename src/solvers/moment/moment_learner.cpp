@@ -51,10 +51,9 @@ Index default_batch_rows(Index rank, Index dim) {
 
 template <typename Scalar>
 MomentLearner<Scalar>::MomentLearner(const MomentOptions& options, std::optional<Index> first_batch_rows,
-                                     ThreadPool& pool, bool features_are_independent)
+                                     ThreadPool& pool)
     : options_(options),
       first_batch_rows_(first_batch_rows),
-      features_are_independent_(features_are_independent),
       one_scan_(options, random_start<Scalar>(options, options.shape.rank), pool) {}
 
 template <typename Scalar>
@@ -151,7 +150,7 @@ std::pair<double, double> MomentLearner<Scalar>::add_to_comparison(const Rows<Sc
   return {weight, target};
 }
 
-/// Ends the batch. The updated model is accepted if features are independent; otherwise, its line search starts.
+/// Ends the batch and starts the line search of the updated model.
 template <typename Scalar>
 void MomentLearner<Scalar>::propose() {
   rows_in_batch_ = 0;
@@ -159,10 +158,6 @@ void MomentLearner<Scalar>::propose() {
   if (!one_scan_.end_batch(next).is_accepted) {
     ++steps_tried_;
     return;
-  }
-  if (features_are_independent_) {
-    ++steps_tried_;
-    return accept(next);
   }
   proposal_ = std::move(next);
   line_search_ = {};

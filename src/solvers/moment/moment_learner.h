@@ -26,9 +26,8 @@ template <typename Scalar>
 class MomentLearner {
  public:
   /// Targets should have a mean near 0 and a variance near 1. `first_batch_rows`: number of rows of the first batch;
-  /// empty: default_batch_rows(). `features_are_independent`: full steps without line search.
-  MomentLearner(const MomentOptions& options, std::optional<Index> first_batch_rows, ThreadPool& pool,
-                bool features_are_independent = false);
+  /// empty: default_batch_rows().
+  MomentLearner(const MomentOptions& options, std::optional<Index> first_batch_rows, ThreadPool& pool);
 
   /// Learns the rows in sequence. Writes to `residuals` y - f(x) of each row, with the model before the row is learned.
   void learn(const Rows<Scalar>& rows, std::span<Scalar> residuals);
@@ -95,8 +94,7 @@ class MomentLearner {
 
   MomentOptions options_;
   std::optional<Index> first_batch_rows_;  ///< rows of the first batch; empty: default_batch_rows()
-  bool features_are_independent_;
-  double batch_growth_ = 1;  ///< factor of the size of the first batch; doubles after short steps
+  double batch_growth_ = 1;                ///< factor of the size of the first batch; doubles after short steps
   OneScan<Scalar> one_scan_;
   Index rows_in_batch_ = 0;
   std::optional<Model<Scalar>> proposal_;  ///< model that is being line-searched

@@ -113,19 +113,25 @@ void MomentAccumulator<Scalar>::restore(const MomentSums<Scalar>& sums, const Fe
 
 template <typename Scalar>
 void MomentAccumulator<Scalar>::add(const Rows<Scalar>& rows, std::span<Scalar> residuals) {
+  add_with_targets(rows, rows.targets(), residuals);
+}
+
+template <typename Scalar>
+void MomentAccumulator<Scalar>::add_with_targets(const Rows<Scalar>& rows, std::span<const Scalar> targets,
+                                                 std::span<Scalar> residuals) {
   require_valid_rows(rows, model_.dim());
   pool_.split(rows.count(), [&](int worker, IndexRange range) {
-    const std::span<Scalar> slice_residuals =
-        residuals.empty()
-            ? residuals
-            : residuals.subspan(static_cast<std::size_t>(range.first), static_cast<std::size_t>(range.count));
-    add_slice(rows.slice(range.first, range.count), slice_residuals, worker_sums_[static_cast<std::size_t>(worker)]);
+    const auto first = static_cast<std::size_t>(range.first);
+    const auto count = static_cast<std::size_t>(range.count);
+    add_slice(rows.slice(range.first, range.count), targets.subspan(first, count),
+              residuals.empty() ? residuals : residuals.subspan(first, count),
+              worker_sums_[static_cast<std::size_t>(worker)]);
   });
 }
 
 template <typename Scalar>
-void MomentAccumulator<Scalar>::add_slice(const Rows<Scalar>& rows, std::span<Scalar> residuals,
-                                          WorkerSums& worker) const {
+void MomentAccumulator<Scalar>::add_slice(const Rows<Scalar>& rows, std::span<const Scalar> targets,
+                                          std::span<Scalar> residuals, WorkerSums& worker) const {
   MomentSums<Scalar>& sums = worker.sums;
   const Index chunk = std::min(rows_per_cache_block(rows), rows.count());
   const Index rank = model_.rank();
@@ -158,7 +164,7 @@ void MomentAccumulator<Scalar>::add_slice(const Rows<Scalar>& rows, std::span<Sc
       const Scalar* Rx = sides_.is_bilinear() ? right.data() + i * width : Lx;
       const Scalar linear = sides_.is_bilinear() ? Lx[rank] + Rx[rank] : Lx[rank];
       const Scalar residual =
-          block.targets()[static_cast<std::size_t>(i)] - forward.combine(Lx, Rx, linear, square_terms[i]);
+          targets[static_cast<std::size_t>(first + i)] - forward.combine(Lx, Rx, linear, square_terms[i]);
       if (!residuals.empty()) residuals[static_cast<std::size_t>(first + i)] = residual;
       const Scalar weight = block.weight(i);
       const Scalar weighted = weight * residual;

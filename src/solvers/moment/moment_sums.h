@@ -72,6 +72,8 @@ class MomentAccumulator {
   /// Adds rows. Writes y - f(x) of each row to `residuals` if that is not empty. Throws std::invalid_argument for rows
   /// without targets, with another number of features, or with values that are not finite.
   void add(const Rows<Scalar>& rows, std::span<Scalar> residuals = {});
+  /// Adds rows with `targets`, one per row, in place of their own.
+  void add_with_targets(const Rows<Scalar>& rows, std::span<const Scalar> targets, std::span<Scalar> residuals = {});
   /// Inserts zeros for new features, after the model has grown. The probe must be the factors of the model.
   void grow(const FeatureGrowth& growth);
   /// Replaces the sums of the first thread; those of the other threads must be 0.
@@ -88,7 +90,8 @@ class MomentAccumulator {
     FeatureMoments features;
   };
   void fill_projector(const Eigen::Ref<const RowMajorMatrix<Scalar>>& probe);
-  void add_slice(const Rows<Scalar>& rows, std::span<Scalar> residuals, WorkerSums& worker) const;
+  void add_slice(const Rows<Scalar>& rows, std::span<const Scalar> targets, std::span<Scalar> residuals,
+                 WorkerSums& worker) const;
 
   ThreadPool& pool_;
   const Model<Scalar>& model_;

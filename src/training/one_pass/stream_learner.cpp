@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <type_traits>
 #include <utility>
 
@@ -21,7 +22,12 @@ constexpr Index sign_flip_rows_per_parameter = 8;  // sensitivity: docs/constant
 /// candidate. They were measured before the last step, which reduces them by a factor of about 2. Sensitivity:
 /// docs/constants.md.
 constexpr double max_moment_loss_ratio = 2;
-/// Maximum number of candidates from the moment solver. Sensitivity: docs/constants.md.
+/// Share of the residual variance that a start with a missed direction attributes to its parameters: this multiple of
+/// the share that the direction explains, because the direction is inexact and others can be missing, but not more
+/// than the default share of KalmanFilter. Sensitivity: docs/constants.md.
+constexpr double parameter_share_factor = 4;
+constexpr double max_parameter_share = 0.5;
+/// Maximum number of candidates from moments. Sensitivity: docs/constants.md.
 constexpr Index max_moment_candidates = 3;
 /// Number of rows between two updates of the selection: the number of rows so far divided by this divisor, within the
 /// two limits. The upper limit is raised to half of the number of parameters that a row updates. Sensitivity:
@@ -51,7 +57,11 @@ StreamLearner<Scalar>::StreamLearner(StreamOptions options, ThreadPool& pool)
       selection_(pool_),
       scales_(options_.kalman.shape.dim, options_.features_are_standardized),
       buffered_start_(options_.buffered_start, pool_) {
-  if (options_.moment) moments_.emplace(*options_.moment, options_.batch, pool_, options_.features_are_independent);
+  if (!options_.moment) return;
+  if (options_.features_are_independent)
+    probe_.emplace(*options_.moment, pool_);
+  else
+    moments_.emplace(*options_.moment, options_.batch, pool_);
 }
 
 template <typename Scalar>
@@ -83,7 +93,7 @@ void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
   });
   if (kalman.shape.is_phase_retrieval()) search_.emplace(kalman.shape.dim, kalman.seed);
   // The buffered fit starts from moments of the targets, which are biased by censored targets.
-  if (moments_ && !kalman.likelihood->support().is_bounded()) buffered_start_.start(kalman, rows.is_sparse());
+  if (options_.moment && !kalman.likelihood->support().is_bounded()) buffered_start_.start(kalman, rows.is_sparse());
   next_sign_flip_ =
       std::max<Index>(min_sign_flip_rows, sign_flip_rows_per_parameter * static_cast<Index>(kalman.unknowns_per_row()));
 }
@@ -119,6 +129,11 @@ void StreamLearner<Scalar>::grow(Index dim, Index left_dim) {
   kalman.shape.dim = dim;
   kalman.shape.left_dim = left_dim;
   if (moments_) moments_->grow(dim, left_dim);
+  if (options_.moment) {
+    options_.moment->shape.dim = dim;
+    options_.moment->shape.left_dim = left_dim;
+    if (probe_) probe_.emplace(*options_.moment, pool_);
+  }
   if (search_) search_->grow(dim);
   selection_.for_each([&](KalmanFilter<Scalar>& filter) { filter.grow(dim, left_dim); });
   buffered_start_.stop();  // the buffered rows have the previous shape
@@ -138,6 +153,7 @@ void StreamLearner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> pr
   for (Index first = 0; first < rows.count();) {
     Index count = std::clamp<Index>(next_selection_ - rows_, 1, rows.count() - first);
     if (buffered_start_.is_buffering()) count = std::min(count, buffered_start_.rows_until_next_fit());
+    if (probe_) count = std::min(count, probe_->rows_until_decision());
     if (fits_exactly()) {
       const Index consistent =
           predict_consistent_rows(rows.slice(first, count), predictions.subspan(static_cast<std::size_t>(first)));
@@ -153,6 +169,7 @@ void StreamLearner<Scalar>::learn(const Rows<Scalar>& rows, std::span<Scalar> pr
     if (!fits_exactly()) selection_.learn(block, block_predictions);
     if (search_) update_search(block);
     if (moments_) update_moments(block, block_predictions);
+    if (probe_ && !fits_exactly()) update_probe(block, block_predictions);
     if (buffered_start_.is_buffering()) add(buffered_start_.append(block, prior_, scales_));
     rows_ += count;
     first += count;
@@ -188,12 +205,34 @@ void StreamLearner<Scalar>::update_moments(const Rows<Scalar>& rows, std::span<c
   if (moments_->steps_taken() == moment_steps_) return;
   moment_steps_ = moments_->steps_taken();
   if (moment_steps_ > 0 && compared_weight_ > 0 && moment_squares_ < max_moment_loss_ratio * best_squares_) {
-    if (selection_.count(Origin::moments) >= max_moment_candidates) selection_.drop_worst(Origin::moments);
     const double residual_variance = moment_squares_ / compared_weight_ / 2;  // after the step, which halves it
-    selection_.add(KalmanFilter<Scalar>(options_.kalman, prior_, moments_->model(), scales_.all(), residual_variance),
-                   Origin::moments);
+    add_moment_start(
+        KalmanFilter<Scalar>(options_.kalman, prior_, moments_->model(), scales_.all(), residual_variance));
   }
   moment_squares_ = best_squares_ = compared_weight_ = 0;
+}
+
+/// Adds the residuals of the best filter to the probe. At the end of a window with a missed direction, the best filter
+/// with this direction becomes a candidate.
+template <typename Scalar>
+void StreamLearner<Scalar>::update_probe(const Rows<Scalar>& rows, std::span<const Scalar> predictions) {
+  std::vector<Scalar> residuals(predictions.size());
+  std::transform(rows.targets().begin(), rows.targets().end(), predictions.begin(), residuals.begin(), std::minus<>());
+  probe_->add(rows, residuals);
+  if (probe_->rows_until_decision() > 0) return;
+  const Model<Scalar> model = selection_.best_filter().model();
+  const auto direction = probe_->finish_window(model);
+  if (!direction) return;
+  const double parameter_share = std::min(max_parameter_share, parameter_share_factor * direction->explained_share);
+  add_moment_start(KalmanFilter<Scalar>(options_.kalman, prior_,
+                                        add_direction(model, *direction, options_.kalman.shape.positive), scales_.all(),
+                                        direction->residual_variance, parameter_share));
+}
+
+template <typename Scalar>
+void StreamLearner<Scalar>::add_moment_start(KalmanFilter<Scalar> filter) {
+  if (selection_.count(Origin::moments) >= max_moment_candidates) selection_.drop_worst(Origin::moments);
+  selection_.add(std::move(filter), Origin::moments);
 }
 
 template <typename Scalar>
@@ -267,7 +306,7 @@ template <typename Scalar>
 void StreamLearner<Scalar>::update_selection() {
   if (!fits_exactly()) {
     selection_.select();
-    if (rows_ >= next_sign_flip_) {
+    if (!probe_ && rows_ >= next_sign_flip_) {
       add_sign_flipped_copy();
       next_sign_flip_ *= 2;
     }
@@ -296,6 +335,7 @@ std::string StreamLearner<Scalar>::plan() const {
         fmt::format("; the first {} rows are buffered and fitted by Gauss-Newton", buffered_start_.rows_of_next_fit());
   if (search_) text += "; phase search";
   if (moments_) text += "; the moment solver adds starts";
+  if (probe_) text += "; moments of the residuals add starts";
   return text;
 }
 
@@ -341,6 +381,7 @@ void StreamLearner<Scalar>::archive(Archive& archive) {
   archive.number("champion_squares", best_squares_);
   archive.number("compared_rows", compared_weight_);
   if (moments_) archive.group("moments", [&] { moments_->archive(archive); });
+  if (probe_) archive.group("probe", [&] { probe_->archive(archive); });
   bool searching = search_.has_value();
   archive.number("searching", searching);
   if (archive.is_loading()) {

@@ -8,6 +8,7 @@
 #include "base/thread_pool.h"
 #include "solvers/kalman/phase_search.h"
 #include "solvers/moment/moment_learner.h"
+#include "solvers/moment/residual_probe.h"
 #include "training/one_pass/buffered_start.h"
 #include "training/one_pass/data_summary.h"
 #include "training/one_pass/feature_scales.h"
@@ -23,9 +24,9 @@ namespace dyad {
 /// Options of StreamLearner.
 struct StreamOptions {
   KalmanOptions kalman;
-  std::optional<MomentOptions> moment;    ///< moment solver beside the filters, for dense features; null: none
+  std::optional<MomentOptions> moment;    ///< moments beside the filters, for dense features; null: none
   std::optional<Index> batch;             ///< rows in the first batch of the moment solver; null: its default
-  bool features_are_independent = false;  ///< moment solver: full steps without a line search
+  bool features_are_independent = false;  ///< mean 0, variance 1, independent: ResidualProbe, not MomentLearner
   std::vector<PriorShares> priors = default_prior_shares;  ///< of the candidates with random starts; at least one
   bool features_are_standardized = true;  ///< features have scale 1; false: scales are estimated (FeatureScales)
   BufferedStartOptions buffered_start;    ///< Gauss-Newton on the first rows; used if there are moments
@@ -35,7 +36,8 @@ struct StreamOptions {
 /// the losses of their predictions. The starts are random factors with several priors, the moment solver, a
 /// Gauss-Newton fit to the first rows (BufferedStart), PhaseSearch, and copies of the best filter with flipped signs of
 /// weak factors. The moment solver runs beside the filters and adds a start after each of its steps, which may contain
-/// eigenvectors of M that the best filter lacks. Not thread-safe.
+/// eigenvectors of M that the best filter lacks. For independent features, ResidualProbe replaces the moment solver and
+/// the sign-flipped copies: its starts are the best filter plus a direction of its residuals. Not thread-safe.
 template <typename Scalar>
 class StreamLearner {
  public:
@@ -89,6 +91,8 @@ class StreamLearner {
   void update_target_bounds(const Rows<Scalar>& rows);
   void update_search(const Rows<Scalar>& rows);
   void update_moments(const Rows<Scalar>& rows, std::span<const Scalar> predictions);
+  void update_probe(const Rows<Scalar>& rows, std::span<const Scalar> predictions);
+  void add_moment_start(KalmanFilter<Scalar> filter);
   void add(std::optional<typename BufferedStart<Scalar>::Start> start);
   Index predict_consistent_rows(const Rows<Scalar>& rows, std::span<Scalar> predictions) const;
   void withdraw_exact_start(const Rows<Scalar>& inconsistent_row);
@@ -101,6 +105,7 @@ class StreamLearner {
   FeatureScales scales_;
   BufferedStart<Scalar> buffered_start_;
   std::optional<MomentLearner<Scalar>> moments_;
+  std::optional<ResidualProbe<Scalar>> probe_;
   std::optional<PhaseSearch<Scalar>> search_;
   Prior prior_;  ///< of the first entry of StreamOptions::priors
   bool has_started_ = false;

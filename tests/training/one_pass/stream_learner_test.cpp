@@ -138,6 +138,45 @@ TEST(StreamLearner, CorrectsSignsWithoutMoments) {
   EXPECT_LT(mean_square(predictions, rows.targets, 50000), 0.02) << learner.origin();
 }
 
+// The weakest eigenvalue is 1/1000 of the largest one.
+TEST(StreamLearner, ProbeFindsWeakDirections) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    Model<double> truth = random_model<double>(30, 3, seed);
+    truth.spectrum = {1, -0.5, 0.001};
+    const auto rows = planted_rows(truth, 30000, 0.0001, seed + 10);
+    StreamOptions options = stream_options_for(30, 3, 0);
+    options.features_are_independent = true;
+    options.priors = {default_prior_shares.front()};
+    StreamLearner<double> learner(options, test::pool());
+    const auto predictions = learn(learner, rows.dense(), 5000);
+    EXPECT_LT(mean_square(predictions, rows.targets, 25000), 1.1e-8) << seed << ": " << learner.origin();
+  }
+}
+
+TEST(StreamLearner, ArchiveContainsTheProbe) {
+  Model<double> truth = random_model<double>(10, 2, 1);
+  truth.spectrum = {1, -0.01};
+  const auto rows = planted_rows(truth, 4000, 0.001, 2);
+  StreamOptions options = stream_options_for(10, 2, 0);
+  options.features_are_independent = true;
+  ThreadPool pool(1);
+  StreamLearner<double> learner(options, pool);
+  learn(learner, rows.dense().slice(0, 1010), 500);
+  Archive saved;
+  learner.archive(saved);
+  EXPECT_TRUE(saved.has("probe.rows"));
+  StreamLearner<double> resumed(options, pool);
+  Archive loaded(saved.arrays());
+  resumed.archive(loaded);
+  EXPECT_EQ(learn(learner, rows.dense().slice(1010, 2990), 500), learn(resumed, rows.dense().slice(1010, 2990), 700));
+
+  auto arrays = saved.take();
+  std::erase_if(arrays, [](const auto& array) { return array.first.starts_with("probe."); });
+  Archive without_probe(std::move(arrays));
+  StreamLearner<double> old(options, pool);
+  EXPECT_NO_THROW(old.archive(without_probe));
+}
+
 TEST(StreamLearner, MomentsRecoverMissedDirections) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     Model<double> truth = random_model<double>(30, 3, seed);
