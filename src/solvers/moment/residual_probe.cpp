@@ -24,8 +24,6 @@ constexpr Index stationary_windows = 4;
 constexpr double decrease_ratio = 0.5;
 /// t of the significance threshold.
 constexpr double significance_deviations = 4;
-/// Smallest distance of z from the span of the factors. A closer z is an error of the factors, which a filter reduces.
-constexpr double min_distance_to_factors = 0.4;
 
 template <typename Scalar>
 Model<Scalar> random_probe(const MomentOptions& options) {
@@ -68,8 +66,7 @@ void ResidualProbe<Scalar>::add(const Rows<Scalar>& rows, std::span<const Scalar
 }
 
 template <typename Scalar>
-std::optional<typename ResidualProbe<Scalar>::MissedDirection> ResidualProbe<Scalar>::finish_window(
-    const Model<Scalar>& model) {
+std::optional<typename ResidualProbe<Scalar>::MissedDirection> ResidualProbe<Scalar>::finish_window() {
   const MomentSums<double> sums = window().total().template cast<double>();
   const FeatureMoments features = window().features();
   window_.reset();
@@ -90,7 +87,6 @@ std::optional<typename ResidualProbe<Scalar>::MissedDirection> ResidualProbe<Sca
   const double deviation = std::sqrt(residual_variance / sums.weight) / (sides_.is_bilinear() ? 1 : 2);
   const double threshold = deviation * (2 * std::sqrt(static_cast<double>(probes())) + significance_deviations);
   if (!(std::abs(direction.value) > threshold)) return std::nullopt;
-  if (distance_to_factors(direction.vector, model) < min_distance_to_factors) return std::nullopt;
   return direction;
 }
 
@@ -122,15 +118,6 @@ typename ResidualProbe<Scalar>::MissedDirection ResidualProbe<Scalar>::leading_r
     direction.vector = Z * eigen.vectors.col(leading);
   }
   return direction;
-}
-
-/// Bilinear: the larger distance of the two sides.
-template <typename Scalar>
-double ResidualProbe<Scalar>::distance_to_factors(const Vector<double>& vector, const Model<Scalar>& model) const {
-  const RowMajorMatrix<double> U = as_row_major(model.factors, model.dim(), model.rank()).template cast<double>();
-  const auto distance = [](const auto& basis, const auto& v) { return (v - basis * (basis.transpose() * v)).norm(); };
-  const double left = distance(sides_.left(U), sides_.left(vector));
-  return sides_.is_bilinear() ? std::max(left, distance(sides_.right(U), sides_.right(vector))) : left;
 }
 
 template <typename Scalar>

@@ -17,7 +17,7 @@ namespace dyad {
 /// basis of dM Z is the probe of the next window (subspace iteration). For bilinear models, l is a singular value and z
 /// the pair of its singular vectors.
 ///
-/// Significance: if the residuals are noise of variance s2, the matrix Z'(dM Z) has Gaussian entries with a standard
+/// Significance: if the residuals are noise of variance s2, Z'(dM Z) has approximately Gaussian entries, with a standard
 /// deviation of sqrt(s2 / n) / 2 (diagonal: times sqrt(2); bilinear: all entries sqrt(s2 / n)). |l| then exceeds
 /// sqrt(s2 / n) / 2 (2 sqrt(m) + t) (bilinear: twice this) with a probability of at most 2 exp(-t^2 / 4), by Gaussian
 /// concentration of the norm (Davidson and Szarek, 2001, "Local operator theory, random matrices and Banach spaces").
@@ -48,8 +48,8 @@ class ResidualProbe {
   /// Adds at most rows_until_decision() rows. `residuals`: target minus prediction of each row, before it was learned.
   void add(const Rows<Scalar>& rows, std::span<const Scalar> residuals);
 
-  /// Ends the window. Returns the Ritz pair if it is significant and outside of the span of the factors of `model`.
-  std::optional<MissedDirection> finish_window(const Model<Scalar>& model);
+  /// Ends the window. Returns the Ritz pair if it is significant.
+  std::optional<MissedDirection> finish_window();
 
   /// Saves or loads the state. If the training state has none, loading keeps the initial state. Saving discards the
   /// rows of a window whose sums have overflowed.
@@ -62,7 +62,6 @@ class ResidualProbe {
   void set_next_window(double residual_variance);
   [[nodiscard]] MissedDirection leading_ritz_pair(const RowMajorMatrix<double>& Z,
                                                   const RowMajorMatrix<double>& dM_Z) const;
-  [[nodiscard]] double distance_to_factors(const Vector<double>& vector, const Model<Scalar>& model) const;
 
   Index rank_;  ///< of the model
   ThreadPool& pool_;

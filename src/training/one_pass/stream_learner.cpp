@@ -220,13 +220,12 @@ void StreamLearner<Scalar>::update_probe(const Rows<Scalar>& rows, std::span<con
   std::transform(rows.targets().begin(), rows.targets().end(), predictions.begin(), residuals.begin(), std::minus<>());
   probe_->add(rows, residuals);
   if (probe_->rows_until_decision() > 0) return;
-  const Model<Scalar> model = selection_.best_filter().model();
-  const auto direction = probe_->finish_window(model);
+  const auto direction = probe_->finish_window();
   if (!direction) return;
   const double parameter_share = std::min(max_parameter_share, parameter_share_factor * direction->explained_share);
   add_moment_start(KalmanFilter<Scalar>(options_.kalman, prior_,
-                                        add_direction(model, *direction, options_.kalman.shape.positive), scales_.all(),
-                                        direction->residual_variance, parameter_share));
+                                        add_direction(this->model(), *direction, options_.kalman.shape.positive),
+                                        scales_.all(), direction->residual_variance, parameter_share));
 }
 
 template <typename Scalar>
