@@ -17,10 +17,11 @@ namespace dyad {
 /// basis of dM Z is the probe of the next window (subspace iteration). For bilinear models, l is a singular value and z
 /// the pair of its singular vectors.
 ///
-/// Significance: if the residuals are noise of variance s2, Z'(dM Z) has approximately Gaussian entries, with a standard
-/// deviation of sqrt(s2 / n) / 2 (diagonal: times sqrt(2); bilinear: all entries sqrt(s2 / n)). |l| then exceeds
-/// sqrt(s2 / n) / 2 (2 sqrt(m) + t) (bilinear: twice this) with a probability of at most 2 exp(-t^2 / 4), by Gaussian
-/// concentration of the norm (Davidson and Szarek, 2001, "Local operator theory, random matrices and Banach spaces").
+/// Significance: if the residuals are noise of variance s2, Z'(dM Z) has approximately Gaussian entries, with a
+/// standard deviation of sqrt(s2 / n) / 2 (diagonal: times sqrt(2); bilinear: all entries sqrt(s2 / n)). |l| then
+/// exceeds sqrt(s2 / n) / 2 (2 sqrt(m) + t) (bilinear: twice this) with a probability of at most 2 exp(-t^2 / 4), by
+/// Gaussian concentration of the norm (Davidson and Szarek, 2001, "Local operator theory, random matrices and Banach
+/// spaces").
 ///
 /// Windows become longer while r^2 does not decrease, so that weak directions are found in noise. The model may change
 /// within a window, as a filter does after each row. Features must be independent with mean 0 and variance 1. Memory:
