@@ -401,10 +401,10 @@ void RecoverOptions::validate() const {
     throw std::invalid_argument("rows must be at least the size of a batch, " + std::to_string(batch_rows()) +
                                 ", got " + std::to_string(row_budget()));
   if (theory && (problem.is_bilinear() || problem.features != FeatureDistribution::gaussian ||
-                 problem.diagonal != Diagonal::tied || problem.intercept))
+                 problem.diagonal != Diagonal::tied || problem.intercept || problem.outliers > 0))
     throw std::invalid_argument(
-        "theory requires the assumptions of the proof: a symmetric problem with Gaussian features, a tied diagonal and "
-        "no intercept");
+        "theory requires the assumptions of the proof: a symmetric problem with Gaussian features, a tied diagonal, and "
+        "neither an intercept nor outliers");
   moment_options(*this).validate();
 }
 

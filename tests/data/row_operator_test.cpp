@@ -152,6 +152,31 @@ TYPED_TEST(RowOperators, CopyColumnRequiresDenseRows) {
   }
 }
 
+TYPED_TEST(RowOperators, CopyRowsEqualsStoredRows) {
+  Layouts<TypeParam> layouts;
+  for (const auto& op : layouts.operators()) {
+    RowMajorMatrix<double> copy(5, dim);
+    op->copy_rows({7, 5}, copy.data());
+    EXPECT_EQ(copy, layouts.X().middleRows(7, 5));
+  }
+}
+
+/// Products with one or two columns do not use BLAS.
+TYPED_TEST(RowOperators, NarrowProductsEqualBruteForce) {
+  Layouts<TypeParam> layouts;
+  const RowMajorMatrix<double> X = layouts.X();
+  for (const auto& op : layouts.operators())
+    for (const Index columns : {1, 2, 3}) {
+      const RowMajorMatrix<double> U = random_matrix(dim, columns, 2);
+      RowMajorMatrix<double> product(count, columns);
+      op->multiply({0, count}, all_columns, U.data(), columns, product.data());
+      EXPECT_LT((product - X * U).norm(), 1e-10 * product.norm());
+      RowMajorMatrix<double> sum = U;
+      op->add_transposed_product({0, count}, all_columns, product.data(), columns, sum.data());
+      EXPECT_LT((sum - U - X.transpose() * product).norm(), 1e-10 * sum.norm());
+    }
+}
+
 /// An operator that requires all rows is called once with the range of all rows.
 TEST(RowOperator, IsNotSplitIfItCannotSplit) {
   class UnsplittableOperator : public RowOperator {
@@ -167,6 +192,7 @@ TEST(RowOperator, IsNotSplitIfItCannotSplit) {
     void add_transposed_squares(IndexRange, const double*, double*) const override {}
     void add_gram(IndexRange, const double*, Matrix<double>&) const override {}
     void add_gram_diagonal(IndexRange, const double*, Vector<double>&) const override {}
+    void copy_rows(IndexRange, double*) const override {}
   };
   ThreadPool pool(2);
   int calls = 0;

@@ -167,7 +167,8 @@ bool LevenbergMarquardt::step() {
   // such a tolerance preserves quadratic convergence (Dembo, Eisenstat and Steihaug 1982). Sensitivity:
   // docs/constants.md.
   constexpr double exact_tolerance = 1e-12;
-  constexpr double max_tolerance = 0.1;  // sensitivity: docs/constants.md
+  constexpr double max_tolerance = 0.1;   // sensitivity: docs/constants.md
+  constexpr double min_tolerance = 1e-6;  // the last step of an exact fit reduces residuals of 1e-7 to rounding
   // Update of the damping by the ratio of actual to predicted decrease (Nocedal and Wright 2006, algorithm 4.1).
   constexpr double good_decrease_ratio = 0.75;
   constexpr double poor_decrease_ratio = 0.25;
@@ -189,7 +190,8 @@ bool LevenbergMarquardt::step() {
   preconditioner_.set_damping(damping_);
   const ParameterVector t =
       solve(options_.exact_steps ? exact_tolerance
-                                 : std::min(max_tolerance, std::sqrt(loss_ / data_objective_.constant_loss())));
+                                 : std::clamp(std::sqrt(loss_ / data_objective_.constant_loss()), min_tolerance,
+                                              max_tolerance));
   if (is_interrupted()) return false;  // t is incomplete
   SignedFactors<double> next = apply_step(parameters_, t);
   const double loss = data_objective_.evaluate_at(next);

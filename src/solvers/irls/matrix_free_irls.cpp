@@ -12,8 +12,8 @@ namespace {
 
 /// Limits of the conjugate gradient iterations of one regression: more accurate solutions do not change the number of
 /// iterations of IRLS (measured recipe of matrix-free log-det IRLS, docs/method.md).
-constexpr double regression_tolerance = 1e-3;
-constexpr int max_regression_iterations = 60;
+constexpr double regression_tolerance = 1e-2;
+constexpr int max_regression_iterations = 20;
 /// First ratio of eps to |lambda|_k at which Gauss-Newton is tried, and its decrease after a failure (same recipe).
 constexpr double first_candidate_eps_ratio = 0.03;
 constexpr double candidate_eps_decrease = 0.1;

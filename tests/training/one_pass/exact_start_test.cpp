@@ -44,7 +44,7 @@ struct MeasuredRows {
   [[nodiscard]] double error_of_least_squares() const {
     NewtonOptions options;
     options.shape.rank = signal_rank;
-    options.shape.linear = options.shape.intercept = options.sign_restarts = false;
+    options.shape.linear = options.shape.intercept = false;
     ThreadPool pool(1);
     const auto start = SignedFactors<double>::of(truth, Diagonal::tied, 0);
     return error_of(fit_gauss_newton(rows.dense(), options, pool, &start).parameters.model());
@@ -106,7 +106,7 @@ TEST(ExactStart, IsWithdrawnAfterAnInconsistentRowOfAStream) {
   options.moment->shape.rank = signal_rank;
   options.moment->shape.linear = options.moment->shape.intercept = false;
   options.buffered_start.memory = 1e9;
-  options.buffered_start.sign_restarts = true;
+  options.buffered_start.searches_starts = true;
   StreamLearner<double> learner(options, test::pool());
   std::vector<double> predictions(measurement_count);
   learner.learn(measured.rows.dense().slice(0, 390), std::span(predictions).first(390));
