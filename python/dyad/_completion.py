@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _core, _rows
 from ._checks import check_integer, resolve_threads
+from ._factorization import set_weights
 from ._single_model import SingleModelEstimator, make_settings
 
 Floats = npt.NDArray[np.float64]
@@ -37,6 +38,11 @@ class InductiveMatrixCompletion(SingleModelEstimator):
         Number of row features in ``fit``, d1.
     n_column_features_ : int
         Number of column features in ``fit``, d2.
+    fit_report_ : dict
+        Diagnosis of the fit. ``status`` is "converged", "too_few_rows", "not_identifiable", "rank_too_small",
+        "inconsistent_sign", "local_minimum" or "outliers"; None if it is not available. ``message`` has the same in
+        words, with what to change. ``noise`` is the estimated standard deviation of the noise, 0 for exact fits.
+        ``outliers`` is the number of excluded entries. Empty for loaded estimators.
     summary_ : dict
         Summary of the training run, as for `FactorizationRegressor`.
 
@@ -70,7 +76,13 @@ class InductiveMatrixCompletion(SingleModelEstimator):
         self.n_threads = n_threads
 
     def fit(
-        self, row_features: Any, column_features: Any, rows: Any, columns: Any, values: Any
+        self,
+        row_features: Any,
+        column_features: Any,
+        rows: Any,
+        columns: Any,
+        values: Any,
+        sample_weight: Any = None,
     ) -> InductiveMatrixCompletion:
         """Fit the model to the observed entries.
 
@@ -86,6 +98,8 @@ class InductiveMatrixCompletion(SingleModelEstimator):
             Column index of each observed entry.
         values : array-like of shape (n_entries,)
             Value of each observed entry.
+        sample_weight : array-like of shape (n_entries,), optional
+            Weights of the entries. Entries of weight 0 are ignored.
 
         Returns
         -------
@@ -106,6 +120,7 @@ class InductiveMatrixCompletion(SingleModelEstimator):
         settings = make_settings(self, "bilinear", min(int(self.rank), X.shape[1], Z.shape[1]))
         settings.right = [f"{X.shape[1]}-{X.shape[1] + Z.shape[1] - 1}"]
         pairs.set_targets(values, [])
+        set_weights(pairs, sample_weight, values[:, np.newaxis])
         self._model = self._train_model(pairs, settings)
         self.n_row_features_, self.n_column_features_ = X.shape[1], Z.shape[1]
         return self

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Optional
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core, _rows
 from ._checks import check_integer
+from ._factorization import set_weights
 from ._single_model import SingleModelEstimator, make_settings
 
 Floats = npt.NDArray[np.float64]
-
-# Largest standard deviation of the residuals of an exact fit, relative to the standard deviation of y.
-_EXACT_RESIDUAL_RATIO = 1e-6
-
-# Number of measurements per unknown below which a fit that is not exact causes a warning.
-_MIN_MEASUREMENTS_PER_UNKNOWN = 3
 
 
 class QuadraticMeasurements(SingleModelEstimator):
@@ -29,7 +22,7 @@ class QuadraticMeasurements(SingleModelEstimator):
     _kind: str
     _rank: int
 
-    def fit(self, X: Any, y: Any) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Recover M from measurements.
 
         Parameters
@@ -38,6 +31,9 @@ class QuadraticMeasurements(SingleModelEstimator):
             Measurement vectors a, one per row. They are neither centered nor scaled.
         y : array-like of shape (n_measurements,)
             Results of the measurements.
+        sample_weight : array-like of shape (n_measurements,), optional
+            Weights of the measurements, inversely proportional to the variances of their noise. Measurements of
+            weight 0 are ignored.
 
         Returns
         -------
@@ -47,28 +43,20 @@ class QuadraticMeasurements(SingleModelEstimator):
         Raises
         ------
         ValueError
-            If X, y or a parameter is invalid.
+            If X, y, ``sample_weight`` or a parameter is invalid.
 
         Warns
         -----
         ConvergenceWarning
-            If the fit is not exact and there are fewer than three measurements per unknown.
+            If ``fit_report_["status"]`` is not "converged".
         """
         _rows.check_supported(X)
         X = _rows.as_frame(X)
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
         rows = _rows.from_array(X)
         rows.set_targets(np.require(y, np.float64, ["C", "A"]), [])
+        set_weights(rows, sample_weight, X)
         self._set_model(self._train_model(rows, make_settings(self, self._kind, self._rank)), "the model")
-        unknowns = self._rank * X.shape[1] - self._rank * (self._rank - 1) // 2
-        residual = np.std(y - self._predict(X))
-        if residual > _EXACT_RESIDUAL_RATIO * np.std(y) and len(y) < _MIN_MEASUREMENTS_PER_UNKNOWN * unknowns:
-            warnings.warn(
-                f"The fit to {len(y)} measurements with {unknowns} unknowns has a residual of {residual:.3g} and may "
-                "be wrong; use more measurements, another rank or another random_state.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -117,6 +105,15 @@ class QuadraticMeasurements(SingleModelEstimator):
             self.feature_names_in_ = np.array(attributes["feature_names"], dtype=object)
 
 
+def _available(errors: Floats, name: str) -> Floats:
+    if errors.size == 0:
+        raise AttributeError(
+            f"{name} is not available: the measurements do not determine all unknowns, there are too many unknowns, or "
+            "the estimator was loaded from a file."
+        )
+    return errors
+
+
 class MatrixSensing(QuadraticMeasurements):
     """Recovery of a symmetric low-rank matrix M from measurements y = a'Ma.
 
@@ -137,10 +134,17 @@ class MatrixSensing(QuadraticMeasurements):
         Orthonormal eigenvectors of M, in columns.
     matrix_ : ndarray of shape (n_features, n_features)
         M.
+    matrix_std_ : ndarray of shape (n_features, n_features)
+        Standard errors of the entries of M.
     n_features_in_ : int
         Number of features in ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X has names.
+    fit_report_ : dict
+        Diagnosis of the fit. ``status`` is "converged", "too_few_rows", "not_identifiable", "rank_too_small",
+        "inconsistent_sign", "local_minimum" or "outliers"; None if it is not available. ``message`` has the same in
+        words, with what to change. ``noise`` is the estimated standard deviation of the noise, 0 for exact fits.
+        ``outliers`` is the number of excluded measurements. Empty for loaded estimators.
     summary_ : dict
         Summary of the training run, as for `FactorizationRegressor`.
 
@@ -152,11 +156,12 @@ class MatrixSensing(QuadraticMeasurements):
     Notes
     -----
     Rank-one matrix sensing is the model of Lin and Ye [1]_ without linear terms. M has
-    rank * n_features - rank * (rank - 1) / 2 unknowns. Without noise and for random vectors a, twice as many
-    measurements as unknowns are sufficient for exact recovery, and often 1.5 times as many. The estimate minimizes the
-    squared residuals from a start that is computed by the method of moments. A zero residual of more measurements than
-    unknowns confirms the solution. With noise of standard deviation s, the error is proportional to
-    s / sqrt(n_measurements).
+    rank * n_features - rank * (rank - 1) / 2 unknowns. Without noise and for random vectors a, 1.5 times as many
+    measurements as unknowns are sufficient for exact recovery at any condition number of M. The estimate minimizes the
+    squared residuals from a start that is computed by iteratively reweighted least squares on the log-determinant of M,
+    or by relaxed reflections if all values of y have one sign. A zero residual of more measurements than unknowns
+    confirms the solution. With noise of standard deviation s, the error is proportional to s / sqrt(n_measurements).
+    Outliers in y are found by their residuals and excluded, if there are at least two measurements per unknown.
 
     References
     ----------
@@ -196,6 +201,19 @@ class MatrixSensing(QuadraticMeasurements):
         result: Floats = (self.eigenvectors_ * self.eigenvalues_) @ self.eigenvectors_.T
         return result
 
+    @property
+    def matrix_std_(self) -> Floats:
+        """Standard errors of the entries of M, by the Laplace approximation at the fit.
+
+        Raises
+        ------
+        AttributeError
+            If they are not available: the rows do not determine M, there are more than about 3,000 unknowns, or the
+            estimator was loaded from a file.
+        """
+        check_is_fitted(self)
+        return _available(self._matrix_errors, "matrix_std_").reshape(self.n_features_in_, self.n_features_in_)
+
 
 class PhaseRetrieval(QuadraticMeasurements):
     """Recovery of a real signal x, up to its sign, from measurements y = (a'x)^2.
@@ -211,6 +229,8 @@ class PhaseRetrieval(QuadraticMeasurements):
     ----------
     signal_ : ndarray of shape (n_features,)
         The signal x. The signal -x gives the same measurements.
+    signal_std_ : ndarray of shape (n_features,)
+        Standard errors of the entries of the signal.
     eigenvalues_ : ndarray of shape (1,)
         The squared norm of the signal.
     eigenvectors_ : ndarray of shape (n_features, 1)
@@ -219,6 +239,11 @@ class PhaseRetrieval(QuadraticMeasurements):
         Number of features in ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X has names.
+    fit_report_ : dict
+        Diagnosis of the fit. ``status`` is "converged", "too_few_rows", "not_identifiable", "rank_too_small",
+        "inconsistent_sign", "local_minimum" or "outliers"; None if it is not available. ``message`` has the same in
+        words, with what to change. ``noise`` is the estimated standard deviation of the noise, 0 for exact fits.
+        ``outliers`` is the number of excluded measurements. Empty for loaded estimators.
     summary_ : dict
         Summary of the training run, as for `FactorizationRegressor`.
 
@@ -228,9 +253,10 @@ class PhaseRetrieval(QuadraticMeasurements):
 
     Notes
     -----
-    Without noise and for random vectors a, about twice as many measurements as features are sufficient for exact
-    recovery. The start is computed by relaxed-reflect-reflect iterations, u += 0.6 (P_X(2 P_y u - u) - P_y u), with the
-    projections P_X onto the range of X and P_y onto the vectors with |u| = sqrt(y). Gauss-Newton steps follow.
+    Without noise and for random vectors a, 1.5 times as many measurements as features are sufficient for exact
+    recovery. The start is computed by relaxed-reflect-reflect iterations, u += 0.5 (P_X(2 P_y u - u) - P_y u), with the
+    projections P_X onto the range of X and P_y onto the vectors with |u| = sqrt(y). Gauss-Newton steps follow. Outliers
+    in y are found by their residuals and excluded, if there are at least two measurements per feature.
 
     Examples
     --------
@@ -257,6 +283,19 @@ class PhaseRetrieval(QuadraticMeasurements):
         check_is_fitted(self)
         result: Floats = np.sqrt(np.maximum(self.eigenvalues_[0], 0)) * self.eigenvectors_[:, 0]
         return result
+
+    @property
+    def signal_std_(self) -> Floats:
+        """Standard errors of the entries of the signal, by the Laplace approximation at the fit.
+
+        Raises
+        ------
+        AttributeError
+            If they are not available: the rows do not determine the signal, there are more than about 3,000 unknowns,
+            or the estimator was loaded from a file.
+        """
+        check_is_fitted(self)
+        return _available(self._factor_errors, "signal_std_")
 
     @staticmethod
     def align(signal: Any, reference: Any) -> Floats:

@@ -6,6 +6,7 @@ import os
 import warnings
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -50,6 +51,8 @@ class SingleModelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         model, parameters, attributes = saved.single_part()
         estimator = cls(**parameters)
         estimator.summary_ = {}
+        estimator.fit_report_ = {}
+        estimator._matrix_errors = estimator._factor_errors = np.array([])
         estimator._restore(model, attributes, saved.name)
         return estimator
 
@@ -58,9 +61,18 @@ class SingleModelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         raise NotImplementedError
 
     def _train_model(self, rows: _core.Rows, settings: _core.Settings) -> bytes:
-        model, self.summary_ = _core.fit(rows, settings)
-        for warning in self.summary_["warnings"]:
+        model, summary = _core.fit(rows, settings)
+        for warning in summary["warnings"]:
             warnings.warn(warning, ConvergenceWarning, stacklevel=3)
+        self._matrix_errors = np.array(summary.pop("matrix_errors", []))
+        self._factor_errors = np.array(summary.pop("factor_errors", []))
+        self.fit_report_ = {
+            "status": summary.pop("status", None),
+            "message": summary.pop("status_text", ""),
+            "noise": summary["noise"],
+            "outliers": summary.pop("outliers", 0),
+        }
+        self.summary_ = summary
         return model
 
 

@@ -44,6 +44,12 @@ class RowCache {
     is_borrowed_ = true;
   }
 
+  /// Reserves memory for `rows` dense rows with `dim` features, so that append() does not reallocate.
+  void reserve_dense(Index rows, Index dim) {
+    values_.reserve(static_cast<std::size_t>(rows * dim));
+    targets_.reserve(static_cast<std::size_t>(rows));
+  }
+
   /// Appends rows, converted to Scalar. `left_dim` is the number of left features of bilinear rows, 0 for others. The
   /// right features are stored relative to it, because it changes when the left side grows.
   template <typename Other>

@@ -65,7 +65,8 @@ Reflections::Reflections(const ObservedRows& rows, ReflectionOptions options) : 
   multiply(Z, u_);
   for (Index start = 0; start < options_.starts; ++start) {
     auto columns = u_.middleCols(start * k, k);
-    columns *= amplitudes_.norm() / std::max(columns.norm(), std::numeric_limits<double>::min());
+    const double norm = columns.norm();
+    columns *= norm > 0 ? amplitudes_.norm() / norm : 0;
   }
 }
 

@@ -92,7 +92,12 @@ class FitSearch {
   }
 
   void run() {
-    if (search_ == StartSearch::none) return fit_from(nullptr);
+    if (search_ != StartSearch::none) search();
+    // The solvers of measurements return no candidate if all rows are zero, for example.
+    if (starts_ == 0) fit_from(nullptr);
+  }
+
+  void search() {
     const bool is_brief = search_ == StartSearch::brief || rows_per_unknown_ >= rows_per_unknown_of_spectral_start;
     if (reflections_ && search_ == StartSearch::brief) options_.max_passes = solver_.passes() + brief_passes;
     if (reflections_) reflect(is_brief ? brief_reflections : first_round_reflections);
@@ -123,7 +128,8 @@ class FitSearch {
       const Vector<double> residuals = compute_residuals(rows_, best_.parameters, pool_);
       const ResidualStructure structure =
           find_residual_structure(rows_, residuals, options_.shape, options_.seed, pool_);
-      if (!structure.is_significant() || (options_.shape.positive && structure.eigenvalue < 0)) return;
+      if (!structure.is_significant() && explains_targets()) return;
+      if (options_.shape.positive && structure.eigenvalue < 0) return;
       NewtonOptions extended = options_;
       extended.shape.rank += 1;
       SignedFactors<double> start = best_.parameters;
@@ -147,9 +153,7 @@ class FitSearch {
   /// Whether there are enough rows for a reliable noise variance, and the best fit explains most of the variance of the
   /// targets with residuals of light tails.
   [[nodiscard]] bool is_plausible() const {
-    constexpr double max_unexplained_share = 0.3;
-    return rows_per_unknown_ >= rows_per_unknown_of_spectral_start &&
-           best_.mean_squared_residual < max_unexplained_share * 2 * solver_.constant_loss() &&
+    return rows_per_unknown_ >= rows_per_unknown_of_spectral_start && explains_targets() &&
            !has_heavy_tails(compute_residuals(rows_, best_.parameters, pool_), rows_.weights());
   }
   [[nodiscard]] const NewtonFit& best() const { return best_; }
@@ -157,6 +161,12 @@ class FitSearch {
   [[nodiscard]] Index starts() const { return starts_; }
 
  private:
+  /// Whether the best fit leaves less than 30% of the variance of the targets.
+  [[nodiscard]] bool explains_targets() const {
+    constexpr double max_unexplained_share = 0.3;
+    return best_.mean_squared_residual < max_unexplained_share * 2 * solver_.constant_loss();
+  }
+
   [[nodiscard]] SignedFactors<double> compute_start() const {
     return compute_moment_start(rows_, options_, pool_).to_parameters(options_);
   }

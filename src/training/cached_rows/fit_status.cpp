@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "model/sides.h"
+#include "training/cached_rows/cached_fit.h"
 #include "training/cached_rows/laplace_covariance.h"
 #include "training/cached_rows/residual_structure.h"
 #include "training/cached_rows/robust_fit.h"
@@ -66,6 +67,16 @@ SignedFactors<double> drop_zero_factors(SignedFactors<double> parameters, Index&
   parameters.A.conservativeResize(parameters.A.rows(), rank);
   parameters.signs.conservativeResize(rank);
   return parameters;
+}
+
+/// Whether a fit of rank k + 1 has less than half of the noise variance.
+bool gains_by_larger_rank(const ObservedRows& rows, NewtonOptions options, double noise_variance, ThreadPool& pool) {
+  constexpr double max_variance_ratio = 0.5;
+  if (options.shape.rank >= options.shape.max_rank()) return false;
+  options.shape.rank += 1;
+  if ((rows.weights().array() > 0).count() <= options.shape.unknowns()) return false;
+  const CachedFit larger = fit_cached_rows(rows, options, StartSearch::brief, pool);
+  return larger.is_exact || larger.noise_variance < max_variance_ratio * noise_variance;
 }
 
 }  // namespace
@@ -150,7 +161,9 @@ FitDiagnosis diagnose_fit(const ObservedRows& rows, const NewtonOptions& options
   if (has_few_rows) return conclude(predicts_poorly ? FitStatus::local_minimum : FitStatus::converged);
   if (find_residual_structure(used, residuals, options.shape, options.seed, pool).is_significant())
     return conclude(FitStatus::rank_too_small);
-  return conclude(predicts_poorly ? FitStatus::local_minimum : FitStatus::converged);
+  if (!predicts_poorly) return conclude(FitStatus::converged);
+  return conclude(gains_by_larger_rank(used, options, noise_variance, pool) ? FitStatus::rank_too_small
+                                                                            : FitStatus::local_minimum);
 }
 
 }  // namespace dyad

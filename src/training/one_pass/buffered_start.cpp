@@ -82,6 +82,9 @@ std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::appe
                                                                                    const Prior& prior,
                                                                                    const FeatureScales& scales) {
   buffer_->append(rows);
+  // From half of the size on, the final size is allocated at once: growth by doubling would allocate more.
+  if (!sparse_ && 2 * buffer_->count() >= rows_for(attempt_))
+    buffer_->reserve_dense(rows_for(attempt_), kalman_.shape.dim);
   if (buffer_->count() < rows_for(attempt_)) return std::nullopt;
   // A fit that searched at 3 rows per unknown is a sufficient start at larger sizes.
   const bool searches = options_.searches_starts && (fit_rows_per_unknown[attempt_] <= min_rows_per_unknown_with_noise);

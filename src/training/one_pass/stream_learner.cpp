@@ -331,7 +331,7 @@ std::string StreamLearner<Scalar>::plan() const {
                          : std::string("one prior, random start");
   if (buffered_start_.is_buffering())
     text +=
-        fmt::format("; the first {} rows are buffered and fitted by Gauss-Newton", buffered_start_.rows_of_next_fit());
+        fmt::format("; the first {} rows are buffered and fitted by least squares", buffered_start_.rows_of_next_fit());
   if (search_) text += "; phase search";
   if (moments_) text += "; the moment solver adds starts";
   if (probe_) text += "; moments of the residuals add starts";
@@ -346,8 +346,8 @@ std::string StreamLearner<Scalar>::origin() const {
     case Origin::moments:
       return "the Kalman filter from the moments of the rows";
     case Origin::buffered_rows:
-      return exact_rows_ > 0 ? fmt::format("Gauss-Newton on {} cached rows, which it fits exactly", exact_rows_)
-                             : "the Kalman filter from Gauss-Newton on cached rows";
+      return exact_rows_ > 0 ? fmt::format("least squares on {} cached rows, which it fits exactly", exact_rows_)
+                             : "the Kalman filter from least squares on cached rows";
     case Origin::phase_search:
       return "the Kalman filter from a phase search";
     case Origin::sign_flipped:

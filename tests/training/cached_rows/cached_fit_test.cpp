@@ -42,7 +42,6 @@ TEST(CachedFit, RecoversExactlyFromFewRowsAtAnyConditionNumber) {
 TEST(CachedFit, RecoversPhaseAndSemidefiniteMatrices) {
   PlantedOptions positive = make_planted(Kind::sensing, 5, 1);
   positive.signs = Signs::positive;
-  PlantedOptions negative = positive;
   for (const bool is_negative : {false, true}) {
     PlantedRows rows(positive, 1.5);
     // The sign is found from the targets, also if the model allows any sign.
