@@ -214,7 +214,7 @@ nlohmann::ordered_json Train::json(const TrainSummary& summary) const {
   fields["all_rows"] = summary.all_rows;
   fields["solver"] = choice_name(train_solvers, summary.solver);
   fields["origin"] = summary.origin;
-  if (summary.noise > 0) fields["noise"] = summary.noise;
+  if (summary.noise > 0 || summary.status) fields["noise"] = summary.noise;
   if (summary.status) {
     fields["status"] = choice_name(fit_statuses, *summary.status);
     fields["outliers"] = summary.outliers;

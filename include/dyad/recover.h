@@ -109,16 +109,16 @@ struct RecoverySummary {
   /// Diagnosis of the fit to cached rows. Without cached rows: `too_few_rows`, `converged`, or `local_minimum` if the
   /// residuals of new rows have more than half of the variance of the targets.
   FitStatus status = FitStatus::converged;
-  Index outliers = 0;                    ///< cached rows that the fit excludes
-  /// Expected errors of the fit to cached rows by the Laplace approximation: sqrt(E|w - w*|^2), sqrt(E|M - M*|_F^2) and,
-  /// for phase retrieval, sqrt(E|a - a*|^2). NaN: not available.
+  Index outliers = 0;  ///< cached rows that the fit excludes
+  /// Expected errors of the fit to cached rows by the Laplace approximation: sqrt(E|w - w*|^2), sqrt(E|M - M*|_F^2)
+  /// and, for phase retrieval, sqrt(E|a - a*|^2). NaN: not available.
   double standard_error_w = std::numeric_limits<double>::quiet_NaN();
   double standard_error_M = std::numeric_limits<double>::quiet_NaN();  ///< of M
   double standard_error_a = std::numeric_limits<double>::quiet_NaN();  ///< of the signal of phase retrieval
-  std::string origin;                    ///< one line: how the model was estimated
-  RecoveryPoint start;                   ///< before the first batch
-  std::vector<RecoveryPoint> trace;      ///< moment: per batch; newton: per fit; kalman: per increase of rows by 1/16
-  Model<double> model{0, 0};             ///< the estimate
+  std::string origin;                                                  ///< one line: how the model was estimated
+  RecoveryPoint start;                                                 ///< before the first batch
+  std::vector<RecoveryPoint> trace;  ///< moment: per batch; newton: per fit; kalman: per increase of rows by 1/16
+  Model<double> model{0, 0};         ///< the estimate
 
   /// Distinct rows per second.
   [[nodiscard]] double rows_per_second() const { return seconds > 0 ? static_cast<double>(rows) / seconds : 0; }

@@ -117,15 +117,15 @@ struct TrainSummary {
   std::optional<HeldOutLosses> held_out;  ///< empty: without multi-pass training
   std::string origin;                     ///< one line: how the model was estimated
   std::string model_bytes;                ///< content of the model file if `model_path` is empty
-  double noise = 0;                       ///< standard deviation of the residuals; 0: unknown
+  double noise = 0;                       ///< standard deviation of the residuals; 0: exact fit or unknown
   /// Diagnosis of measurements (kinds sensing and phase) and of dense bilinear rows. Empty for other models, and if no
   /// rows are cached.
   std::optional<FitStatus> status;
-  std::string status_text;                ///< the status in words, with what to change
-  Index outliers = 0;                     ///< measurements that the fit excludes
-  std::vector<double> matrix_errors;      ///< measurements: standard errors of M, row-major; empty: not available
-  std::vector<double> factor_errors;      ///< phase retrieval: standard errors of the signal; empty: not available
-  std::vector<std::string> warnings;      ///< for the user
+  std::string status_text;            ///< the status in words, with what to change
+  Index outliers = 0;                 ///< measurements that the fit excludes
+  std::vector<double> matrix_errors;  ///< measurements: standard errors of M, row-major; empty: not available
+  std::vector<double> factor_errors;  ///< phase retrieval: standard errors of the signal; empty: not available
+  std::vector<std::string> warnings;  ///< for the user
 };
 
 /// Callbacks of train(), called in the thread of the caller.

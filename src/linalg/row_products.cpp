@@ -94,8 +94,8 @@ auto column_of(Number* matrix, Index rows, Index width, Index c) {
 template <typename Number>
 auto as_matrix(const Rows<Number>& rows) {
   using RowMajor = Eigen::Matrix<Number, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  return Eigen::Map<const RowMajor, Eigen::Unaligned, Eigen::OuterStride<>>(
-      rows.row(0), rows.count(), rows.dim(), Eigen::OuterStride<>(rows.stride()));
+  return Eigen::Map<const RowMajor, Eigen::Unaligned, Eigen::OuterStride<>>(rows.row(0), rows.count(), rows.dim(),
+                                                                            Eigen::OuterStride<>(rows.stride()));
 }
 
 /// sum_j q_j x_j^2 of a dense row.

@@ -90,7 +90,7 @@ void PlantedOptions::validate() const {
   require(residual >= 0 && residual * condition < 1,
           "residual must lie in [0, 1/condition), below the smallest planted eigenvalue" + got_text(residual));
   require(outliers >= 0 && outliers < 0.5,
-          "outliers, a share of the rows, must lie in [0, 0.5)" + got_text(outliers));
+          "outliers must lie in [0, 0.5), as a share of the rows" + got_text(outliers));
   require(!intercept || std::isfinite(*intercept), "intercept must be finite");
 }
 

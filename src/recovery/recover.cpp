@@ -403,7 +403,8 @@ void RecoverOptions::validate() const {
   if (theory && (problem.is_bilinear() || problem.features != FeatureDistribution::gaussian ||
                  problem.diagonal != Diagonal::tied || problem.intercept || problem.outliers > 0))
     throw std::invalid_argument(
-        "theory requires the assumptions of the proof: a symmetric problem with Gaussian features, a tied diagonal, and "
+        "theory requires the assumptions of the proof: a symmetric problem with Gaussian features, a tied diagonal, "
+        "and "
         "neither an intercept nor outliers");
   moment_options(*this).validate();
 }

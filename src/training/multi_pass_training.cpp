@@ -132,8 +132,7 @@ MultiPassResult<Scalar> MultiPassTraining<Scalar>::train_multi_pass(const Stream
 }
 
 template <typename Scalar>
-std::optional<FitDiagnosis> MultiPassTraining<Scalar>::diagnose(const KalmanFilter<Scalar>& filter,
-                                                                ThreadPool& pool) {
+std::optional<FitDiagnosis> MultiPassTraining<Scalar>::diagnose(const KalmanFilter<Scalar>& filter, ThreadPool& pool) {
   const ModelShape& shape = filter.options().shape;
   const bool is_supported = shape.is_measurement() || (shape.is_bilinear() && cache_ && !cache_->is_sparse());
   if (!cache_ || !is_supported || !filter.options().likelihood->has_unit_curvature()) return std::nullopt;

@@ -8,10 +8,10 @@
 
 #include "data/row_block.h"
 #include "encoding/feature_map.h"
+#include "training/cached_rows/fit_status.h"
 #include "training/multi_pass/train_multi_pass.h"
 #include "training/state/train_settings.h"
 #include "training/validation_rows.h"
-#include "training/cached_rows/fit_status.h"
 
 namespace dyad {
 

@@ -107,6 +107,7 @@ class TrainReport {
     summary.status = diagnosis->status;
     summary.status_text = status_text(diagnosis->status, diagnosis->outliers);
     summary.outliers = diagnosis->outliers;
+    if (diagnosis->noise == 0) summary.noise = 0;  // exact fit
     if (diagnosis->status != FitStatus::converged) warn(summary.status_text);
     if (!map().is_measurement()) return;  // features of other models are standardized
     const double scale = map().target.scaling.scale;

@@ -24,8 +24,8 @@ NewtonFit fit_gauss_newton(LevenbergMarquardt& solver, SignedFactors<double> sta
 NewtonFit fit_gauss_newton(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool,
                            const SignedFactors<double>* start) {
   LevenbergMarquardt solver(rows, options, pool);
-  return fit_gauss_newton(
-      solver, start != nullptr ? *start : compute_moment_start(rows, options, pool).to_parameters(options));
+  return fit_gauss_newton(solver,
+                          start != nullptr ? *start : compute_moment_start(rows, options, pool).to_parameters(options));
 }
 
 }  // namespace dyad

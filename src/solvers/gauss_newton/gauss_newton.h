@@ -26,8 +26,9 @@ class LevenbergMarquardt;
 /// Runs the solver from `start`. The counts of the result are those of all runs of the solver.
 NewtonFit fit_gauss_newton(LevenbergMarquardt& solver, SignedFactors<double> start);
 
-/// Least squares over (b, w, squares, A) by Levenberg-Marquardt from `start`. If it is null, from `compute_moment_start`,
-/// which assumes features of mean 0 and variance 1. The signs of the factors are those of the start.
+/// Least squares over (b, w, squares, A) by Levenberg-Marquardt from `start`. If it is null, from
+/// `compute_moment_start`, which assumes features of mean 0 and variance 1. The signs of the factors are those of the
+/// start.
 NewtonFit fit_gauss_newton(const ObservedRows& rows, const NewtonOptions& options, ThreadPool& pool,
                            const SignedFactors<double>* start = nullptr);
 

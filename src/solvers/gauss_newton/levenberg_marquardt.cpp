@@ -188,10 +188,9 @@ bool LevenbergMarquardt::step() {
   }
   preconditioner_.update(data_objective_, parameters_);
   preconditioner_.set_damping(damping_);
-  const ParameterVector t =
-      solve(options_.exact_steps ? exact_tolerance
-                                 : std::clamp(std::sqrt(loss_ / data_objective_.constant_loss()), min_tolerance,
-                                              max_tolerance));
+  const ParameterVector t = solve(options_.exact_steps ? exact_tolerance
+                                                       : std::clamp(std::sqrt(loss_ / data_objective_.constant_loss()),
+                                                                    min_tolerance, max_tolerance));
   if (is_interrupted()) return false;  // t is incomplete
   SignedFactors<double> next = apply_step(parameters_, t);
   const double loss = data_objective_.evaluate_at(next);

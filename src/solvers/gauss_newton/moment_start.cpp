@@ -87,8 +87,9 @@ class MomentOperator {
 
 SignedFactors<double> MomentStart::to_parameters(const NewtonOptions& options) const {
   const bool has_one_sign = options.shape.positive || options.shape.is_bilinear();
-  const Index positive =
-      has_one_sign ? options.shape.rank : (spectrum.head(std::min(options.shape.rank, spectrum.size())).array() > 0).count();
+  const Index positive = has_one_sign
+                             ? options.shape.rank
+                             : (spectrum.head(std::min(options.shape.rank, spectrum.size())).array() > 0).count();
   SignedFactors<double> start;
   start.left_dim = options.shape.left_dim;
   start.diagonal = options.shape.diagonal;

@@ -20,11 +20,6 @@ constexpr Index max_irls_dim = 1024;
 constexpr double relative_kernel_jitter = 1e-14;
 /// Ratio of eps to the largest eigenvalue below which Gauss-Newton converges quadratically.
 constexpr double converged_eps_ratio = 1e-7;
-/// An iteration that reduces eps by less than this factor makes no progress (measured recipe of log-det IRLS: at 1.2
-/// rows per unknown 20 of 20 fits succeed at condition numbers 1, 5 and 100).
-constexpr double progress_ratio = 0.97;
-/// Consecutive iterations without progress after which a candidate is returned (same recipe).
-constexpr int patience_iterations = 15;
 /// Limit of the iterations per candidate (same recipe).
 constexpr int max_candidate_iterations = 200;
 /// Range of the level of the perturbed spectrum, in units of |lambda|_k (same recipe).
@@ -43,8 +38,8 @@ RowMajorMatrix<double> copy_rows(const ObservedRows& rows, const std::vector<Ind
 
 bool LogDetIrls::can_solve(const ObservedRows& rows, const ModelShape& shape) {
   const Index left = shape.is_bilinear() ? shape.left_dim : rows.dim();
-  return rows.count() <= max_irls_rows &&
-         std::max(left, rows.dim() - left) <= max_irls_dim && shape.rank < std::min(left, shape.max_rank());
+  return rows.count() <= max_irls_rows && std::max(left, rows.dim() - left) <= max_irls_dim &&
+         shape.rank < std::min(left, shape.max_rank());
 }
 
 LogDetIrls::LogDetIrls(const ObservedRows& rows, IrlsOptions options)
@@ -89,10 +84,10 @@ std::optional<SignedFactors<double>> LogDetIrls::next_candidate() {
     if (!iterate()) break;
     if (eps_ < converged_eps_ratio * std::abs(spectrum_[order_.front()])) break;
     if (options_.interrupted && options_.interrupted()) break;
-    if (eps_ < progress_ratio * last_eps) {
+    if (eps_ < irls_progress_ratio * last_eps) {
       last_eps = eps_;
       stalled = 0;
-    } else if (++stalled >= patience_iterations) {
+    } else if (++stalled >= irls_patience_iterations) {
       break;
     }
   }

@@ -21,8 +21,9 @@ namespace dyad {
 ///   M     = S X'diag(alpha) X S = U diag(lambda) U'
 ///   eps   = min(eps, |lambda|_(k+1)),   S = U diag(max(|lambda|, eps)) U'
 /// \endcode
-/// The zero diagonal of a model is treated as a free one. Each iteration takes O(n^3 + n^2 d + n d^2 + d^3) operations for n rows. Gauss-Newton refines the candidates. Refers to the rows'
-/// operator, which the caller keeps alive. Not thread-safe.
+/// The zero diagonal of a model is treated as a free one. Each iteration takes O(n^3 + n^2 d + n d^2 + d^3) operations
+/// for n rows. Gauss-Newton refines the candidates. Refers to the rows' operator, which the caller keeps alive. Not
+/// thread-safe.
 class LogDetIrls {
  public:
   LogDetIrls(const ObservedRows& rows, IrlsOptions options);

@@ -19,11 +19,8 @@ constexpr double first_candidate_eps_ratio = 0.03;
 constexpr double candidate_eps_decrease = 0.1;
 /// Iterations before the first candidate: the estimate of the first ones contains the unresolved tail (same recipe).
 constexpr int min_iterations = 4;
-/// An iteration that reduces eps by less than this factor makes no progress (same recipe).
-constexpr double progress_ratio = 0.97;
-/// Consecutive iterations without progress after which the iteration ends (same recipe).
-constexpr int patience_iterations = 15;
-constexpr int max_iterations = 100;
+/// Limit of the iterations. 8 to 24 suffice with 1.2 to 1.5 rows per unknown.
+constexpr int max_matrix_free_iterations = 100;
 /// Blocks of the Krylov space: the first iteration starts from random vectors, later ones from the last result.
 constexpr Index first_krylov_blocks = 10;
 constexpr Index krylov_blocks = 4;
@@ -50,13 +47,13 @@ std::optional<SignedFactors<double>> MatrixFreeIrls::next_candidate() {
       is_finished_ = true;
       return std::nullopt;
     }
-    if (eps_ < progress_ratio * last_eps_) {
+    if (eps_ < irls_progress_ratio * last_eps_) {
       last_eps_ = eps_;
       stalled_ = 0;
     } else {
       ++stalled_;
     }
-    is_finished_ = stalled_ >= patience_iterations || iterations_ >= max_iterations ||
+    is_finished_ = stalled_ >= irls_patience_iterations || iterations_ >= max_matrix_free_iterations ||
                    (options_.interrupted && options_.interrupted());
     const double weakest = std::abs(spectrum_[options_.shape.rank - 1]);
     if (iterations_ >= min_iterations && eps_ < candidate_eps_ratio_ * weakest) {

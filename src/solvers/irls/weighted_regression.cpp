@@ -102,8 +102,7 @@ Vector<double> WeightedRegression::predict(IndexRange block, const RegressionCoe
   const auto add_side = [&](IndexRange columns, const RowMajorMatrix<double>& partners) {
     rows_.X().multiply(block, columns, coefficients.features.data() + columns.first * (1 + k), 1 + k, T.data());
     f += T.col(0);
-    if (k > 0)
-      f += (T.rightCols(k).cwiseProduct(partners.middleRows(block.first, block.count))) * tangent_scales_;
+    if (k > 0) f += (T.rightCols(k).cwiseProduct(partners.middleRows(block.first, block.count))) * tangent_scales_;
   };
   add_side(sides_.left_columns(), right);
   if (sides_.is_bilinear()) add_side(sides_.right_columns(), P_);
@@ -131,8 +130,7 @@ void WeightedRegression::add_transposed(IndexRange block, const Vector<double>& 
       T.col(0).setZero();
     if (k > 0)
       T.rightCols(k) = e.asDiagonal() * partners.middleRows(block.first, block.count) * tangent_scales_.asDiagonal();
-    rows_.X().add_transposed_product(block, columns, T.data(), 1 + k,
-                                     sums.features.data() + columns.first * (1 + k));
+    rows_.X().add_transposed_product(block, columns, T.data(), 1 + k, sums.features.data() + columns.first * (1 + k));
   };
   add_side(sides_.left_columns(), right);
   if (sides_.is_bilinear()) add_side(sides_.right_columns(), P_);

@@ -47,8 +47,8 @@ class WeightedRegression {
   /// preconditioned squared residual of the equations has decreased by `tolerance`^2, or after `max_iterations`.
   void solve(RegressionCoefficients& coefficients, double tolerance, int max_iterations);
 
-  /// M Z for M = U C U' + tangent part (U, V) + sum_i h_i x_i x_i', with h = residual / |x|^4 (bilinear: M Z_right above
-  /// M'Z_left). Reads the rows once.
+  /// M Z for M = U C U' + tangent part (U, V) + sum_i h_i x_i x_i', with h = residual / |x|^4 (bilinear: M Z_right
+  /// above M'Z_left). Reads the rows once.
   [[nodiscard]] RowMajorMatrix<double> multiply_estimate(const RegressionCoefficients& coefficients,
                                                          const RowMajorMatrix<double>& Z) const;
 
@@ -70,9 +70,7 @@ class WeightedRegression {
   [[nodiscard]] RegressionCoefficients multiply_normal_matrix(const RegressionCoefficients& direction) const;
   [[nodiscard]] double core_scale(Index j, Index l) const;
   [[nodiscard]] Index rank() const { return strengths_.size(); }
-  [[nodiscard]] const RowMajorMatrix<double>& right_projections() const {
-    return sides_.is_bilinear() ? Q_ : P_;
-  }
+  [[nodiscard]] const RowMajorMatrix<double>& right_projections() const { return sides_.is_bilinear() ? Q_ : P_; }
 
   ObservedRows rows_;
   ModelShape shape_;

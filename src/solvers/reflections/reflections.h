@@ -22,17 +22,17 @@ struct ReflectionOptions {
   std::function<bool()> interrupted;  ///< called between iterations; true ends the iteration. Empty: no interruption
 };
 
-/// Recovers a positive semidefinite M = A A' of rank k from measurements y = |A'x|^2; phase retrieval is k = 1. X A lies
-/// in the intersection of two sets of n x k matrices: the column space of X, and the matrices whose row i has the norm
-/// sqrt(y_i). Relaxed-reflect-reflect iterations (Elser 2018) search for it with the projections P_X and P_y,
+/// Recovers a positive semidefinite M = A A' of rank k from measurements y = |A'x|^2; phase retrieval is k = 1. X A
+/// lies in the intersection of two sets of n x k matrices: the column space of X, and the matrices whose row i has the
+/// norm sqrt(y_i). Relaxed-reflect-reflect iterations (Elser 2018) search for it with the projections P_X and P_y,
 ///
 ///     u += relaxation (P_X(2 P_y u - u) - P_y u),
 ///
-/// from a spectral start with the optimal preprocessing function of Mondelli and Montanari (2019), and from random ones.
-/// One iteration takes 2 n d k + d^2 k multiplications per start, or n^2 k with a stored projection, for n <= 2 d. The number of iterations to convergence is heavy-tailed near
-/// the information limit: 350 to 150,000 for k = 1 and n = 1.5 d. Products with the columns of several starts at once
-/// are faster per start. Rows of weight 0 are excluded; other weights have no effect. Copies the rows. Not
-/// thread-safe.
+/// from a spectral start with the optimal preprocessing function of Mondelli and Montanari (2019), and from random
+/// ones. One iteration takes 2 n d k + d^2 k multiplications per start, or n^2 k with a stored projection, for n <= 2
+/// d. The number of iterations to convergence is heavy-tailed near the information limit: 350 to 150,000 for k = 1 and
+/// n = 1.5 d. Products with the columns of several starts at once are faster per start. Rows of weight 0 are excluded;
+/// other weights have no effect. Copies the rows. Not thread-safe.
 class Reflections {
  public:
   Reflections(const ObservedRows& rows, ReflectionOptions options);
@@ -41,7 +41,8 @@ class Reflections {
   /// enough.
   static bool can_solve(const ObservedRows& rows, const ModelShape& shape);
 
-  /// Iterates at most `iterations` times, until the distance of the sets is of relative size 1e-6. Later calls continue.
+  /// Iterates at most `iterations` times, until the distance of the sets is of relative size 1e-6. Later calls
+  /// continue.
   void run(Index iterations);
 
   [[nodiscard]] bool has_converged() const { return has_converged_; }
@@ -59,13 +60,14 @@ class Reflections {
   /// Z = argmin |X Z - u|.
   void solve_least_squares(const RowMajorMatrix<double>& u, RowMajorMatrix<double>& Z) const;
   /// out = P_X u.
-  void project_on_columns(const RowMajorMatrix<double>& u, RowMajorMatrix<double>& Z, RowMajorMatrix<double>& out) const;
+  void project_on_columns(const RowMajorMatrix<double>& u, RowMajorMatrix<double>& Z,
+                          RowMajorMatrix<double>& out) const;
 
   ReflectionOptions options_;
   RowMajorMatrix<double> X_;
-  Eigen::LLT<Matrix<double>> gram_;  ///< of X'X
-  Vector<double> amplitudes_;        ///< sqrt(sign y)
-  RowMajorMatrix<double> u_;         ///< n x k per start
+  Eigen::LLT<Matrix<double>> gram_;   ///< of X'X
+  Vector<double> amplitudes_;         ///< sqrt(sign y)
+  RowMajorMatrix<double> u_;          ///< n x k per start
   RowMajorMatrix<double> projector_;  ///< P_X, n x n; empty if products with X and X' take fewer operations
   RowMajorMatrix<double> best_;       ///< reflected amplitudes 2 P_y u - u of the smallest distance, n x k
   Index iterations_ = 0;

@@ -18,8 +18,8 @@
 namespace dyad {
 namespace {
 
-/// Rows per unknown from which the first candidate of a solver suffices: without noise, 10 of 10 fits succeed at 1.5 for
-/// the condition numbers 1, 5 and 100 (docs/method.md).
+/// Rows per unknown from which the first candidate of a solver suffices: without noise, 10 of 10 fits succeed at 1.5
+/// for the condition numbers 1, 5 and 100 (docs/method.md).
 constexpr double rows_per_unknown_of_one_candidate = 1.5;
 /// Rows per unknown from which the spectral start of the reflections suffices with noise as well (docs/method.md).
 constexpr double rows_per_unknown_of_spectral_start = 3;
@@ -74,8 +74,8 @@ class FitSearch {
         search_(search),
         pool_(pool),
         solver_(rows, options_, pool) {
-    rows_per_unknown_ = static_cast<double>(count_rows(rows)) /
-                        std::max(1.0, static_cast<double>(options.shape.unknowns()));
+    rows_per_unknown_ =
+        static_cast<double>(count_rows(rows)) / std::max(1.0, static_cast<double>(options.shape.unknowns()));
     const double sign = options.shape.positive ? 1 : common_sign(rows);
     const bool needs_restarts =
         search == StartSearch::thorough && rows_per_unknown_ < rows_per_unknown_of_spectral_start;
@@ -147,9 +147,7 @@ class FitSearch {
     }
   }
 
-  [[nodiscard]] bool is_done() const {
-    return best_.is_exact || (options_.interrupted && options_.interrupted());
-  }
+  [[nodiscard]] bool is_done() const { return best_.is_exact || (options_.interrupted && options_.interrupted()); }
   /// Whether there are enough rows for a reliable noise variance, and the best fit explains most of the variance of the
   /// targets with residuals of light tails.
   [[nodiscard]] bool is_plausible() const {
@@ -250,8 +248,7 @@ CachedFit fit_cached_rows(const ObservedRows& rows, const NewtonOptions& options
   result.weights = rows.weights();
   const auto unknowns = static_cast<double>(options.shape.unknowns());
   const double count = rows.weights().sum();
-  result.noise_variance =
-      result.is_exact ? 0 : result.mean_squared_residual * count / std::max(1.0, count - unknowns);
+  result.noise_variance = result.is_exact ? 0 : result.mean_squared_residual * count / std::max(1.0, count - unknowns);
   const bool can_have_outliers = search != StartSearch::none && !result.is_exact && result.is_finite &&
                                  count >= min_rows_per_unknown_of_outliers * unknowns &&
                                  options.likelihood->has_unit_curvature();

@@ -88,7 +88,8 @@ std::string status_text(FitStatus status, Index outliers) {
     case FitStatus::too_few_rows:
       return "there are not more rows than unknowns; use more rows or a smaller rank";
     case FitStatus::not_identifiable:
-      return "the rows do not determine all unknowns; remove columns that are zero or linear combinations of others, or "
+      return "the rows do not determine all unknowns; remove columns that are zero or linear combinations of others, "
+             "or "
              "use more varied rows";
     case FitStatus::rank_too_small:
       return "the residuals depend on further directions; use a larger rank";
@@ -124,12 +125,12 @@ FitDiagnosis diagnose_fit(const ObservedRows& rows, const NewtonOptions& options
   FitDiagnosis diagnosis;
   const bool has_few_rows = static_cast<double>((rows.weights().array() > 0).count()) <
                             min_rows_per_unknown_of_residuals * static_cast<double>(unknowns);
-  const Vector<double> weights =
-      has_few_rows ? rows.weights() : exclude_outliers(residuals, rows.weights(), unknowns);
+  const Vector<double> weights = has_few_rows ? rows.weights() : exclude_outliers(residuals, rows.weights(), unknowns);
   diagnosis.outliers = (rows.weights().array() > 0).count() - (weights.array() > 0).count();
   const ObservedRows used = rows.with_weights(weights);
   const RowStatistics statistics = compute_statistics(used, residuals);
-  const bool is_exact = statistics.mean_squared_residual <= exact_residual_share(rows.X().epsilon()) * statistics.target_variance;
+  const bool is_exact =
+      statistics.mean_squared_residual <= exact_residual_share(rows.X().epsilon()) * statistics.target_variance;
   const double degrees_of_freedom = std::max(1.0, statistics.weight - static_cast<double>(unknowns));
   const double noise_variance =
       is_exact ? 0 : statistics.mean_squared_residual * statistics.weight / degrees_of_freedom;
@@ -148,7 +149,8 @@ FitDiagnosis diagnose_fit(const ObservedRows& rows, const NewtonOptions& options
     const LaplaceCovariance covariance(used, shape, nonzero, noise_variance);
     if (!covariance.is_identifiable()) return conclude(FitStatus::not_identifiable);
     diagnosis.matrix_errors = covariance.matrix_errors();
-    if (static_cast<double>(statistics.count) < max_rows_per_unknown_of_leverages * static_cast<double>(unknowns))
+    if (!is_exact &&
+        static_cast<double>(statistics.count) < max_rows_per_unknown_of_leverages * static_cast<double>(unknowns))
       new_row_error = covariance.leave_one_out_error(used, residuals);
     if (shape.linear) diagnosis.weight_errors = covariance.weight_errors();
     if (shape.rank == 1 && !shape.is_bilinear()) diagnosis.factor_errors = covariance.factor_errors();

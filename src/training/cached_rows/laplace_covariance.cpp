@@ -10,16 +10,17 @@
 namespace dyad {
 namespace {
 
-constexpr double max_work = 2e10;            // multiplications: about 10 s on one core
-constexpr Index max_parameters = 3000;       // J'HJ takes 72 MB
-constexpr double min_relative_pivot = 1e-11;  // of the scaled J'HJ, whose rounding errors are about p epsilon
+constexpr double max_covariance_work = 2e10;       // multiplications: about 10 s on one core
+constexpr Index max_covariance_parameters = 3000;  // J'HJ takes 72 MB
+constexpr double min_relative_pivot = 1e-11;       // of the scaled J'HJ, whose rounding errors are about p epsilon
 
 }  // namespace
 
 bool LaplaceCovariance::can_compute(const ObservedRows& rows, const ModelShape& shape) {
   const Index parameters = shape.unknowns() + shape.rank * shape.rank;
   const auto p = static_cast<double>(parameters);
-  return parameters <= max_parameters && static_cast<double>(rows.count()) * p * p + p * p * p <= max_work;
+  return parameters <= max_covariance_parameters &&
+         static_cast<double>(rows.count()) * p * p + p * p * p <= max_covariance_work;
 }
 
 LaplaceCovariance::LaplaceCovariance(const ObservedRows& rows, const ModelShape& shape,
@@ -40,11 +41,13 @@ LaplaceCovariance::LaplaceCovariance(const ObservedRows& rows, const ModelShape&
   const Vector<double> scales =
       inverse_.diagonal().unaryExpr([](double value) { return value > 0 ? 1 / std::sqrt(value) : 1.0; });
   const Matrix<double> scaled = scales.asDiagonal() * inverse_ * scales.asDiagonal();
-  const Eigen::LDLT<Matrix<double>> decomposition(scaled);
-  const Index missing = (decomposition.vectorD().array() < min_relative_pivot).count();
-  determined_unknowns_ = std::max<Index>(0, shape.unknowns() - missing);
-  is_identifiable_ = missing == 0;
-  if (!is_identifiable_) return;
+  const Eigen::LLT<Matrix<double>> decomposition(scaled);
+  is_identifiable_ = decomposition.info() == Eigen::Success &&
+                     decomposition.matrixLLT().diagonal().minCoeff() > std::sqrt(min_relative_pivot);
+  if (!is_identifiable_ || noise_variance == 0) {
+    inverse_.setZero();
+    return;
+  }
   inverse_ = decomposition.solve(Matrix<double>::Identity(count_, count_));
   inverse_ = scales.asDiagonal() * inverse_ * scales.asDiagonal();
 }
@@ -75,8 +78,8 @@ void LaplaceCovariance::visit_jacobian(
       for (Index j = 0; j < d; ++j)
         for (Index c = 0; c < rank_; ++c) {
           const double sign = parameters_.signs[c];
-          double derivative = sides.is_bilinear() ? sign * (j < sides.left_dim ? right[c] : left[c]) * x[j]
-                                                  : 2 * sign * left[c] * x[j];
+          double derivative =
+              sides.is_bilinear() ? sign * (j < sides.left_dim ? right[c] : left[c]) * x[j] : 2 * sign * left[c] * x[j];
           if (!sides.is_bilinear() && shape_.diagonal != Diagonal::tied)
             derivative -= 2 * sign * parameters_.A(j, c) * x[j] * x[j];
           row[factor_index(j, c)] = derivative;

@@ -20,14 +20,13 @@ class LaplaceCovariance {
   /// Whether the work for `rows` is small enough, about 10 s on one core.
   static bool can_compute(const ObservedRows& rows, const ModelShape& shape);
 
-  /// Number of unknowns that the rows determine, up to ModelShape::unknowns(). Smaller if J has linearly dependent
-  /// columns, for example because a feature is zero or repeated.
-  [[nodiscard]] Index determined_unknowns() const { return determined_unknowns_; }
+  /// Whether the rows determine all unknowns. False if J has linearly dependent columns, for example because a feature
+  /// is zero or repeated.
   [[nodiscard]] bool is_identifiable() const { return is_identifiable_; }
 
   /// Mean squared leave-one-out residual, sum_i h_i (r_i / (1 - l_i))^2 / sum_i h_i, in the linear approximation at the
   /// fit: l_i is the leverage of row i, the derivative of its prediction with respect to its target. Reads the rows
-  /// again. Requires is_identifiable().
+  /// again. Requires is_identifiable() and noise.
   [[nodiscard]] double leave_one_out_error(const ObservedRows& rows, const Vector<double>& residuals) const;
 
   /// Standard errors of the entries of M, dim x dim (bilinear: left x right). Requires is_identifiable().
@@ -38,22 +37,24 @@ class LaplaceCovariance {
   [[nodiscard]] Vector<double> weight_errors() const;
 
  private:
-  [[nodiscard]] Index factor_index(Index feature, Index factor) const { return first_factor_ + feature * rank_ + factor; }
+  [[nodiscard]] Index factor_index(Index feature, Index factor) const {
+    return first_factor_ + feature * rank_ + factor;
+  }
   /// Calls task(first, J) with blocks of rows of H^1/2 J, of which the first J.rows() belong to the rows from `first`.
-  void visit_jacobian(const ObservedRows& rows,
-                      const std::function<void(Index first, const Eigen::Ref<const RowMajorMatrix<double>>& J)>& task) const;
+  void visit_jacobian(
+      const ObservedRows& rows,
+      const std::function<void(Index first, const Eigen::Ref<const RowMajorMatrix<double>>& J)>& task) const;
   void add_invariant_directions();
 
   ModelShape shape_;
   SignedFactors<double> parameters_;
   double noise_variance_;
   Index rank_;
-  Index first_weight_;  ///< position of w among the parameters
-  Index first_square_;  ///< position of the squares
-  Index first_factor_;  ///< position of A, row by row
-  Index count_;         ///< number of parameters p
-  Matrix<double> inverse_;  ///< (J'HJ)^-1
-  Index determined_unknowns_ = 0;
+  Index first_weight_;      ///< position of w among the parameters
+  Index first_square_;      ///< position of the squares
+  Index first_factor_;      ///< position of A, row by row
+  Index count_;             ///< number of parameters p
+  Matrix<double> inverse_;  ///< (J'HJ)^-1; 0 without noise
   bool is_identifiable_ = false;
 };
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <utility>
 
-
 namespace dyad {
 namespace {
 
@@ -128,8 +127,7 @@ std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::fit(
     const ObservedRows rows(buffer_->view(kalman_.shape.dim));
     result = fit_cached_rows(rows, newton, search, pool_, last_fit_ ? &*last_fit_ : nullptr);
     const bool is_last = result.is_exact || search == StartSearch::thorough || !can_afford(attempt_ + 1);
-    if (is_last && options_.searches_starts)
-      diagnosis_ = diagnose_fit(rows, newton, result.parameters, pool_);
+    if (is_last && options_.searches_starts) diagnosis_ = diagnose_fit(rows, newton, result.parameters, pool_);
   }
   last_fit_ = result.parameters;
   fitted_rows_ = buffer_->count();
@@ -141,7 +139,8 @@ std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::fit(
   const double degrees_of_freedom = std::max(1.0, count - unknowns);
   const double noise = std::max(result.noise_variance, min_buffered_noise_variance);
   const Vector<Scalar> weights = result.weights.cast<Scalar>();
-  const Rows<Scalar> rows = buffer_->view(kalman_.shape.dim).weighted({weights.data(), static_cast<std::size_t>(weights.size())});
+  const Rows<Scalar> rows =
+      buffer_->view(kalman_.shape.dim).weighted({weights.data(), static_cast<std::size_t>(weights.size())});
   return Start{KalmanFilter<Scalar>(kalman_, prior, result.parameters.cast<Scalar>(), scales.all(), noise,
                                     degrees_of_freedom, rows),
                rows.count(), result.is_exact, false};

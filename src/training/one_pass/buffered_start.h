@@ -75,7 +75,7 @@ class BufferedStart {
   std::optional<SignedFactors<double>> last_fit_;  ///< parameters of the last fit, for features divided by their scales
   Index fitted_rows_ = 0;                          ///< size of the buffer at the last fit
   std::optional<FitDiagnosis> diagnosis_;
-  double work_ = 0;                                ///< multiplications so far
+  double work_ = 0;  ///< multiplications so far
   Index extra_row_reads_ = 0;
 };
 

@@ -44,8 +44,10 @@ struct DenseRegression {
         add(std::sqrt(strengths[c] * strengths[e] * (left_dim > 0 || c == e ? 1 : 2)) *
                 left.col(c).cwiseProduct(right.col(e)),
             1);
-    scales = X.leftCols(sides.left_count()).rowwise().squaredNorm().cwiseProduct(
-        X.rightCols(sides.right_count()).rowwise().squaredNorm());
+    scales = X.leftCols(sides.left_count())
+                 .rowwise()
+                 .squaredNorm()
+                 .cwiseProduct(X.rightCols(sides.right_count()).rowwise().squaredNorm());
     const Vector<double> weights = (eps * eps * scales).cwiseInverse();
     Matrix<double> normal = features.transpose() * weights.asDiagonal() * features;
     normal.diagonal() += as_vector(precisions);

@@ -18,7 +18,8 @@ TEST(CachedFit, StaysFiniteWithSingularKernels) {
   for (const bool are_zero : {false, true}) {
     PlantedRows rows(make_planted(Kind::gfm, 5, 1), 1.4);
     const auto half = static_cast<std::ptrdiff_t>(rows.block.targets.size() / 2);
-    std::copy_n(rows.block.values.begin(), half * rows.newton.shape.dim, rows.block.values.begin() + half * rows.newton.shape.dim);
+    std::copy_n(rows.block.values.begin(), half * rows.newton.shape.dim,
+                rows.block.values.begin() + half * rows.newton.shape.dim);
     std::copy_n(rows.block.targets.begin(), half, rows.block.targets.begin() + half);
     if (are_zero) std::fill(rows.block.values.begin(), rows.block.values.end(), 0.0);
     const CachedFit fit = fit_cached_rows(rows.observed(), rows.newton, StartSearch::thorough, rows.pool);

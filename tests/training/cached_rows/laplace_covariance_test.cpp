@@ -71,7 +71,6 @@ TEST(LaplaceCovariance, ZeroAndRepeatedColumnsAreNotIdentifiable) {
     const auto truth = SignedFactors<double>::of(rows.planted.truth(), Diagonal::tied, 0);
     const LaplaceCovariance covariance(rows.observed(), rows.newton.shape, truth, 1);
     EXPECT_FALSE(covariance.is_identifiable());
-    EXPECT_LT(covariance.determined_unknowns(), rows.newton.shape.unknowns());
   }
 }
 
