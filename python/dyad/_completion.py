@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _core, _rows
 from ._checks import check_integer, resolve_threads
-from ._factorization import set_weights
+from ._factorization import set_relative_weights
 from ._single_model import SingleModelEstimator, make_settings
 
 Floats = npt.NDArray[np.float64]
@@ -120,7 +120,7 @@ class InductiveMatrixCompletion(SingleModelEstimator):
         settings = make_settings(self, "bilinear", min(int(self.rank), X.shape[1], Z.shape[1]))
         settings.right = [f"{X.shape[1]}-{X.shape[1] + Z.shape[1] - 1}"]
         pairs.set_targets(values, [])
-        set_weights(pairs, sample_weight, values[:, np.newaxis])
+        set_relative_weights(pairs, sample_weight, values[:, np.newaxis])
         self._model = self._train_model(pairs, settings)
         self.n_row_features_, self.n_column_features_ = X.shape[1], Z.shape[1]
         return self

@@ -10,6 +10,7 @@ import warnings
 from typing import Any, Callable, Optional
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
@@ -374,9 +375,21 @@ def check_same_length(X: Any, y: Any) -> None:
 
 def set_weights(rows: _core.Rows, sample_weight: Any, X: Any) -> None:
     """Validate the weights and set them, unless they are None."""
-    if sample_weight is None:
-        return
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if sample_weight is not None:
+        rows.set_weights(np.require(_check_weights(sample_weight, X), requirements=["C", "A"]))
+
+
+def set_relative_weights(rows: _core.Rows, sample_weight: Any, X: Any) -> None:
+    """Validate the weights and set them, scaled to a mean of 1 over the positive ones, unless they are None."""
+    if sample_weight is not None:
+        weights = _check_weights(sample_weight, X)
+        rows.set_weights(np.require(weights / weights[weights > 0].mean(), requirements=["C", "A"]))
+
+
+def _check_weights(sample_weight: Any, X: Any) -> npt.NDArray[np.float64]:
+    weights: npt.NDArray[np.float64] = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
     if not weights.any():
         raise ValueError("sample_weight must be positive for at least one row, got 0 for all rows.")
-    rows.set_weights(np.require(weights, requirements=["C", "A"]))
+    return weights

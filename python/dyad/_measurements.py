@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core, _rows
 from ._checks import check_integer
-from ._factorization import set_weights
+from ._factorization import set_relative_weights
 from ._single_model import SingleModelEstimator, make_settings
 
 Floats = npt.NDArray[np.float64]
@@ -55,7 +55,7 @@ class QuadraticMeasurements(SingleModelEstimator):
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
         rows = _rows.from_array(X)
         rows.set_targets(np.require(y, np.float64, ["C", "A"]), [])
-        set_weights(rows, sample_weight, X)
+        set_relative_weights(rows, sample_weight, X)
         self._set_model(self._train_model(rows, make_settings(self, self._kind, self._rank)), "the model")
         return self
 

@@ -86,7 +86,7 @@ class StoredRows : public RowOperator {
   void copy_rows(IndexRange rows, double* out) const override {
     std::fill(out, out + rows.count * dim(), 0.0);
     for (Index i = 0; i < rows.count; ++i)
-      rows_.for_each_entry(rows.first + i, [&](Index j, double x) { out[i * dim() + j] = x; });
+      rows_.for_each_entry(rows.first + i, [&](Index j, double x) { out[i * dim() + j] += x; });
   }
   [[nodiscard]] bool is_dense() const override { return !rows_.is_sparse(); }
   void copy_column(Index j, double* out) const override {

@@ -273,7 +273,6 @@ class Recovery {
       const bool is_last = size == options_.cached_row_counts().back();
       const CachedFit fit =
           fit_cached_rows(rows, newton, is_last ? StartSearch::thorough : StartSearch::brief, reader_.pool());
-      if (fit.is_exact || is_last) report(diagnose_fit(rows, newton, fit.parameters, reader_.pool()));
       if (hooks_.interrupted && hooks_.interrupted()) throw Interrupted();
       summary_.row_reads += fit.passes * cache.count();
       summary_.model = fit.parameters.model();
@@ -282,6 +281,7 @@ class Recovery {
       summary_.fits_exactly = fit.is_exact && cache.count() > options_.unknowns();
       summary_.origin = fmt::format("least squares on {} cached rows", cache.count());
       record(measure_errors(summary_.model, summary_.model), std::sqrt(fit.mean_squared_residual));
+      if (fit.is_exact || is_last) report(diagnose_fit(rows, newton, fit.parameters, reader_.pool()));
       if (is_over()) break;
     }
   }
@@ -323,6 +323,7 @@ class Recovery {
     stream.priors = {{0.5, 0.03}, {0.5, 0.5}};
     stream.buffered_start.memory = options_.resolved_solver() == Solver::kalman ? 0 : options_.memory;
     stream.buffered_start.searches_starts = true;
+    stream.buffered_start.diagnoses = true;
     stream.buffered_start.max_work = std::numeric_limits<double>::infinity();
     stream.buffered_start.interrupted = hooks_.interrupted;
     return stream;

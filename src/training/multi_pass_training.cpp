@@ -1,6 +1,7 @@
 #include "training/multi_pass_training.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -132,13 +133,19 @@ MultiPassResult<Scalar> MultiPassTraining<Scalar>::train_multi_pass(const Stream
 }
 
 template <typename Scalar>
-std::optional<FitDiagnosis> MultiPassTraining<Scalar>::diagnose(const KalmanFilter<Scalar>& filter, ThreadPool& pool) {
+std::optional<FitDiagnosis> MultiPassTraining<Scalar>::diagnose(const KalmanFilter<Scalar>& filter,
+                                                                const std::function<bool()>& interrupted,
+                                                                ThreadPool& pool) {
   const ModelShape& shape = filter.options().shape;
   const bool is_supported = shape.is_measurement() || (shape.is_bilinear() && cache_ && !cache_->is_sparse());
   if (!cache_ || !is_supported || !filter.options().likelihood->has_unit_curvature()) return std::nullopt;
-  const NewtonOptions options = newton_options(filter.options());
+  NewtonOptions options = newton_options(filter.options());
+  options.interrupted = interrupted;
   const SignedFactors<double> parameters = filter.posterior().means.template cast<double>();
-  return diagnose_fit(cache_->view(shape.dim, shape.left_dim), options, parameters, pool);
+  const ObservedRows rows(cache_->view(shape.dim, shape.left_dim));
+  const double rms = compute_residuals(rows, parameters, pool).norm() / std::sqrt(static_cast<double>(rows.count()));
+  if (shape.is_bilinear() && !(rms <= min_residual_scale(rows))) return std::nullopt;
+  return diagnose_fit(rows, options, parameters, pool);
 }
 
 template class MultiPassTraining<float>;

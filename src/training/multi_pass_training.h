@@ -44,9 +44,10 @@ class MultiPassTraining {
                                            ValidationRows<Scalar>& validation, const MultiPassOptions& hooks,
                                            ThreadPool& pool);
 
-  /// Diagnosis of a fit of measurements, or of dense rows of a bilinear regression model; null for other models, and if
-  /// no rows are cached. Standard errors are in the units of the encoded features and targets.
-  [[nodiscard]] std::optional<FitDiagnosis> diagnose(const KalmanFilter<Scalar>& filter, ThreadPool& pool);
+  /// Diagnosis of a fit of measurements, or of an exact fit of dense rows of a bilinear model; null for other models,
+  /// and if no rows are cached. Standard errors are in the units of the encoded features and targets.
+  [[nodiscard]] std::optional<FitDiagnosis> diagnose(const KalmanFilter<Scalar>& filter,
+                                                     const std::function<bool()>& interrupted, ThreadPool& pool);
 
   /// The solver that the last train_multi_pass() has chosen.
   [[nodiscard]] Solver solver() const { return solver_; }

@@ -234,7 +234,7 @@ class Training {
     if (!multi_pass_->skip_reason().empty()) report_.warn(multi_pass_->skip_reason());
     const auto* stream = state_.solver->stream();
     if (stream != nullptr && has_signal && report_.summary.outcome != Outcome::interrupted)
-      report_.add_diagnosis(multi_pass_->diagnose(stream->filter(), pool_));
+      report_.add_diagnosis(multi_pass_->diagnose(stream->filter(), hooks_.interrupted, pool_));
   }
 
   [[nodiscard]] MultiPassOptions multi_pass_options() const {

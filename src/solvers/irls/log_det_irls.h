@@ -22,7 +22,7 @@ namespace dyad {
 ///   eps   = min(eps, |lambda|_(k+1)),   S = U diag(max(|lambda|, eps)) U'
 /// \endcode
 /// The zero diagonal of a model is treated as a free one. Each iteration takes O(n^3 + n^2 d + n d^2 + d^3) operations
-/// for n rows. Gauss-Newton refines the candidates. Refers to the rows' operator, which the caller keeps alive. Not
+/// for n rows. Gauss-Newton refines the candidates. Copies the rows. Weights other than 0 have no effect. Not
 /// thread-safe.
 class LogDetIrls {
  public:

@@ -269,12 +269,12 @@ RowMajorMatrix<double> WeightedRegression::multiply_estimate(const RegressionCoe
     }
   const RowMajorMatrix<double> V =
       coefficients.features.rightCols(k) * tangent_scales_.asDiagonal() * (sides_.is_bilinear() ? 1.0 : 0.5);
-  const auto right_U = sides_.right(U_).transpose() * sides_.right(Z);
-  const auto right_V = sides_.right(V).transpose() * sides_.right(Z);
+  const Matrix<double> right_U = sides_.right(U_).transpose() * sides_.right(Z);
+  const Matrix<double> right_V = sides_.right(V).transpose() * sides_.right(Z);
   product.topRows(sides_.left_count()) += sides_.left(U_) * (C * right_U + right_V) + sides_.left(V) * right_U;
   if (sides_.is_bilinear()) {
-    const auto left_U = sides_.left(U_).transpose() * sides_.left(Z);
-    const auto left_V = sides_.left(V).transpose() * sides_.left(Z);
+    const Matrix<double> left_U = sides_.left(U_).transpose() * sides_.left(Z);
+    const Matrix<double> left_V = sides_.left(V).transpose() * sides_.left(Z);
     product.bottomRows(sides_.right_count()) +=
         sides_.right(U_) * (C.transpose() * left_U + left_V) + sides_.right(V) * left_U;
   }

@@ -26,6 +26,8 @@ constexpr double rows_per_unknown_of_spectral_start = 3;
 /// Limit of the candidates of dense IRLS. At 1.1 rows per unknown and condition number 1000, 10 of 10 fits succeed
 /// within it.
 constexpr Index max_dense_candidates = 24;
+/// Limit of the sum of n^3 over the iterations of dense IRLS, about a minute on one core.
+constexpr double max_dense_work = 4e11;
 /// Rows per unknown from which residuals show outliers: fits with fewer rows interpolate some of them.
 constexpr double min_rows_per_unknown_of_outliers = 2;
 /// Reflections of a brief search, and of the rounds of a thorough one. The number of reflections to convergence is
@@ -76,32 +78,33 @@ class FitSearch {
         solver_(rows, options_, pool) {
     rows_per_unknown_ =
         static_cast<double>(count_rows(rows)) / std::max(1.0, static_cast<double>(options.shape.unknowns()));
-    const double sign = options.shape.positive ? 1 : common_sign(rows);
-    const bool needs_restarts =
-        search == StartSearch::thorough && rows_per_unknown_ < rows_per_unknown_of_spectral_start;
-    if (search != StartSearch::none && sign != 0 && Reflections::can_solve(rows, options.shape))
-      reflections_.emplace(rows, ReflectionOptions{options.shape, sign, needs_restarts ? parallel_reflections : 1,
-                                                   options.seed, options.interrupted});
   }
 
   /// Fits from `start`, or from the moments if it is null.
   void fit_from(const SignedFactors<double>* start) {
     NewtonFit fit = fit_gauss_newton(solver_, start != nullptr ? *start : compute_start());
     ++starts_;
-    if (starts_ == 1 || fit.is_exact || fit.mean_squared_residual < best_.mean_squared_residual) best_ = std::move(fit);
+    const bool is_better = fit.is_exact || fit.mean_squared_residual < best_.mean_squared_residual;
+    if (starts_ == 1 || (fit.is_finite && (is_better || !best_.is_finite))) best_ = std::move(fit);
   }
 
   void run() {
-    if (search_ != StartSearch::none) search();
+    if (search_ != StartSearch::none && !is_done()) search();
     // The solvers of measurements return no candidate if all rows are zero, for example.
     if (starts_ == 0) fit_from(nullptr);
   }
 
   void search() {
     const bool is_brief = search_ == StartSearch::brief || rows_per_unknown_ >= rows_per_unknown_of_spectral_start;
-    if (reflections_ && search_ == StartSearch::brief) options_.max_passes = solver_.passes() + brief_passes;
+    const double sign = options_.shape.positive ? 1 : common_sign(rows_);
+    if (sign != 0 && Reflections::can_solve(rows_, options_.shape))
+      reflections_.emplace(rows_, ReflectionOptions{options_.shape, sign, is_brief ? 1 : parallel_reflections,
+                                                    options_.seed, options_.interrupted});
+    if (reflections_ && search_ == StartSearch::brief)
+      options_.max_passes = std::min(options_.max_passes, solver_.passes() + brief_passes);
     if (reflections_) reflect(is_brief ? brief_reflections : first_round_reflections);
-    if (is_done() || (reflections_ && is_brief)) return;
+    // Targets of one sign do not imply a semidefinite M if the features have one sign, for example.
+    if (is_done() || (reflections_ && is_brief && options_.shape.positive)) return;
     run_matrix_free_irls();
     if (is_done() || is_brief) return;
     std::optional<LogDetIrls> irls;
@@ -111,19 +114,23 @@ class FitSearch {
     Index reflections = first_round_reflections;
     for (Index i = 0; i < std::max(candidates, reflection_rounds - 1) && !is_done(); ++i) {
       if (reflections_ && i < reflection_rounds - 1) reflect(reflections *= reflection_growth);
-      if (is_done() || !irls || i >= candidates) continue;
+      const double dense_work = irls ? static_cast<double>(irls->iterations()) * std::pow(rows_.count(), 3) : 0;
+      if (is_done() || !irls || i >= candidates || dense_work > max_dense_work) continue;
       // Null if K is singular, as with repeated rows.
       if (const std::optional<SignedFactors<double>> start = irls->next_candidate()) fit_from(&*start);
     }
     if (irls) passes_ += irls->iterations();
   }
 
-  /// Leaves local minima that lack a direction of M: while the residuals have a significant direction, fits a model of
-  /// rank k + 1 that contains it, and continues from its best rank-k part.
+  /// Leaves local minima that lack a direction of M. While the residuals have a significant direction, or more than 30%
+  /// of the variance of the targets, fits a model of rank k + 1 that contains it, and continues from its best rank-k
+  /// part.
   void add_missing_directions() {
     constexpr int max_additions = 4;
     // Reflections with many rows do not end in such minima.
-    if (rows_per_unknown_ <= 1 || (reflections_ && rows_per_unknown_ >= rows_per_unknown_of_spectral_start)) return;
+    const bool has_reliable_start =
+        reflections_ && options_.shape.positive && rows_per_unknown_ >= rows_per_unknown_of_spectral_start;
+    if (rows_per_unknown_ <= 1 || has_reliable_start || !best_.is_finite) return;
     for (int i = 0; i < max_additions && !is_done() && options_.shape.rank < options_.shape.max_rank(); ++i) {
       const Vector<double> residuals = compute_residuals(rows_, best_.parameters, pool_);
       const ResidualStructure structure =
@@ -152,7 +159,8 @@ class FitSearch {
   /// targets with residuals of light tails.
   [[nodiscard]] bool is_plausible() const {
     return rows_per_unknown_ >= rows_per_unknown_of_spectral_start && explains_targets() &&
-           !has_heavy_tails(compute_residuals(rows_, best_.parameters, pool_), rows_.weights());
+           !has_heavy_tails(compute_residuals(rows_, best_.parameters, pool_), rows_.weights(),
+                            min_residual_scale(rows_));
   }
   [[nodiscard]] const NewtonFit& best() const { return best_; }
   [[nodiscard]] Index passes() const { return passes_ + solver_.passes(); }
@@ -224,7 +232,7 @@ std::optional<RobustFit> fit_without_outliers(const ObservedRows& rows, const Ne
   passes += search.passes() + fit.passes;
   if (fit.scale > max_scale_ratio * least_squares_scale) return std::nullopt;
   const Vector<double> residuals = compute_residuals(rows, fit.parameters, pool);
-  const Vector<double> weights = exclude_outliers(residuals, rows.weights(), options.shape.unknowns());
+  const Vector<double> weights = exclude_outliers(residuals, rows, options.shape.unknowns());
   return weights == rows.weights() ? std::nullopt : std::optional(std::move(fit));
 }
 
@@ -235,7 +243,7 @@ CachedFit fit_cached_rows(const ObservedRows& rows, const NewtonOptions& options
   FitSearch fits(rows, options, search, pool);
   if (warm_start != nullptr) fits.fit_from(warm_start);
   const bool needs_search = warm_start == nullptr || (search != StartSearch::none && !fits.is_plausible());
-  if (!fits.is_done() && needs_search) fits.run();
+  if (fits.starts() == 0 || (!fits.is_done() && needs_search)) fits.run();
   if (search == StartSearch::thorough) fits.add_missing_directions();
   const NewtonFit& best = fits.best();
   CachedFit result;
@@ -247,14 +255,14 @@ CachedFit fit_cached_rows(const ObservedRows& rows, const NewtonOptions& options
   result.passes = fits.passes();
   result.weights = rows.weights();
   const auto unknowns = static_cast<double>(options.shape.unknowns());
-  const double count = rows.weights().sum();
+  const auto count = static_cast<double>(count_rows(rows));
   result.noise_variance = result.is_exact ? 0 : result.mean_squared_residual * count / std::max(1.0, count - unknowns);
   const bool can_have_outliers = search != StartSearch::none && !result.is_exact && result.is_finite &&
                                  count >= min_rows_per_unknown_of_outliers * unknowns &&
                                  options.likelihood->has_unit_curvature();
   if (!can_have_outliers) return result;
   const Vector<double> residuals = compute_residuals(rows, result.parameters, pool);
-  if (!has_heavy_tails(residuals, rows.weights())) return result;
+  if (!has_heavy_tails(residuals, rows.weights(), min_residual_scale(rows))) return result;
   const double scale = compute_robust_scale(residuals, rows.weights(), options.shape.unknowns());
   if (std::optional<RobustFit> robust = fit_without_outliers(rows, options, pool, scale, result.passes)) {
     result.parameters = std::move(robust->parameters);

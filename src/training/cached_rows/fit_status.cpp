@@ -18,7 +18,6 @@ namespace {
 /// Sums over the rows of positive weight.
 struct RowStatistics {
   Index count = 0;
-  double weight = 0;
   double target_variance = 0;
   double mean_squared_residual = 0;
   double negative_share = 0;  ///< of the sum of squared targets
@@ -28,8 +27,7 @@ RowStatistics compute_statistics(const ObservedRows& rows, const Vector<double>&
   const Vector<double>& weights = rows.weights();
   RowStatistics statistics;
   statistics.count = (weights.array() > 0).count();
-  statistics.weight = weights.sum();
-  const double total = std::max(statistics.weight, std::numeric_limits<double>::min());
+  const double total = std::max(weights.sum(), std::numeric_limits<double>::min());
   const double mean = weights.dot(rows.targets()) / total;
   statistics.target_variance = weights.dot((rows.targets().array() - mean).square().matrix()) / total;
   statistics.mean_squared_residual = weights.dot(residuals.cwiseAbs2()) / total;
@@ -125,15 +123,18 @@ FitDiagnosis diagnose_fit(const ObservedRows& rows, const NewtonOptions& options
   FitDiagnosis diagnosis;
   const bool has_few_rows = static_cast<double>((rows.weights().array() > 0).count()) <
                             min_rows_per_unknown_of_residuals * static_cast<double>(unknowns);
-  const Vector<double> weights = has_few_rows ? rows.weights() : exclude_outliers(residuals, rows.weights(), unknowns);
+  const auto is_exact_fit = [&](const RowStatistics& statistics) {
+    return statistics.mean_squared_residual <= exact_residual_share(rows.X().epsilon()) * statistics.target_variance;
+  };
+  const bool can_have_outliers = !has_few_rows && !is_exact_fit(compute_statistics(rows, residuals));
+  const Vector<double> weights = can_have_outliers ? exclude_outliers(residuals, rows, unknowns) : rows.weights();
   diagnosis.outliers = (rows.weights().array() > 0).count() - (weights.array() > 0).count();
   const ObservedRows used = rows.with_weights(weights);
   const RowStatistics statistics = compute_statistics(used, residuals);
-  const bool is_exact =
-      statistics.mean_squared_residual <= exact_residual_share(rows.X().epsilon()) * statistics.target_variance;
-  const double degrees_of_freedom = std::max(1.0, statistics.weight - static_cast<double>(unknowns));
+  const bool is_exact = is_exact_fit(statistics);
+  const auto count = static_cast<double>(statistics.count);
   const double noise_variance =
-      is_exact ? 0 : statistics.mean_squared_residual * statistics.weight / degrees_of_freedom;
+      is_exact ? 0 : statistics.mean_squared_residual * count / std::max(1.0, count - static_cast<double>(unknowns));
   diagnosis.noise = std::sqrt(noise_variance);
   double new_row_error = noise_variance;
   const auto conclude = [&](FitStatus status) {

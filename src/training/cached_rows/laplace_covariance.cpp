@@ -91,12 +91,13 @@ void LaplaceCovariance::visit_jacobian(
 }
 
 double LaplaceCovariance::leave_one_out_error(const ObservedRows& rows, const Vector<double>& residuals) const {
-  constexpr double max_leverage = 1 - 1e-9;  // rows that determine a parameter alone
+  constexpr double max_leverage = 1 - 1e-3;  // rows that determine a parameter alone are left out
   double squares = 0;
   visit_jacobian(rows, [&](Index first, const Eigen::Ref<const RowMajorMatrix<double>>& J) {
-    const Vector<double> leverages = (J * inverse_).cwiseProduct(J).rowwise().sum().cwiseMin(max_leverage);
+    const Vector<double> leverages = (J * inverse_).cwiseProduct(J).rowwise().sum();
     for (Index i = 0; i < J.rows(); ++i)
-      squares += rows.weights()[first + i] * std::pow(residuals[first + i] / (1 - leverages[i]), 2);
+      if (leverages[i] < max_leverage)
+        squares += rows.weights()[first + i] * std::pow(residuals[first + i] / (1 - leverages[i]), 2);
   });
   return squares / rows.weights().sum();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "base/median.h"
@@ -45,6 +46,13 @@ double compute_robust_scale(const Vector<double>& residuals, const Vector<double
   const auto count = static_cast<double>(sizes.size());
   const double degrees_of_freedom = std::max(1.0, count - static_cast<double>(unknowns));
   return normal_consistency * median(sizes) * std::sqrt(count / degrees_of_freedom);
+}
+
+double min_residual_scale(const ObservedRows& rows) {
+  const double weight = std::max(rows.weights().sum(), std::numeric_limits<double>::min());
+  const double mean_square = rows.weights().dot(rows.targets().cwiseAbs2()) / weight;
+  return std::max(std::sqrt(exact_residual_share(rows.X().epsilon()) * mean_square),
+                  std::numeric_limits<double>::min());
 }
 
 double exact_residual_share(double epsilon) {

@@ -16,6 +16,9 @@ Vector<double> compute_residuals(const ObservedRows& rows, const SignedFactors<d
 /// consistent for the normal distribution, times sqrt(n / (n - unknowns)) for the degrees of freedom.
 double compute_robust_scale(const Vector<double>& residuals, const Vector<double>& weights, Index unknowns);
 
+/// Residuals below this size are rounding errors: that of exact fits, relative to the root mean square of the targets.
+double min_residual_scale(const ObservedRows& rows);
+
 /// Largest mean squared residual of an exact fit, relative to the variance of the targets, for rows with the relative
 /// rounding error `epsilon`.
 double exact_residual_share(double epsilon);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "base/median.h"
@@ -23,11 +22,11 @@ constexpr int tukey_reweightings = 10;
 
 }  // namespace
 
-bool has_heavy_tails(const Vector<double>& residuals, const Vector<double>& weights) {
+bool has_heavy_tails(const Vector<double>& residuals, const Vector<double>& weights, double min_scale) {
   // A normal distribution has a share of 6e-7 beyond five standard deviations.
   constexpr double tail_start = 5;
   constexpr double min_tail_share = 1e-3;
-  const double scale = compute_robust_scale(residuals, weights, 0);
+  const double scale = std::max(compute_robust_scale(residuals, weights, 0), min_scale);
   const auto beyond = [&](Index i) { return weights[i] > 0 && std::abs(residuals[i]) > tail_start * scale; };
   Index tail = 0;
   for (Index i = 0; i < residuals.size(); ++i) tail += beyond(i) ? 1 : 0;
@@ -35,11 +34,13 @@ bool has_heavy_tails(const Vector<double>& residuals, const Vector<double>& weig
   return static_cast<double>(tail) > std::max(1.0, min_tail_share * count);
 }
 
-Vector<double> exclude_outliers(const Vector<double>& residuals, const Vector<double>& weights, Index unknowns) {
+Vector<double> exclude_outliers(const Vector<double>& residuals, const ObservedRows& rows, Index unknowns) {
   constexpr double far_residual_scales = 10;
   constexpr double max_outlier_share = 0.3;
-  if (!has_heavy_tails(residuals, weights)) return weights;
-  const double scale = compute_robust_scale(residuals, weights, unknowns);
+  const Vector<double>& weights = rows.weights();
+  const double min_scale = min_residual_scale(rows);
+  if (!has_heavy_tails(residuals, weights, min_scale)) return weights;
+  const double scale = std::max(compute_robust_scale(residuals, weights, unknowns), min_scale);
   const auto count_beyond = [&](double limit) {
     return (weights.array() > 0 && residuals.array().abs() > limit * scale).count();
   };
@@ -65,10 +66,8 @@ RobustFit fit_robustly(const ObservedRows& rows, const NewtonOptions& options, T
                        const SignedFactors<double>& start) {
   RobustFit fit;
   fit.parameters = start;
-  const double target_scale = compute_robust_scale(rows.targets(), rows.weights(), 0);
-  // Exact data with outliers: the scale converges to 0. The floor separates rounding errors from outliers.
-  constexpr double min_relative_scale = 1e-9;
-  const double min_scale = std::max(min_relative_scale * target_scale, std::numeric_limits<double>::min());
+  // Exact data with outliers: the scale converges to 0.
+  const double min_scale = min_residual_scale(rows);
   const Index unknowns = options.shape.unknowns();
   const auto reweight = [&](auto&& weight_function) {
     const Vector<double> residuals = compute_residuals(rows, fit.parameters, pool);

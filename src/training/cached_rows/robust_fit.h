@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-
 #include "solvers/gauss_newton/gauss_newton.h"
 
 namespace dyad {
@@ -14,13 +12,13 @@ struct RobustFit {
   Index passes = 0;        ///< passes over all rows
 };
 
-/// Whether residuals have heavier tails than those of a fit with normal noise.
-bool has_heavy_tails(const Vector<double>& residuals, const Vector<double>& weights);
+/// Whether residuals have heavier tails than those of a fit with normal noise. `min_scale`: size of rounding errors.
+bool has_heavy_tails(const Vector<double>& residuals, const Vector<double>& weights, double min_scale);
 
 /// Weights with those of outliers set to 0. Rows with |r| > 4.685 robust standard deviations are outliers if they are
 /// separated from the other rows: most of them are beyond 10 standard deviations, and they are fewer than 30% of the
 /// rows. The residuals of a model of too small a rank have heavy tails as well, but a continuous distribution.
-Vector<double> exclude_outliers(const Vector<double>& residuals, const Vector<double>& weights, Index unknowns);
+Vector<double> exclude_outliers(const Vector<double>& residuals, const ObservedRows& rows, Index unknowns);
 
 /// Targets that are clipped to the median plus or minus 2.5 robust standard deviations, so that outliers have a bounded
 /// effect on a start.

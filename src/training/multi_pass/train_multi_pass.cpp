@@ -129,17 +129,18 @@ class ScaledFit {
     const ModelShape& shape = context_.kalman().shape;
     const auto unknowns = static_cast<double>(shape.unknowns());
     const auto count = static_cast<double>(rows_.count());
-    const bool is_possible = !rows_.is_sparse() && context_.kalman().likelihood->has_unit_curvature() &&
-                             count > unknowns && count < max_rows_per_unknown * unknowns;
+    const bool is_possible = !context_.options.has_exact_weights && !rows_.is_sparse() &&
+                             context_.kalman().likelihood->has_unit_curvature() && count > unknowns &&
+                             count < max_rows_per_unknown * unknowns;
     if (!is_possible) return std::nullopt;
     NewtonOptions options = newton_options(context_.kalman());
     options.interrupted = options_.interrupted;
-    const CachedFit fit = fit_cached_rows(rows_, options, StartSearch::thorough, context_.pool);
+    const CachedFit fit = fit_cached_rows(rows_, options, StartSearch::brief, context_.pool);
     result_.row_reads += fit.passes * rows_.count();
     if (!fit.is_exact) return std::nullopt;
     result_.levels = 1;
     result_.level = "least squares";
-    return Posterior<double>{fit.parameters, {}, std::max(fit.noise_variance, min_exact_noise_variance)};
+    return Posterior<double>{fit.parameters, {}, min_exact_noise_variance};
   }
 
   /// Fit to all rows with a number of levels. Null after an interruption, or if there is no level.

@@ -14,8 +14,8 @@ namespace {
 constexpr std::array fit_rows_per_unknown{1.5, 2.0, 3.0, 4.5, 7.0, 10.0};
 /// Largest entry of it for models with linear terms on real data, whose later rows the filter learns as well.
 constexpr double max_rows_per_unknown_without_search = 4.5;
-/// Rows per unknown from which a fit that is not exact is used as a start. Without sign restarts the first fit has at
-/// least this size. Sensitivity: docs/constants.md.
+/// Rows per unknown from which a fit that is not exact is used as a start. Without a search for starts, the first fit
+/// has at least this size. Sensitivity: docs/constants.md.
 constexpr double min_rows_per_unknown_with_noise = 3;
 /// Minimum number of passes over the buffer that a fit needs. Rows are buffered only if the work limit allows as many.
 /// Sensitivity: docs/constants.md.
@@ -99,10 +99,12 @@ std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::fini
   std::optional<Start> start;
   const Index min_rows = options_.searches_starts ? kalman_.shape.unknowns() + 1 : rows_for(0);
   const bool is_fitted = !options_.searches_starts && buffer_ && buffer_->count() == fitted_rows_;
-  if (buffer_ && !is_fitted && buffer_->count() >= min_rows) {
+  const bool has_work_left =
+      buffer_ && min_passes_per_fit * work_per_pass(static_cast<double>(buffer_->count())) <= options_.max_work - work_;
+  if (buffer_ && !is_fitted && has_work_left && buffer_->count() >= min_rows) {
     start = fit(prior, scales, options_.searches_starts ? StartSearch::thorough : StartSearch::none);
     if (start) start->is_final = options_.searches_starts;
-  } else if (buffer_ && options_.searches_starts && buffer_->count() < min_rows) {
+  } else if (buffer_ && options_.diagnoses && buffer_->count() < min_rows) {
     diagnosis_.emplace().status = FitStatus::too_few_rows;
   }
   stop();
@@ -127,14 +129,16 @@ std::optional<typename BufferedStart<Scalar>::Start> BufferedStart<Scalar>::fit(
     const ObservedRows rows(buffer_->view(kalman_.shape.dim));
     result = fit_cached_rows(rows, newton, search, pool_, last_fit_ ? &*last_fit_ : nullptr);
     const bool is_last = result.is_exact || search == StartSearch::thorough || !can_afford(attempt_ + 1);
-    if (is_last && options_.searches_starts) diagnosis_ = diagnose_fit(rows, newton, result.parameters, pool_);
+    if (is_last && options_.diagnoses && result.is_finite)
+      diagnosis_ = diagnose_fit(rows, newton, result.parameters, pool_);
   }
-  last_fit_ = result.parameters;
+  if (result.is_finite) last_fit_ = result.parameters;
   fitted_rows_ = buffer_->count();
   extra_row_reads_ += result.passes * buffer_->count();
   work_ += static_cast<double>(result.passes) * work_per_pass(count);
   if (!scales.are_one()) result.parameters.scale_features(scales.inverse());
-  const bool is_used = result.is_exact || is_large || search == StartSearch::thorough;
+  const bool is_reliable = diagnosis_ && diagnosis_->status == FitStatus::converged;
+  const bool is_used = result.is_exact || is_large || (search == StartSearch::thorough && is_reliable);
   if (!result.is_finite || !is_used) return std::nullopt;
   const double degrees_of_freedom = std::max(1.0, count - unknowns);
   const double noise = std::max(result.noise_variance, min_buffered_noise_variance);

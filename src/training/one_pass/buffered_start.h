@@ -16,6 +16,7 @@ namespace dyad {
 struct BufferedStartOptions {
   double memory = 0;                  ///< maximum size of the buffer in bytes; 0: no buffer
   double max_work = 2e10;             ///< limit of the multiplications of all passes over the buffer
+  bool diagnoses = false;             ///< compute diagnosis()
   bool searches_starts = false;       ///< fits with the solvers of measurements; false: Gauss-Newton from the moments
   std::function<bool()> interrupted;  ///< called between steps; true ends the fit
 };
@@ -54,7 +55,7 @@ class BufferedStart {
   /// rows were appended since the last fit.
   std::optional<Start> finish(const Prior& prior, const FeatureScales& scales);
 
-  /// Diagnosis of the last fit; null if there was none or it did not search for starts.
+  /// Diagnosis of the last fit; null if there was none, or without BufferedStartOptions::diagnoses.
   [[nodiscard]] const std::optional<FitDiagnosis>& diagnosis() const { return diagnosis_; }
 
   /// Number of rows read by all fits, summed over passes.
