@@ -7,40 +7,41 @@
 namespace dyad {
 namespace {
 
-constexpr Index count = 60;
-constexpr Index dim = 7;
-constexpr Index rank = 2;
+constexpr Index row_count = 60;
+constexpr Index feature_count = 7;
+constexpr Index factor_count = 2;
 constexpr double eps = 0.3;
 
 /// The regression with explicit features and its solution by dense linear algebra.
 struct DenseRegression {
-  explicit DenseRegression(Index left_dim) : rows(test::random_rows<double>(count, dim, 1)), sides(dim, left_dim) {
-    shape.dim = dim;
+  explicit DenseRegression(Index left_dim)
+      : rows(test::random_rows<double>(row_count, feature_count, 1)), sides(feature_count, left_dim) {
+    shape.dim = feature_count;
     shape.left_dim = left_dim;
-    shape.rank = rank;
+    shape.rank = factor_count;
     shape.diagonal = left_dim > 0 ? Diagonal::tied : Diagonal::free;
     Random random(5, 0);
-    U = sides.orthonormal_sides<double>(random_normal<double>(random, dim, rank));
+    U = sides.orthonormal_sides<double>(random_normal<double>(random, feature_count, factor_count));
     strengths << 2, 0.5;
     const auto add = [&](const Vector<double>& column, double precision) {
-      features.conservativeResize(count, features.cols() + 1);
+      features.conservativeResize(row_count, features.cols() + 1);
       features.rightCols(1) = column;
       precisions.push_back(precision);
     };
     const Matrix<double> X = rows.X;
     const Matrix<double> left = sides.left(RowMajorMatrix<double>(X.transpose())).transpose() * sides.left(U);
     const Matrix<double> right = sides.right(RowMajorMatrix<double>(X.transpose())).transpose() * sides.right(U);
-    add(Vector<double>::Ones(count), 0);
-    for (Index j = 0; j < dim; ++j) add(X.col(j), 0);
-    for (Index j = 0; left_dim == 0 && j < dim; ++j) add(X.col(j).cwiseAbs2(), 0);
-    for (Index c = 0; c < rank; ++c)
-      for (Index j = 0; j < dim; ++j) {
+    add(Vector<double>::Ones(row_count), 0);
+    for (Index j = 0; j < feature_count; ++j) add(X.col(j), 0);
+    for (Index j = 0; left_dim == 0 && j < feature_count; ++j) add(X.col(j).cwiseAbs2(), 0);
+    for (Index c = 0; c < factor_count; ++c)
+      for (Index j = 0; j < feature_count; ++j) {
         const bool is_right = left_dim > 0 && j >= left_dim;
         const double scale = std::sqrt((left_dim > 0 ? 1 : 2) * eps * strengths[c]);
         add(scale * X.col(j).cwiseProduct(is_right ? left.col(c) : right.col(c)), 1);
       }
-    for (Index c = 0; c < rank; ++c)
-      for (Index e = left_dim > 0 ? 0 : c; e < rank; ++e)
+    for (Index c = 0; c < factor_count; ++c)
+      for (Index e = left_dim > 0 ? 0 : c; e < factor_count; ++e)
         add(std::sqrt(strengths[c] * strengths[e] * (left_dim > 0 || c == e ? 1 : 2)) *
                 left.col(c).cwiseProduct(right.col(e)),
             1);
@@ -60,8 +61,8 @@ struct DenseRegression {
   Sides sides;
   ModelShape shape;
   RowMajorMatrix<double> U;
-  Vector<double> strengths = Vector<double>(rank);
-  Matrix<double> features = Matrix<double>(count, 0);
+  Vector<double> strengths = Vector<double>(factor_count);
+  Matrix<double> features = Matrix<double>(row_count, 0);
   std::vector<double> precisions;
   Vector<double> scales;
   Vector<double> solution;
@@ -74,10 +75,10 @@ TEST(WeightedRegression, EqualsDenseRidgeRegression) {
     WeightedRegression regression(dense.rows.dense(), dense.shape, test::pool());
     regression.set_prior(dense.U, dense.strengths, eps);
     RegressionCoefficients coefficients;
-    coefficients.set_zero(dim, rank, regression.core_size(), regression.has_squares());
+    coefficients.set_zero(feature_count, factor_count, regression.core_size(), regression.has_squares());
     regression.solve(coefficients, 1e-12, 1000);
     EXPECT_NEAR(coefficients.intercept, dense.solution[0], 1e-6);
-    for (Index j = 0; j < dim; ++j) EXPECT_NEAR(coefficients.features(j, 0), dense.solution[1 + j], 1e-6);
+    for (Index j = 0; j < feature_count; ++j) EXPECT_NEAR(coefficients.features(j, 0), dense.solution[1 + j], 1e-6);
     const Vector<double> core = dense.solution.tail(regression.core_size());
     EXPECT_LT((coefficients.core - core).norm(), 1e-6);
   }
@@ -90,19 +91,19 @@ TEST(WeightedRegression, EstimateEqualsDenseMatrix) {
     WeightedRegression regression(dense.rows.dense(), dense.shape, test::pool());
     regression.set_prior(dense.U, dense.strengths, eps);
     RegressionCoefficients coefficients;
-    coefficients.set_zero(dim, rank, regression.core_size(), regression.has_squares());
+    coefficients.set_zero(feature_count, factor_count, regression.core_size(), regression.has_squares());
     regression.solve(coefficients, 1e-12, 1000);
     const Sides& sides = dense.sides;
     const Vector<double> h = dense.residuals.cwiseQuotient(dense.scales);
     const Matrix<double> X = dense.rows.X;
     Matrix<double> M = X.leftCols(sides.left_count()).transpose() * h.asDiagonal() * X.rightCols(sides.right_count());
-    const RowMajorMatrix<double> V = coefficients.features.rightCols(rank);
+    const RowMajorMatrix<double> V = coefficients.features.rightCols(factor_count);
     const double symmetry = left_dim > 0 ? 1 : 0.5;
-    for (Index c = 0; c < rank; ++c) {
+    for (Index c = 0; c < factor_count; ++c) {
       const double scale = symmetry * std::sqrt((left_dim > 0 ? 1 : 2) * eps * dense.strengths[c]);
       M += scale * (sides.left(V).col(c) * sides.right(dense.U).col(c).transpose() +
                     sides.left(dense.U).col(c) * sides.right(V).col(c).transpose());
-      for (Index e = left_dim > 0 ? 0 : c; e < rank; ++e) {
+      for (Index e = left_dim > 0 ? 0 : c; e < factor_count; ++e) {
         const double value = coefficients.core[regression.core_index(c, e)] *
                              std::sqrt(dense.strengths[c] * dense.strengths[e] * (left_dim > 0 || c == e ? 1 : 2));
         const Matrix<double> term = sides.left(dense.U).col(c) * sides.right(dense.U).col(e).transpose();
@@ -110,7 +111,7 @@ TEST(WeightedRegression, EstimateEqualsDenseMatrix) {
       }
     }
     Random random(7, 0);
-    const RowMajorMatrix<double> Z = random_normal<double>(random, dim, 3);
+    const RowMajorMatrix<double> Z = random_normal<double>(random, feature_count, 3);
     const RowMajorMatrix<double> product = regression.multiply_estimate(coefficients, Z);
     EXPECT_LT((sides.left(product) - M * sides.right(Z)).norm(), 1e-6);
     if (left_dim > 0) {

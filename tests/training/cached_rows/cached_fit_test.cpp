@@ -84,13 +84,13 @@ TEST(CachedFit, WeightsEqualRepeatedRows) {
   PlantedOptions problem = make_planted(Kind::sensing, 1, 5);
   problem.noise = 0.1;
   PlantedRows rows(problem, 4);
-  const std::size_t count = rows.block.targets.size();
-  std::vector<double> weights(count, 1);
+  const std::size_t total = rows.block.targets.size();
+  std::vector<double> weights(total, 1);
   std::fill(weights.begin(), weights.begin() + 20, 2);
   const CachedFit weighted =
       fit_cached_rows(rows.block.view().weighted(weights), rows.newton, StartSearch::thorough, rows.pool);
-  RowMajorMatrix<double> X(static_cast<Index>(count) + 20, problem.dim);
-  const auto original = as_row_major(rows.block.values, static_cast<Index>(count), problem.dim);
+  RowMajorMatrix<double> X(static_cast<Index>(total) + 20, problem.dim);
+  const auto original = as_row_major(rows.block.values, static_cast<Index>(total), problem.dim);
   X << original, original.topRows(20);
   std::vector<double> targets = rows.block.targets;
   targets.insert(targets.end(), rows.block.targets.begin(), rows.block.targets.begin() + 20);

@@ -16,10 +16,10 @@ FitDiagnosis fit_and_diagnose(PlantedRows& rows) {
   return diagnose_fit(rows.observed(), rows.newton, fit.parameters, rows.pool);
 }
 
-constexpr std::uint64_t seeds = 6;
+constexpr std::uint64_t instances = 6;
 
 TEST(FitStatus, ConvergedWithAndWithoutNoise) {
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed)
+  for (std::uint64_t seed = 1; seed <= instances; ++seed)
     for (const Kind kind : {Kind::gfm, Kind::sensing, Kind::phase, Kind::bilinear})
       for (const double noise : {0.0, 0.1}) {
         PlantedOptions problem = make_planted(kind, 2, seed);
@@ -34,14 +34,14 @@ TEST(FitStatus, ConvergedWithAndWithoutNoise) {
 }
 
 TEST(FitStatus, TooFewRows) {
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+  for (std::uint64_t seed = 1; seed <= instances; ++seed) {
     PlantedRows rows(make_planted(Kind::gfm, 1, seed), 0.8);
     EXPECT_EQ(fit_and_diagnose(rows).status, FitStatus::too_few_rows);
   }
 }
 
 TEST(FitStatus, NotIdentifiableWithRepeatedColumns) {
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+  for (std::uint64_t seed = 1; seed <= instances; ++seed) {
     PlantedRows rows(make_planted(Kind::sensing, 1, seed), 3);
     const Index d = rows.newton.shape.dim;
     const SignedFactors<double> truth = SignedFactors<double>::of(rows.planted.truth(), Diagonal::tied, 0);
@@ -57,7 +57,7 @@ TEST(FitStatus, NotIdentifiableWithRepeatedColumns) {
 }
 
 TEST(FitStatus, RankTooSmall) {
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed)
+  for (std::uint64_t seed = 1; seed <= instances; ++seed)
     for (const Kind kind : {Kind::gfm, Kind::sensing, Kind::bilinear}) {
       PlantedOptions problem = make_planted(kind, 1, seed);
       problem.noise = 0.1;
@@ -68,7 +68,7 @@ TEST(FitStatus, RankTooSmall) {
 }
 
 TEST(FitStatus, InconsistentSign) {
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+  for (std::uint64_t seed = 1; seed <= instances; ++seed) {
     PlantedRows rows(make_planted(Kind::phase, 1, seed), 3);
     for (double& y : rows.block.targets) y = -y;
     EXPECT_EQ(fit_and_diagnose(rows).status, FitStatus::inconsistent_sign) << seed;
@@ -77,7 +77,7 @@ TEST(FitStatus, InconsistentSign) {
 
 /// A fit to other targets has the residuals of a local minimum.
 TEST(FitStatus, LocalMinimum) {
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+  for (std::uint64_t seed = 1; seed <= instances; ++seed) {
     PlantedRows rows(make_planted(Kind::phase, 1, seed), 1.4);
     const PlantedRows others(make_planted(Kind::phase, 1, seed + 100), 1.4);
     const SignedFactors<double> start = SignedFactors<double>::of(others.planted.truth(), Diagonal::tied, 0);
@@ -89,7 +89,7 @@ TEST(FitStatus, LocalMinimum) {
 }
 
 TEST(FitStatus, Outliers) {
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed)
+  for (std::uint64_t seed = 1; seed <= instances; ++seed)
     for (const Kind kind : {Kind::gfm, Kind::phase}) {
       PlantedOptions problem = make_planted(kind, 1, seed);
       problem.noise = 0.1;
