@@ -127,7 +127,7 @@ def test_measurements_of_weight_zero_are_ignored():
     y[::3] = 1e3
     model = PhaseRetrieval().fit(A, y, sample_weight=weights)
     np.testing.assert_allclose(PhaseRetrieval.align(model.signal_, x), x, atol=1e-6)
-    with pytest.raises(ValueError, match="sample_weight"):
+    with pytest.raises(ValueError, match="weight"):
         MatrixSensing().fit(A, y, sample_weight=np.zeros(60))
 
 

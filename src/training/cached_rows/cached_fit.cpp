@@ -100,9 +100,15 @@ class FitSearch {
     if (sign != 0 && Reflections::can_solve(rows_, options_.shape))
       reflections_.emplace(rows_, ReflectionOptions{options_.shape, sign, is_brief ? 1 : parallel_reflections,
                                                     options_.seed, options_.interrupted});
+    const Index max_passes = options_.max_passes;
     if (reflections_ && search_ == StartSearch::brief)
-      options_.max_passes = std::min(options_.max_passes, solver_.passes() + brief_passes);
+      options_.max_passes = std::min(max_passes, solver_.passes() + brief_passes);
     if (reflections_) reflect(is_brief ? brief_reflections : first_round_reflections);
+    options_.max_passes = max_passes;
+    if (best_.is_exact && search_ == StartSearch::brief) {  // continues to rounding, without the limit
+      const SignedFactors<double> start = best_.parameters;
+      fit_from(&start);
+    }
     // Targets of one sign do not imply a semidefinite M if the features have one sign, for example.
     if (is_done() || (reflections_ && is_brief && options_.shape.positive)) return;
     run_matrix_free_irls();
