@@ -15,8 +15,8 @@ namespace {
 constexpr double student_degrees_of_freedom = 4;
 /// Tukey's constant: 95% efficiency at the normal distribution.
 constexpr double tukey_constant = 4.685;
-/// Reweightings with each of the two weight functions; the scale changes by less than 1% in the last ones (measured on
-/// planted outliers, 4 rows per unknown).
+/// Reweightings with each of the two weight functions. With 5% of planted outliers the errors are 1.03 and 1.06 times
+/// those of least squares on clean rows (docs/method.md).
 constexpr int student_reweightings = 12;
 constexpr int tukey_reweightings = 10;
 
