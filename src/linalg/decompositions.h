@@ -46,6 +46,20 @@ struct SymmetricEigen {
 template <typename Scalar>
 SymmetricEigen<Scalar> symmetric_eigen(const Matrix<Scalar>& A);
 
+/// Tridiagonal form T = Q'AQ of a symmetric matrix A and b = Q'a for a vector a, where Q is orthogonal. Functions of A
+/// that are invariant under rotation take O(n) operations.
+struct SymmetricTridiagonal {
+  Vector<double> diagonal;
+  Vector<double> subdiagonal;
+  Vector<double> rotated;  ///< b
+
+  /// 1/2 [theta a'(I + theta A)^-1 a - log det(I + theta A)] by the factorization L D L' of I + theta T.
+  [[nodiscard]] double log_evidence_gain(double theta) const;
+};
+
+/// Tridiagonalizes A by Householder reflections.
+SymmetricTridiagonal tridiagonalize(const Matrix<double>& A, const Vector<double>& a);
+
 /// Singular value decomposition A = left diag(values) right'. `left` and `right` are square and orthogonal; values are
 /// in descending order.
 template <typename Scalar>

@@ -1,84 +1,16 @@
 #include "linalg/row_products.h"
 
 #include <algorithm>
-#include <mutex>
 #include <type_traits>
 #include <vector>
 
-#include <cblas.h>
 #include <Eigen/Core>
 
+#include "linalg/gemm.h"
 #include "linalg/simd.h"
 
 namespace dyad {
 namespace {
-
-/// Serializes calls of OpenBLAS unless it is built with pthreads. Concurrent calls share buffers, and only the pthreads
-/// build locks them. Without this lock, concurrent calls of Debian's serial build return wrong products.
-class BlasLock {
- public:
-  BlasLock() {
-    static const bool is_needed = openblas_get_parallel() != OPENBLAS_THREAD;
-    if (is_needed) lock_ = std::unique_lock(mutex());
-  }
-
- private:
-  static std::mutex& mutex() {
-    static std::mutex process_mutex;
-    return process_mutex;
-  }
-  std::unique_lock<std::mutex> lock_;
-};
-
-/// OpenBLAS runs a product of at most 2^18 multiply-adds on the calling thread (interface/gemm.c: SMP_THRESHOLD_MIN
-/// times GEMM_MULTITHREAD_THRESHOLD). Larger products are split into calls of at most this size, so that only
-/// ThreadPool runs products in parallel and the number of OpenBLAS's threads, a setting of the host process, is not
-/// changed. Measured run time of the split calls, divided by that of one call with openblas_set_num_threads(1), for the
-/// moment sums and the products of Gauss-Newton with 1,024 features: 1.08 to 1.10 at rank 8, 0.78 to 1.05 at rank 16
-/// (`make bench-compare REV=895cd28 FILTER=1024`, minimum of 5 runs).
-constexpr double max_multiply_adds = 1 << 18;
-
-blasint to_blasint(Index n) { return static_cast<blasint>(n); }
-
-void call_gemm(CBLAS_TRANSPOSE transpose, Index m, Index n, Index k, const float* A, Index lda, const float* B,
-               Index ldb, float beta, float* C, Index ldc) {
-  cblas_sgemm(CblasRowMajor, transpose, CblasNoTrans, to_blasint(m), to_blasint(n), to_blasint(k), 1, A,
-              to_blasint(lda), B, to_blasint(ldb), beta, C, to_blasint(ldc));
-}
-
-void call_gemm(CBLAS_TRANSPOSE transpose, Index m, Index n, Index k, const double* A, Index lda, const double* B,
-               Index ldb, double beta, double* C, Index ldc) {
-  cblas_dgemm(CblasRowMajor, transpose, CblasNoTrans, to_blasint(m), to_blasint(n), to_blasint(k), 1, A,
-              to_blasint(lda), B, to_blasint(ldb), beta, C, to_blasint(ldc));
-}
-
-/// C (m x n) = op(A) (m x k) B (k x n) + beta C, all row-major, where op(A) is A or A'. Halves a dimension until each
-/// product has at most `max_multiply_adds`. Splits m, if it exceeds `tile_size`, for op(A) = A or m >= n. Otherwise
-/// splits the larger of n and k. After a split of k, the second product is added to C.
-template <typename Scalar>
-void gemm(CBLAS_TRANSPOSE transpose, Index m, Index n, Index k, const Scalar* A, Index lda, const Scalar* B, Index ldb,
-          Scalar beta, Scalar* C, Index ldc) {
-  if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= max_multiply_adds)
-    return call_gemm(transpose, m, n, k, A, lda, B, ldb, beta, C, ldc);
-  constexpr Index tile_size = 16;  // multiple of the rows and columns of the register tiles of OpenBLAS's kernels
-  // half of a dimension, rounded up to a multiple of tile_size
-  const auto half = [](Index size) { return (size / 2 + tile_size - 1) / tile_size * tile_size; };
-  const Index row_stride = transpose == CblasTrans ? 1 : lda;  // of op(A)
-  const Index column_stride = transpose == CblasTrans ? lda : 1;
-  if (m > tile_size && (m >= n || transpose == CblasNoTrans)) {
-    const Index first = half(m);
-    gemm(transpose, first, n, k, A, lda, B, ldb, beta, C, ldc);
-    gemm(transpose, m - first, n, k, A + first * row_stride, lda, B, ldb, beta, C + first * ldc, ldc);
-  } else if (n >= k) {
-    const Index first = half(n);
-    gemm(transpose, m, first, k, A, lda, B, ldb, beta, C, ldc);
-    gemm(transpose, m, n - first, k, A, lda, B + first, ldb, beta, C + first, ldc);
-  } else {
-    const Index first = half(k);
-    gemm(transpose, m, n, first, A, lda, B, ldb, beta, C, ldc);
-    gemm(transpose, m, n, k - first, A + first * column_stride, lda, B + first * ldb, ldb, Scalar(1), C, ldc);
-  }
-}
 
 /// Largest width for which products with dense rows are matrix-vector products, column by column. BLAS would pack the
 /// rows for each product, which takes as many operations as the product itself at this width.
@@ -148,9 +80,8 @@ void project(const Rows<Scalar>& rows, const Number* B, Index width, Number* out
               as_matrix(block) * column_of(B, block.dim(), width, c);
         return;
       }
-      const BlasLock lock;
-      gemm(CblasNoTrans, block.count(), width, block.dim(), block.row(0), block.stride(), B, width, Number(0),
-           out + first * width, width);
+      gemm<Number>(block.count(), width, block.dim(), 1, {block.row(0), block.stride()}, {B, width}, 0,
+                   out + first * width, width);
     });
     return;
   }
@@ -176,9 +107,8 @@ void add_back_projection(const Rows<Scalar>& rows, const Number* C, Index width,
               as_matrix(block).transpose() * column_of(C + first * width, block.count(), width, c);
         return;
       }
-      const BlasLock lock;
-      gemm(CblasTrans, block.dim(), width, block.count(), block.row(0), block.stride(), C + first * width, width,
-           Number(1), out, width);
+      gemm<Number>(block.dim(), width, block.count(), 1, {block.row(0), block.stride(), Operation::transpose},
+                   {C + first * width, width}, 1, out, width);
     });
     return;
   }

@@ -7,7 +7,9 @@
 
 #include <Eigen/Cholesky>
 
+#include "linalg/blocked_cholesky.h"
 #include "linalg/decompositions.h"
+#include "linalg/gemm.h"
 
 namespace dyad {
 namespace {
@@ -34,7 +36,37 @@ RowMajorMatrix<double> copy_rows(const ObservedRows& rows, const std::vector<Ind
   return result;
 }
 
+/// A B.
+RowMajorMatrix<double> multiply(const RowMajorMatrix<double>& A, const RowMajorMatrix<double>& B) {
+  RowMajorMatrix<double> result(A.rows(), B.cols());
+  gemm<double>(A.rows(), B.cols(), A.cols(), 1, {A.data(), A.cols()}, {B.data(), B.cols()}, 0, result.data(), B.cols());
+  return result;
+}
+
+/// A'B.
+RowMajorMatrix<double> multiply_transposed(const RowMajorMatrix<double>& A, const RowMajorMatrix<double>& B) {
+  RowMajorMatrix<double> result(A.cols(), B.cols());
+  gemm<double>(A.cols(), B.cols(), A.rows(), 1, {A.data(), A.cols(), Operation::transpose}, {B.data(), B.cols()}, 0,
+               result.data(), B.cols());
+  return result;
+}
+
+/// Lower triangle of A A'. The upper triangle is undefined.
+RowMajorMatrix<double> compute_kernel(const RowMajorMatrix<double>& A) {
+  constexpr Index block_rows = 64;  // each block computes at most this many columns above the diagonal
+  const Index n = A.rows();
+  RowMajorMatrix<double> result = RowMajorMatrix<double>::Zero(n, n);
+  for (Index first = 0; first < n; first += block_rows) {
+    const Index count = std::min(block_rows, n - first);
+    gemm<double>(count, first + count, A.cols(), 1, {A.row(first).data(), A.cols()},
+                 {A.data(), A.cols(), Operation::transpose}, 0, result.row(first).data(), n);
+  }
+  return result;
+}
+
 }  // namespace
+
+RowMajorMatrix<double> LogDetIrls::Side::scaled_rows() const { return multiply(X, U) * s.cwiseSqrt().asDiagonal(); }
 
 bool LogDetIrls::can_solve(const ObservedRows& rows, const ModelShape& shape) {
   const Index left = shape.is_bilinear() ? shape.left_dim : rows.dim();
@@ -70,7 +102,7 @@ LogDetIrls::LogDetIrls(const ObservedRows& rows, IrlsOptions options)
   }
   if (has_squares) flat_features_.middleCols(column, left_dim) = left_.X.cwiseAbs2();
   for (Side* side : {&left_, &right_}) {
-    side->U = Matrix<double>::Identity(side->X.cols(), side->X.cols());
+    side->U = RowMajorMatrix<double>::Identity(side->X.cols(), side->X.cols());
     side->s = Vector<double>::Ones(side->X.cols());
   }
 }
@@ -98,36 +130,40 @@ std::optional<SignedFactors<double>> LogDetIrls::next_candidate() {
 bool LogDetIrls::iterate() {
   ++iterations_;
   const Index n = targets_.size();
-  const Matrix<double> P = left_.scaled_rows();
-  const Matrix<double> Q = is_bilinear() ? right_.scaled_rows() : Matrix<double>();
-  Matrix<double> K = P * P.transpose();
-  K = is_bilinear() ? Matrix<double>(K.cwiseProduct(Q * Q.transpose())) : Matrix<double>(K.cwiseAbs2());
+  const RowMajorMatrix<double> P = left_.scaled_rows();
+  const RowMajorMatrix<double> Q = is_bilinear() ? right_.scaled_rows() : RowMajorMatrix<double>();
+  RowMajorMatrix<double> K = compute_kernel(P);
+  if (is_bilinear())
+    K.array() *= compute_kernel(Q).array();
+  else
+    K.array() *= K.array();
   K.diagonal().array() += relative_kernel_jitter * K.trace() / static_cast<double>(n);
-  const Eigen::LLT<Eigen::Ref<Matrix<double>>> cholesky(K);
-  if (cholesky.info() != Eigen::Success) return false;
-  Vector<double> alpha = cholesky.solve(targets_);
+  const Cholesky cholesky(std::move(K));
+  if (!cholesky.is_positive_definite()) return false;
+  Vector<double> half_alpha = cholesky.solve_lower(targets_);  // L^-1 y, then L^-1 (y - F w)
   Vector<double> flat = Vector<double>::Zero(flat_features_.cols());
   if (flat_features_.cols() > 0) {
-    const Matrix<double> KF = cholesky.solve(flat_features_);
-    flat = (flat_features_.transpose() * KF).ldlt().solve(flat_features_.transpose() * alpha);
-    alpha -= KF * flat;
+    const RowMajorMatrix<double> half_F = cholesky.solve_lower(flat_features_);
+    const Matrix<double> precision = multiply_transposed(half_F, half_F);
+    flat = precision.ldlt().solve(half_F.transpose() * half_alpha);
+    half_alpha -= half_F * flat;
   }
+  const Vector<double> alpha = cholesky.solve_upper(half_alpha);
   if (!alpha.allFinite() || !flat.allFinite()) return false;
   flat_ = std::move(flat);
   const Index k = options_.shape.rank;
-  const Vector<double> left_root = left_.s.cwiseSqrt();
+  const RowMajorMatrix<double> weighted = alpha.asDiagonal() * (is_bilinear() ? Q : P);
+  const auto right_root = (is_bilinear() ? right_ : left_).s.cwiseSqrt();
+  const Matrix<double> core =
+      left_.s.cwiseSqrt().asDiagonal() * multiply_transposed(P, weighted) * right_root.asDiagonal();
   if (is_bilinear()) {
-    const Matrix<double> core =
-        left_root.asDiagonal() * (P.transpose() * alpha.asDiagonal() * Q) * right_.s.cwiseSqrt().asDiagonal();
     const Svd<double> svd = compute_svd(core);
-    left_.U *= svd.left;
-    right_.U *= svd.right;
+    left_.U = multiply(left_.U, svd.left);
+    right_.U = multiply(right_.U, svd.right);
     spectrum_ = svd.values;
   } else {
-    const Matrix<double> core =
-        left_root.asDiagonal() * (P.transpose() * alpha.asDiagonal() * P) * left_root.asDiagonal();
     const SymmetricEigen<double> eigen = symmetric_eigen(core);
-    left_.U *= eigen.vectors;
+    left_.U = multiply(left_.U, eigen.vectors);
     spectrum_ = eigen.values;
     if (options_.shape.positive) spectrum_ = spectrum_.cwiseMax(0);
   }

@@ -41,12 +41,12 @@ class LogDetIrls {
  private:
   /// One factor of M: rows of the side, basis U, and the diagonal s of S = U diag(s) U'.
   struct Side {
-    Matrix<double> X;
-    Matrix<double> U;
+    RowMajorMatrix<double> X;
+    RowMajorMatrix<double> U;
     Vector<double> s;
 
     /// X U diag(sqrt(s)), so that X S X' is its Gram matrix.
-    [[nodiscard]] Matrix<double> scaled_rows() const { return (X * U) * s.cwiseSqrt().asDiagonal(); }
+    [[nodiscard]] RowMajorMatrix<double> scaled_rows() const;
   };
 
   /// One iteration. Returns false, without a change, if K or M is not finite or K is not positive definite.
@@ -58,7 +58,7 @@ class LogDetIrls {
   IrlsOptions options_;
   Random random_;
   Vector<double> targets_;
-  Matrix<double> flat_features_;  ///< F
+  RowMajorMatrix<double> flat_features_;  ///< F
   Side left_;
   Side right_;                ///< bilinear only
   Vector<double> flat_;       ///< w

@@ -166,8 +166,7 @@ class FitSearch {
   /// targets with residuals of light tails.
   [[nodiscard]] bool is_plausible() const {
     return rows_per_unknown_ >= rows_per_unknown_of_spectral_start && explains_targets() &&
-           !has_heavy_tails(compute_residuals(rows_, best_.parameters, pool_), rows_.weights(),
-                            min_residual_scale(rows_));
+           !has_heavy_tails(compute_residuals(rows_, best_.parameters, pool_), rows_, options_.shape.unknowns());
   }
   [[nodiscard]] const NewtonFit& best() const { return best_; }
   [[nodiscard]] Index passes() const { return passes_ + solver_.passes(); }
@@ -269,7 +268,7 @@ CachedFit fit_cached_rows(const ObservedRows& rows, const NewtonOptions& options
                                  options.likelihood->has_unit_curvature();
   if (!can_have_outliers) return result;
   const Vector<double> residuals = compute_residuals(rows, result.parameters, pool);
-  if (!has_heavy_tails(residuals, rows.weights(), min_residual_scale(rows))) return result;
+  if (!has_heavy_tails(residuals, rows, options.shape.unknowns())) return result;
   const double scale = compute_robust_scale(residuals, rows.weights(), options.shape.unknowns());
   if (std::optional<RobustFit> robust = fit_without_outliers(rows, options, pool, scale, result.passes)) {
     result.parameters = std::move(robust->parameters);

@@ -52,6 +52,16 @@ double predicted_variance(const ObservedRows& rows, const SignedFactors<double>&
   return squares.dot(parameters.weights.cwiseAbs2()) + (sides.is_bilinear() ? 1 : 2) * interactions;
 }
 
+/// Upper confidence limit of a variance, relative to its estimate from residuals of m degrees of freedom: m divided by
+/// the 0.1% quantile of the chi-square distribution (Wilson and Hilferty 1931). Infinite for at most two degrees of
+/// freedom, for which the approximation has no positive quantile.
+double variance_limit_ratio(double degrees_of_freedom) {
+  constexpr double normal_quantile = -3.09;
+  const double spread = 2 / (9 * std::max(1.0, degrees_of_freedom));
+  const double root = 1 - spread + normal_quantile * std::sqrt(spread);
+  return root > 0 ? 1 / (root * root * root) : std::numeric_limits<double>::infinity();
+}
+
 /// The parameters without factors of negligible size, which have no effect on M.
 SignedFactors<double> drop_zero_factors(SignedFactors<double> parameters, Index& rank) {
   constexpr double min_relative_square = 1e-9;  // of the squared norm, relative to the largest: rounding errors of M
@@ -158,6 +168,8 @@ FitDiagnosis diagnose_fit(const ObservedRows& rows, const NewtonOptions& options
   }
   if (diagnosis.outliers > 0) return conclude(FitStatus::outliers);
   if (is_exact) return conclude(FitStatus::converged);
+  // Local minima fit few rows beyond the unknowns with small residuals, by chance.
+  if (has_few_rows) new_row_error *= variance_limit_ratio(count - static_cast<double>(unknowns));
   const bool predicts_poorly =
       new_row_error > max_unexplained_share * statistics.target_variance ||
       (has_few_rows && predicted_variance(used, parameters) > max_variance_ratio * statistics.target_variance);

@@ -12,8 +12,11 @@ struct RobustFit {
   Index passes = 0;        ///< passes over all rows
 };
 
-/// Whether residuals have heavier tails than those of a fit with normal noise. `min_scale`: size of rounding errors.
-bool has_heavy_tails(const Vector<double>& residuals, const Vector<double>& weights, double min_scale);
+/// Whether the residuals of a fit with at least two rows per unknown have heavier tails than normal noise: two rows,
+/// and more than 0.1% of the rows, are beyond five robust standard deviations of the noise. The false-alarm rate for
+/// normal noise is below 1e-4. `unknowns`: number of fitted parameters, for the degrees of freedom of the standard
+/// deviation.
+bool has_heavy_tails(const Vector<double>& residuals, const ObservedRows& rows, Index unknowns);
 
 /// Weights with those of outliers set to 0. Rows with |r| > 4.685 robust standard deviations are outliers if they are
 /// separated from the other rows: most of them are beyond 10 standard deviations, and they are fewer than 30% of the

@@ -65,6 +65,8 @@ class BufferedStart {
   [[nodiscard]] Index rows_for(std::size_t attempt) const;
   [[nodiscard]] bool can_afford(std::size_t attempt) const;
   [[nodiscard]] double work_per_pass(double rows) const;
+  /// Whether the last fit predicts the rows that were added after it, or there are none. A local minimum does not.
+  [[nodiscard]] bool predicts_new_rows(const ObservedRows& rows) const;
   std::optional<Start> fit(const Prior& prior, const FeatureScales& scales, StartSearch search);
 
   BufferedStartOptions options_;
