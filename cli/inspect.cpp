@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "effect_text.h"
 #include "enum_names.h"
 #include "exit_code.h"
 
@@ -24,10 +25,16 @@ struct Inspect {
 
   void add_to(CLI::App& subcommand) {
     subcommand.add_option("MODEL", model, "Model file")->required()->type_name("FILE");
-    add_number(subcommand, "--top", top, "N", "Number of weights and pairs to list, by decreasing effect; default 20");
+    add_number(
+        subcommand, "--top", top, "N",
+        "Number of weights and pairs to list, by decreasing effect; anova: number of functions, by decreasing share "
+        "of the explained variance; default 20");
     subcommand
-        .add_option("--export", export_path,
-                    "Write the listed terms as CSV with columns term, left, right, coefficient, effect")
+        .add_option(
+            "--export", export_path,
+            "Write the listed terms as CSV with columns term, left, right, coefficient, effect; anova: the listed "
+            "curves and surfaces with columns term, left, left_value, right, right_value, value, "
+            "standard_error, share")
         ->type_name("FILE.csv");
     subcommand.add_flag("--verify", verify, "Check the structure and the checksum of the file, and exit");
     output.add_to(subcommand);
@@ -69,6 +76,7 @@ struct Inspect {
   }
 
   [[nodiscard]] static std::string text(const Inspection& inspection) {
+    if (inspection.effect_count > 0) return effect_text(inspection);
     std::string lines;
     const auto add = [&]<typename... Values>(fmt::format_string<Values...> format, Values&&... values) {
       lines += fmt::format(format, std::forward<Values>(values)...) + "\n";
@@ -120,6 +128,15 @@ struct Inspect {
     nlohmann::ordered_json fields;
     fields["kind"] = choice_name(kinds, inspection.kind);
     fields["features"] = inspection.features;
+    if (inspection.effect_count > 0) {
+      fields["intercept"] = inspection.intercept;
+      fields["noise"] = inspection.noise;
+      fields["effect_count"] = inspection.effect_count;
+      fields["effects"] = effect_json(inspection);
+      fields["training"] = inspection.training;
+      fields["checksum"] = inspection.checksum;
+      return fields;
+    }
     fields["rank"] = inspection.rank;
     fields["intercept"] = inspection.intercept;
     fields["spectrum"] = inspection.spectrum;

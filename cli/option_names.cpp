@@ -12,6 +12,7 @@ constexpr std::array fields{
     FieldOption{"categorical", "--categorical"},
     FieldOption{"checkpoint_every", "--checkpoint-every"},
     FieldOption{"condition", "--condition"},
+    FieldOption{"curves", "--curves"},
     FieldOption{"deviations", "--std"},
     FieldOption{"diagonal", "--diagonal"},
     FieldOption{"dim", "--dim"},

@@ -14,11 +14,9 @@ namespace {
 
 const Choices<Task> tasks(task_names.begin(), task_names.end());
 const Choices<Precision> precisions{{"double", Precision::double_precision}, {"single", Precision::single_precision}};
-const Choices<Solver> train_solvers{{"auto", Solver::automatic},
-                                    {"kalman", Solver::kalman},
-                                    {"moment", Solver::moment},
-                                    {"newton", Solver::newton},
-                                    {"variational", Solver::variational}};
+const Choices<Solver> train_solvers{{"auto", Solver::automatic},          {"kalman", Solver::kalman},
+                                    {"moment", Solver::moment},           {"newton", Solver::newton},
+                                    {"variational", Solver::variational}, {"anova", Solver::anova}};
 
 /// Options, progress tables and results of train.
 struct Train {
@@ -54,8 +52,15 @@ void Train::add_to(CLI::App& subcommand) {
   add_choice(
       subcommand, "--solver", options.solver, optional_choices(train_solvers),
       "kalman: online Bayesian updates, one pass; moment: method of moments (Lin and Ye 2016), one pass; newton: "
-      "Gauss-Newton, multi-pass; variational: variational inference, multi-pass; auto: kalman, then for "
-      "rows from files variational (sparse rows that fit in --memory) or newton (other rows); default auto");
+      "Gauss-Newton, multi-pass; variational: variational inference, multi-pass; anova: functions of columns and pairs "
+      "with smoothness estimated by REML, for tables; auto: anova for tables and matrices with a numeric column, at "
+      "most "
+      "200 columns and 64 levels per column, unless --rank, --diagonal, --kind, --passes, --batch, --forget or "
+      "--hash-bits is given; otherwise kalman, then for rows from files variational (sparse rows that fit in --memory) "
+      "or "
+      "newton (other rows); default auto");
+  add_choice(subcommand, "--curves", options.has_curves, Choices<bool>{{"auto", true}, {"off", false}},
+             "anova: off restricts the model to weights, squares and products; default auto");
   add_number(subcommand, "--passes", options.passes, "P",
              "1: one pass; P > 1: the first pass and P - 1 levels (sweeps or ridges) of a multi-pass solver; default: "
              "as many levels as decrease the loss of held-out rows");
@@ -149,8 +154,10 @@ void Train::print_start(const TrainStart& start) {
                   is_measurement ? "" : fmt::format("; standardized with the first {} rows", start.first_rows));
   if (!start.categorical.empty()) print_message("categorical  {}\n", join_names(start.categorical));
   print_message("likelihood   {}\n", describe_likelihood(start));
-  print_message("model        {}, rank {}{}, {} features\n", choice_name(kinds, start.kind), start.rank,
-                start.kind == Kind::gfm ? ", diagonal " + choice_name(diagonals, start.diagonal) : "", start.features);
+  if (start.rank > 0)
+    print_message("model        {}, rank {}{}, {} features\n", choice_name(kinds, start.kind), start.rank,
+                  start.kind == Kind::gfm ? ", diagonal " + choice_name(diagonals, start.diagonal) : "",
+                  start.features);
   print_message("solver       {}\n", start.plan);
   if (start.rows_before > 0) print_message("resumed      after {} rows\n", start.rows_before);
   loss_ = loss_name(start.task);
@@ -173,9 +180,9 @@ void Train::print_status(const TrainProgress& point) const {
 
 void Train::print_multi_pass(const MultiPassProgress& step) {
   if (!std::exchange(has_multi_pass_heading_, true))
-    print_heading("\n{:>20} {:>12} {:>12} {:>8}\n", "level", "objective",
+    print_heading("\n{:>34} {:>12} {:>12} {:>8}\n", "level", "objective",
                   options.validation_path.empty() ? "held-out" : "validation", "seconds");
-  print_message("{:>20} {:>12} {:>12} {:>8.2f}{}\n", step.level, format_unless_nan(step.objective),
+  print_message("{:>34} {:>12} {:>12} {:>8.2f}{}\n", step.level, format_unless_nan(step.objective),
                 format_unless_nan(step.held_out), step.seconds, step.is_refit ? "  refit on all rows" : "");
 }
 
@@ -185,6 +192,9 @@ void Train::print_summary(const TrainSummary& summary) const {
   if (!std::isnan(summary.progressive.loss)) {
     print_message("progressive  {}\n", format_metrics(summary.progressive));
     print_message("recent       {}\n", format_metrics(summary.metrics));
+  } else if (summary.solver == Solver::anova && !std::isnan(summary.metrics.loss)) {
+    print_message("{}  {}\n", summary.task == Task::regression ? "estimated  " : "training   ",
+                  format_metrics(summary.metrics));
   }
   if (summary.validation) print_message("validation   {}\n", format_metrics(*summary.validation));
   if (summary.held_out) {

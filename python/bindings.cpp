@@ -23,11 +23,9 @@ using namespace nanobind::literals;
 namespace dyad::python {
 namespace {
 
-constexpr auto solver_names = {std::pair{"auto", Solver::automatic},
-                               {"moment", Solver::moment},
-                               {"kalman", Solver::kalman},
-                               {"newton", Solver::newton},
-                               {"variational", Solver::variational}};
+constexpr auto solver_names = {std::pair{"auto", Solver::automatic}, {"moment", Solver::moment},
+                               {"kalman", Solver::kalman},           {"newton", Solver::newton},
+                               {"variational", Solver::variational}, {"anova", Solver::anova}};
 
 std::string name_of(FitStatus status) {
   for (const auto& [name, value] : fit_status_names)
@@ -60,6 +58,7 @@ struct Settings {
   std::optional<std::pair<double, double>> range;
   std::optional<Index> half_life;
   std::optional<Index> passes;
+  bool curves = true;              ///< anova: functions may be curved
   double memory = 1e9;             ///< bytes for cached rows
   int threads = 0;                 ///< 0: all cores
   std::string target;              ///< name of the target in the model file; empty with `resume`
@@ -80,6 +79,7 @@ struct Settings {
     options.range = range;
     options.half_life = half_life;
     options.passes = passes;
+    options.has_curves = curves;
     options.memory = memory;
     options.threads = threads;
     options.columns.target = target;
@@ -145,6 +145,7 @@ nb::tuple fit(const ArrayRows& rows, const Settings& settings, const std::option
   fields["passes"] = summary.passes;
   fields["solver"] = name_of(summary.solver);
   fields["progressive"] = to_dict(summary.progressive, summary.task);
+  fields["metrics"] = to_dict(summary.metrics, summary.task);
   if (summary.status) {
     fields["status"] = name_of(*summary.status);
     fields["status_text"] = summary.status_text;
@@ -178,6 +179,23 @@ nb::list to_list(const std::vector<Term>& terms) {
   return list;
 }
 
+/// Functions of an ANOVA model: the axes as (column, knots, labels), share, spread, values and standard errors.
+nb::list to_list(const std::vector<Effect>& effects) {
+  nb::list list;
+  for (const Effect& effect : effects) {
+    nb::list axes;
+    for (const EffectAxis& axis : effect.axes) axes.append(nb::make_tuple(axis.column, axis.knots, axis.labels));
+    nb::dict fields;
+    fields["axes"] = axes;
+    fields["share"] = effect.share;
+    fields["spread"] = effect.spread;
+    fields["values"] = to_array(effect.values);
+    fields["standard_errors"] = to_array(effect.deviations);
+    list.append(fields);
+  }
+  return list;
+}
+
 nb::dict inspect(const Predictor& predictor, Index top) {
   const Inspection inspection = predictor.inspect(top);
   nb::dict fields;
@@ -187,6 +205,7 @@ nb::dict inspect(const Predictor& predictor, Index top) {
   fields["pairs"] = to_list(inspection.pairs);
   fields["pairs_are_exact"] = inspection.are_pairs_exact;
   fields["signal"] = to_list(inspection.signal);
+  fields["effects"] = to_list(inspection.effects);
   fields["training"] = inspection.training;
   fields["target"] = inspection.target;
   return fields;
@@ -236,6 +255,7 @@ NB_MODULE(_core, module) {
       .def_rw("range", &Settings::range, nb::arg().none())
       .def_rw("half_life", &Settings::half_life, nb::arg().none())
       .def_rw("passes", &Settings::passes, nb::arg().none())
+      .def_rw("curves", &Settings::curves)
       .def_rw("memory", &Settings::memory)
       .def_rw("threads", &Settings::threads)
       .def_rw("target", &Settings::target)
@@ -253,6 +273,7 @@ NB_MODULE(_core, module) {
       .def("predict", &predict, "rows"_a, "deviations"_a = false, "threads"_a = 0)
       .def("inspect", &inspect, "top"_a)
       .def("parameters", &parameters)
+      .def("is_anova", &Predictor::is_anova)
       .def("column_names", &Predictor::column_names)
       .def("categorical_columns", &Predictor::categorical_columns)
       .def("layout",

@@ -19,6 +19,24 @@ struct Term {
                       ///< or by the presence of a category
 };
 
+/// Positions on one axis of an effect: the knots of a numeric column, then its missing values, or the levels of a
+/// categorical column.
+struct EffectAxis {
+  std::string column;               ///< name
+  std::vector<double> knots;        ///< in the units of the data; NaN for missing values and levels
+  std::vector<std::string> labels;  ///< text of each position
+};
+
+/// Function of one column or of a pair of columns of an ANOVA model, in the units of the target (classes: log-odds). It
+/// is piecewise linear between the knots.
+struct Effect {
+  std::vector<EffectAxis> axes;    ///< one or two
+  double share = 0;                ///< of the sum of the variances of all functions over the training rows
+  double spread = 0;               ///< standard deviation of the function over the training rows
+  std::vector<double> values;      ///< at the positions; pairs: row-major, one row per position of the first axis
+  std::vector<double> deviations;  ///< posterior standard deviations of `values`
+};
+
 /// Content of a model file in the units of the data.
 struct Inspection {
   std::string model_path;                       ///< the file
@@ -34,6 +52,9 @@ struct Inspection {
   std::vector<Term> pairs;                      ///< second-order terms by decreasing absolute effect
   double pair_bound = 0;                        ///< upper bound on the |effect| of each pair that is not listed
   bool are_pairs_exact = true;                  ///< true: `pairs` are the strongest; false: the search was stopped
+  std::vector<Effect> effects;                  ///< ANOVA models: by decreasing share; weights and pairs are then empty
+  Index effect_count = 0;                       ///< ANOVA models: number of functions, including those not listed
+  double noise = 0;                             ///< ANOVA models: standard deviation of the noise; classes: 0
   std::vector<Term> signal;                     ///< phase: entries of a, up to its sign, by decreasing absolute value
   std::map<std::string, std::string> training;  ///< settings and results of the training run
   std::string checksum;                         ///< of the model file, verified; empty: files of version 1 have none
@@ -46,7 +67,8 @@ struct Inspection {
 /// \throws DataError if the file is not a model, std::runtime_error if it cannot be read
 Inspection inspect(const std::string& model_path, Index top);
 
-/// Writes the terms as CSV with the columns term, left, right, coefficient, effect.
+/// Writes the terms as CSV with the columns term, left, right, coefficient, effect. ANOVA models: the curves and
+/// surfaces with the columns term, left, left_value, right, right_value, value, standard_error, share.
 /// \throws std::invalid_argument if `path` is the path of the model, std::runtime_error if it cannot be written
 void export_terms(const Inspection& inspection, const std::string& path);
 

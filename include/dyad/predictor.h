@@ -47,7 +47,10 @@ class Predictor {
   /// As dyad::inspect().
   [[nodiscard]] Inspection inspect(Index top) const;
 
+  /// True for ANOVA models, which have functions of columns and pairs instead of weights and factors.
+  [[nodiscard]] bool is_anova() const;
   /// The parameters, for scaled features and the scaled target (classes: the log-odds).
+  /// \throws std::invalid_argument for ANOVA models; see inspect()
   [[nodiscard]] const Model<double>& model() const;
   /// Names of the features in the order of the parameters.
   [[nodiscard]] std::vector<std::string> feature_names() const;

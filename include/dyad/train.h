@@ -20,9 +20,11 @@ struct TrainOptions {
   ColumnOptions columns;         ///< roles of the columns
   std::string model_path;        ///< model file to write; may be empty for rows in memory (TrainSummary::model_bytes)
   std::string model_bytes;       ///< resume without a path: bytes of the model to continue from
-  std::optional<Solver> solver;  ///< default: automatic, that is, kalman, then newton or variational on cached rows
+  std::optional<Solver> solver;  ///< default: automatic, that is, anova for tables and matrices with a numeric column;
+                                 ///< otherwise kalman, then newton or variational on cached rows
   std::optional<Kind> kind;      ///< default: gfm
-  std::optional<Index> rank;     ///< default: 8; phase: 1
+  std::optional<Index> rank;     ///< selects a low-rank model; default: 8; phase: 1
+  bool has_curves = true;        ///< anova: false restricts the model to weights, squares and products
   std::optional<Diagonal> diagonal;    ///< default: free with numeric columns, zero with categories and indicators only
   std::optional<Index> batch;          ///< moment: rows in the first update; default: min(6 x rank x dim, 4096)
   std::optional<Precision> precision;  ///< default: double

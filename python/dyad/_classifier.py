@@ -19,17 +19,21 @@ Floats = npt.NDArray[np.float64]
 
 
 class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: ignore[misc]  # scikit-learn is untyped
-    """Second-order classification with a symmetric low-rank matrix of interactions.
+    """Second-order classification: functions of columns and pairs, or a low-rank matrix of interactions.
 
-    The log-odds of the positive class are b + w'x + x'Mx, where M has the rank ``rank`` and eigenvalues of any sign.
+    The log-odds of the positive class are those of `FactorizationRegressor`: smooth functions of columns and pairs for
+    tables, or b + w'x + x'Mx with a matrix M of rank ``rank`` and eigenvalues of any sign.
     For more than two classes, one model of each class against the others is fitted.
 
     Parameters
     ----------
-    rank : int, default=8
-        Rank of M. The default is reduced to the number of features.
-    solver : {'auto', 'moment', 'kalman', 'newton', 'variational'}, default='auto'
+    rank : int, optional
+        Rank of M. Selects a low-rank model. By default, tables are fitted by the solver 'anova', which has no rank, and
+        low-rank models have the rank 8, or the number of features if that is smaller.
+    solver : {'auto', 'anova', 'moment', 'kalman', 'newton', 'variational'}, default='auto'
         Algorithm, as for `FactorizationRegressor`.
+    curves : {'auto', 'off'}, default='auto'
+        'off' restricts the solver 'anova' to weights, squares and products.
     diagonal : {'auto', 'tied', 'zero', 'free'}, default='auto'
         Coefficient of the square x_j^2, as for `FactorizationRegressor`.
     passes : int, optional
@@ -71,8 +75,8 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
 
     Notes
     -----
-    The log-odds minimize the sum of the weighted log-losses and a ridge penalty, as for `FactorizationRegressor`. The
-    model is a constant unless it improves the log-likelihood of rows that were not used for training by at least
+    The log-odds minimize the sum of the weighted log-losses and a ridge penalty, as for `FactorizationRegressor`. A
+    low-rank model is a constant unless it improves the log-likelihood of rows that were not used for training by at least
     log 20 = 3 nats over the best constant.
 
     References

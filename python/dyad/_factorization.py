@@ -27,10 +27,6 @@ logger = logging.getLogger("dyad")
 # Called with (stage, rows, level, loss), as documented in FactorizationRegressor.
 Callback = Callable[[str, int, str, float], None]
 
-# Default rank of the library (TrainOptions::rank). If no rank is passed to the library, it lowers the default to the
-# number of features without a warning.
-DEFAULT_RANK = 8
-
 # Constructor parameters that do not affect the fitted model. They may change before training is continued.
 _RUNTIME_PARAMETERS = ("memory", "n_threads", "warm_start", "verbose", "callback")
 
@@ -40,9 +36,10 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
 
     def __init__(
         self,
-        rank: int = DEFAULT_RANK,
+        rank: Optional[int] = None,
         *,
         solver: str = "auto",
+        curves: str = "auto",
         diagonal: str = "auto",
         passes: Optional[int] = None,
         half_life: Optional[int] = None,
@@ -56,6 +53,7 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
     ) -> None:
         self.rank = rank
         self.solver = solver
+        self.curves = curves
         self.diagonal = diagonal
         self.passes = passes
         self.half_life = half_life
@@ -90,17 +88,19 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
 
     def _settings(self) -> _core.Settings:
         """Validate the constructor parameters and convert them."""
-        check_integer("rank", self.rank, 1)
+        check_integer("rank", self.rank, 1, optional=True)
         check_integer("passes", self.passes, 1, optional=True)
         check_integer("half_life", self.half_life, 1, optional=True)
         check_integer("verbose", int(self.verbose), 0)
-        check_choice("solver", self.solver, ("auto", "moment", "kalman", "newton", "variational"))
+        check_choice("solver", self.solver, ("auto", "anova", "moment", "kalman", "newton", "variational"))
+        check_choice("curves", self.curves, ("auto", "off"))
         check_choice("diagonal", self.diagonal, ("auto", "tied", "zero", "free"))
         check_choice("precision", self.precision, ("double", "single"))
         if not isinstance(self.memory, numbers.Real) or not self.memory >= 0:
             raise ValueError(f"memory must be a number of bytes of at least 0, got {self.memory!r}.")
         settings = _core.Settings()
-        settings.rank = None if self.rank == DEFAULT_RANK else int(self.rank)
+        settings.rank = None if self.rank is None else int(self.rank)
+        settings.curves = self.curves == "auto"
         settings.solver = None if self.solver == "auto" else self.solver
         settings.diagonal = None if self.diagonal == "auto" else self.diagonal
         settings.passes = None if self.passes is None else int(self.passes)
@@ -281,7 +281,7 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         predictor = _core.Predictor.from_bytes(saved.parts[0], saved.name)
         attributes, parameters = saved.attributes, saved.parameters
         if parameters is None:
-            parameters = {"rank": len(predictor.parameters()["spectrum"])}
+            parameters = {} if predictor.is_anova() else {"rank": len(predictor.parameters()["spectrum"])}
         estimator = cls(**parameters)
         estimator._layout = predictor.layout()
         estimator._columns = predictor.column_names()
@@ -311,7 +311,9 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         pandas.DataFrame
             Terms by decreasing absolute effect. Columns: ``left`` and ``right``, the names of the features (equal for
             a square); ``coefficient``, in the units of the data; ``effect``, the change of the prediction per standard
-            deviation of each numeric feature, or by the presence of each category.
+            deviation of each numeric feature, or by the presence of each category. For a model of the solver 'anova',
+            ``left`` and ``right`` are columns, ``effect`` is the standard deviation of the function of the pair over the
+            training rows, and ``coefficient`` is NaN.
 
         Notes
         -----
@@ -329,8 +331,49 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         """
         check_integer("top", top, 0)
         index = self._model_index(class_index)
-        pairs = self._predictors[index].inspect(int(top))["pairs"]
+        if self._predictors[index].is_anova():
+            effects = [effect for effect in self._predictors[index].inspect(_ALL)["effects"] if len(effect["axes"]) == 2]
+            pairs = [(e["axes"][0][0], e["axes"][1][0], math.nan, e["spread"]) for e in effects[: int(top)]]
+        else:
+            pairs = self._predictors[index].inspect(int(top))["pairs"]
         return pd.DataFrame(pairs, columns=["left", "right", "coefficient", "effect"])
+
+    def effects(self, top: int = 20, class_index: Optional[int] = None) -> list[dict[str, Any]]:
+        """Return the functions of columns and pairs of a model of the solver 'anova'.
+
+        Parameters
+        ----------
+        top : int, default=20
+            Number of functions, by decreasing share of the explained variance.
+        class_index : int, optional
+            Index in ``classes_`` of the model. Required for classifiers of more than two classes.
+
+        Returns
+        -------
+        list of dict
+            - ``columns`` : tuple of one or two names.
+            - ``positions`` : tuple of one or two arrays, the knots of a numeric column or the levels of a categorical
+              one; missing values are the level ``'missing'``.
+            - ``share`` : float, share of the sum of the variances of all functions over the training rows.
+            - ``values`` : ndarray, the function at the positions, in the units of the target or as log-odds.
+            - ``standard_errors`` : ndarray, posterior standard deviations of ``values``.
+
+        Raises
+        ------
+        AttributeError
+            If the model is a low-rank model, which has `interactions` and `parameters`.
+
+        Notes
+        -----
+        The functions are linear between the knots and constant beyond them. Their mean over the training rows is 0.
+        """
+        check_integer("top", top, 0)
+        predictor = self._predictors[self._model_index(class_index)]
+        if not predictor.is_anova():
+            raise AttributeError(
+                "A low-rank model has no effects; use interactions() or parameters(), or fit with solver='anova'."
+            )
+        return [_describe_effect(effect) for effect in predictor.inspect(int(top))["effects"]]
 
     def parameters(self, class_index: Optional[int] = None) -> dict[str, Any]:
         """Return the parameters of the model for scaled features and the scaled target.
@@ -357,7 +400,34 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         ``dim`` can exceed ``n_features_in_``.
         """
         index = self._model_index(class_index)
+        if self._predictors[index].is_anova():
+            raise AttributeError(
+                "A model of the solver 'anova' has functions instead of weights and factors; use effects(), or set rank to "
+                "fit a low-rank model."
+            )
         return self._predictors[index].parameters()
+
+
+# More functions than any model has.
+_ALL = 10**6
+
+
+def _describe_effect(effect: dict[str, Any]) -> dict[str, Any]:
+    """Return one entry of `BaseFactorization.effects`."""
+    positions = []
+    for _, knots, labels in effect["axes"]:
+        has_numbers = not all(math.isnan(knot) for knot in knots)
+        mixed = [label if math.isnan(knot) else knot for knot, label in zip(knots, labels)]
+        is_numeric = has_numbers and not any(math.isnan(knot) for knot in knots)
+        positions.append(np.array(mixed, dtype=np.float64 if is_numeric else object))
+    shape = tuple(len(axis) for axis in positions)
+    return {
+        "columns": tuple(axis[0] for axis in effect["axes"]),
+        "positions": tuple(positions),
+        "share": effect["share"],
+        "values": np.reshape(effect["values"], shape),
+        "standard_errors": np.reshape(effect["standard_errors"], shape),
+    }
 
 
 def check_target_given(y: Any) -> None:

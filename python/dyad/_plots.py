@@ -47,6 +47,8 @@ class PlotMixin:
         lower rank is sufficient.
         """
         index = self._model_index(class_index)  # type: ignore[attr-defined]
+        if self._predictors[index].is_anova():
+            raise AttributeError("A model of the solver 'anova' has no spectrum; use plot_effects().")
         values = np.array(self._predictors[index].inspect(0)["spectrum"])
         ax = _make_axes(ax)
         ax.bar(np.arange(1, len(values) + 1), values, color=np.where(values < 0, "tab:red", "tab:blue"))
@@ -85,11 +87,122 @@ class PlotMixin:
                 "summary_ has no losses to plot, because the model was loaded from a file or updated by "
                 "apply_statistics; call fit first."
             )
+        if summary["solver"] == "anova":
+            raise AttributeError("The solver 'anova' does not predict rows before it learns them; use plot_effects().")
         rows, losses = zip(*summary["trace"])
         ax = _make_axes(ax)
         ax.plot(rows, losses, marker="o")
         ax.set(xscale="log", xlabel="rows", ylabel=summary["progressive"]["kind"], title="Progressive loss, first pass")
         return ax
+
+    def _find_effect(self, columns: tuple[Any, ...], class_index: Optional[int]) -> dict[str, Any]:
+        """Return the function of one column or of two columns, which may be given in either order."""
+        names = tuple(str(column) for column in columns)
+        effects: list[dict[str, Any]] = self.effects(10**6, class_index)  # type: ignore[attr-defined]
+        for effect in effects:
+            if effect["columns"] == names:
+                return effect
+            if len(names) == 2 and effect["columns"] == names[::-1]:
+                return {
+                    **effect,
+                    "columns": names,
+                    "positions": effect["positions"][::-1],
+                    "values": effect["values"].T,
+                    "standard_errors": effect["standard_errors"].T,
+                }
+        known = sorted({column for effect in effects for column in effect["columns"]})
+        raise ValueError(f"The model has no function of {' and '.join(names)}; its columns are {', '.join(known)}.")
+
+    def plot_effect(self, column: Any, ax: Any = None, class_index: Optional[int] = None) -> Any:
+        """Plot the function of one column with bands of two standard errors (solver 'anova').
+
+        Parameters
+        ----------
+        column : str or int
+            Name or number of the column.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on. By default, a new figure is created.
+        class_index : int, optional
+            Index in ``classes_`` of the model to plot. Required for classifiers of more than two classes.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Axes with the plot.
+
+        Raises
+        ------
+        AttributeError
+            If the model is a low-rank model.
+        ValueError
+            If the model has no function of the column.
+        """
+        effect = self._find_effect((column,), class_index)
+        ax = _make_axes(ax)
+        _draw_curve(ax, effect)
+        return ax
+
+    def plot_interaction(self, a: Any, b: Any, ax: Any = None, class_index: Optional[int] = None) -> Any:
+        """Plot the function of a pair of columns as a heat map (solver 'anova').
+
+        Parameters
+        ----------
+        a : str or int
+            Column of the horizontal axis.
+        b : str or int
+            Column of the vertical axis.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on. By default, a new figure is created.
+        class_index : int, optional
+            Index in ``classes_`` of the model to plot. Required for classifiers of more than two classes.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Axes with the plot. Hatched cells are within two standard errors of 0.
+
+        Raises
+        ------
+        AttributeError
+            If the model is a low-rank model.
+        ValueError
+            If the model has no function of the pair.
+        """
+        effect = self._find_effect((a, b), class_index)
+        ax = _make_axes(ax)
+        _draw_surface(ax, effect)
+        return ax
+
+    def plot_effects(self, top: int = 9, class_index: Optional[int] = None) -> Any:
+        """Plot the functions with the largest shares of the explained variance in a grid (solver 'anova').
+
+        Parameters
+        ----------
+        top : int, default=9
+            Number of functions.
+        class_index : int, optional
+            Index in ``classes_`` of the model to plot. Required for classifiers of more than two classes.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Figure with one plot per function.
+
+        Raises
+        ------
+        AttributeError
+            If the model is a low-rank model.
+        """
+        effects = self.effects(top, class_index)  # type: ignore[attr-defined]
+        columns = min(3, max(1, len(effects)))
+        rows = max(1, -(-len(effects) // columns))
+        figure = _make_axes(None).figure
+        figure.clear()
+        figure.set_size_inches(4 * columns, 3 * rows)
+        for position, effect in enumerate(effects):
+            ax = figure.add_subplot(rows, columns, position + 1)
+            (_draw_curve if len(effect["columns"]) == 1 else _draw_surface)(ax, effect)
+        return figure
 
     def plot_interactions(self, top: int = 20, ax: Any = None, class_index: Optional[int] = None) -> Any:
         """Plot the effects of the strongest pairs of features.
@@ -121,6 +234,49 @@ class PlotMixin:
         ax.axvline(0, color="black", linewidth=0.8)
         ax.set(xlabel="effect of one standard deviation of each feature", title="Strongest interactions")
         return ax
+
+
+def _draw_curve(ax: Any, effect: dict[str, Any]) -> None:
+    """Draw a function of one column. Levels and missing values are points with error bars."""
+    positions, values, errors = effect["positions"][0], effect["values"], effect["standard_errors"]
+    is_number = np.array([isinstance(position, float) for position in positions])
+    if is_number.any():
+        x = positions[is_number].astype(float)
+        ax.fill_between(
+            x, values[is_number] - 2 * errors[is_number], values[is_number] + 2 * errors[is_number], alpha=0.3
+        )
+        ax.plot(x, values[is_number])
+        for value, error in zip(values[~is_number], errors[~is_number]):
+            ax.errorbar([x.max() + 0.05 * np.ptp(x)], [value], yerr=[2 * error], fmt="o", label="missing")
+    else:
+        ax.errorbar(np.arange(len(positions)), values, yerr=2 * errors, fmt="o")
+        ax.set_xticks(np.arange(len(positions)), [str(position) for position in positions], rotation=45, ha="right")
+    ax.axhline(0, color="black", linewidth=0.8)
+    ax.set(xlabel=effect["columns"][0], ylabel="effect", title=f"{100 * effect['share']:.1f}% of the variance")
+
+
+def _draw_surface(ax: Any, effect: dict[str, Any]) -> None:
+    """Draw a function of two columns. Cells within two standard errors of 0 are hatched."""
+    values = effect["values"].T
+    limit = max(float(np.abs(values).max()), np.finfo(float).tiny)
+    shape = values.shape
+    edges = [np.arange(count + 1) - 0.5 for count in (shape[1], shape[0])]
+    image = ax.pcolormesh(edges[0], edges[1], values, cmap="RdBu_r", vmin=-limit, vmax=limit)
+    is_uncertain = np.abs(values) < 2 * effect["standard_errors"].T
+    if min(shape) > 1 and is_uncertain.any():
+        ax.contourf(
+            np.arange(shape[1]), np.arange(shape[0]), is_uncertain, levels=[0.5, 1.5], colors="none", hatches=["//"]
+        )
+    for axis, positions in ((ax.xaxis, effect["positions"][0]), (ax.yaxis, effect["positions"][1])):
+        shown = np.unique(np.linspace(0, len(positions) - 1, min(6, len(positions))).astype(int))
+        labels = [f"{positions[i]:.3g}" if isinstance(positions[i], float) else str(positions[i]) for i in shown]
+        axis.set_ticks(shown, labels)
+    ax.set(
+        xlabel=effect["columns"][0],
+        ylabel=effect["columns"][1],
+        title=f"{100 * effect['share']:.1f}% of the variance",
+    )
+    ax.figure.colorbar(image, ax=ax, label="effect")
 
 
 def plot_calibration(model: Any, X: Any, y: Any, ax: Any = None) -> Any:

@@ -12,7 +12,6 @@ from sklearn.utils.validation import _check_y, check_is_fitted
 from . import _core
 from ._checks import check_range
 from ._factorization import (
-    DEFAULT_RANK,
     BaseFactorization,
     Callback,
     check_same_length,
@@ -25,21 +24,27 @@ Floats = npt.NDArray[np.float64]
 
 
 class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore[misc]  # scikit-learn is untyped
-    """Second-order regression with a symmetric low-rank matrix of interactions.
+    """Second-order regression: functions of columns and pairs, or a low-rank matrix of interactions.
 
-    The model is y = b + w'x + x'Mx, where M has the rank ``rank`` and eigenvalues of any sign. There is no step size,
-    and the strength of the regularization is selected from the data.
+    The default model of tables is y = b + sum_j f_j(x_j) + sum_ij f_ij(x_i, x_j) with smooth functions (solver 'anova').
+    With ``rank``, and for sparse data, it is y = b + w'x + x'Mx, where M has the rank ``rank`` and eigenvalues of any sign.
+    There is no step size, and the strength of the regularization is selected from the data.
 
     Parameters
     ----------
-    rank : int, default=8
-        Rank of M. The default is reduced to the number of features.
-    solver : {'auto', 'moment', 'kalman', 'newton', 'variational'}, default='auto'
-        Algorithm. 'kalman': online Bayesian updates with a variance per parameter; reads each row once. 'newton':
+    rank : int, optional
+        Rank of M. Selects a low-rank model. By default, tables are fitted by the solver 'anova', which has no rank, and
+        low-rank models have the rank 8, or the number of features if that is smaller.
+    solver : {'auto', 'anova', 'moment', 'kalman', 'newton', 'variational'}, default='auto'
+        Algorithm. 'anova': smoothing-spline ANOVA, functions of columns and of pairs of columns with smoothness estimated
+        by restricted maximum likelihood, for arrays and tables. 'kalman': online Bayesian updates with a variance per parameter; reads each row once. 'newton':
         Levenberg-Marquardt with a regularization path. 'variational': mean-field variational inference by coordinate
         updates, for sparse rows. 'moment': the method of moments of Lin and Ye [1]_; reads each row once. 'auto':
-        'kalman', then 'variational' (sparse rows, categories) or 'newton' (other rows) if that decreases the loss of
-        held-out rows.
+        'anova' for arrays and tables with a numeric column, at most 200 columns and at most 64 levels per categorical
+        column, unless ``rank``, ``diagonal``, ``passes`` or ``half_life`` is given; otherwise 'kalman', then
+        'variational' (sparse rows, categories) or 'newton' (other rows) if that decreases the loss of held-out rows.
+    curves : {'auto', 'off'}, default='auto'
+        'off' restricts the solver 'anova' to weights, squares and products.
     diagonal : {'auto', 'tied', 'zero', 'free'}, default='auto'
         Coefficient of the square x_j^2. 'tied': M_jj. 'zero': 0, as in the classic factorization machine. 'free': one
         parameter per feature, independent of M. 'auto': 'free' with numeric columns, 'zero' with categories and
@@ -78,7 +83,8 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
     summary_ : dict
         Summary of the training run: ``rows``, ``all_rows`` (including earlier calls), ``seconds``, ``origin`` (how the
         model was estimated), ``noise`` (standard deviation of the residuals), ``passes``, ``solver``, ``progressive``
-        (loss of the first pass, each row predicted before it was learned), ``trace`` (that loss by number of rows) and
+        (loss of the first pass, each row predicted before it was learned; NaN with 'anova'), ``metrics`` (loss of the last
+        rows of the first pass; 'anova': estimate for other rows by generalized cross-validation), ``trace`` (that loss by number of rows) and
         ``warnings``. Empty for a model that was loaded from a file.
 
     See Also
@@ -118,9 +124,10 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
 
     def __init__(
         self,
-        rank: int = DEFAULT_RANK,
+        rank: Optional[int] = None,
         *,
         solver: str = "auto",
+        curves: str = "auto",
         diagonal: str = "auto",
         range: Optional[tuple[float, float]] = None,
         passes: Optional[int] = None,
@@ -136,6 +143,7 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
         super().__init__(
             rank,
             solver=solver,
+            curves=curves,
             diagonal=diagonal,
             passes=passes,
             half_life=half_life,

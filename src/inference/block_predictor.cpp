@@ -33,7 +33,7 @@ bool BlockPredictor::next(PredictSummary& summary) {
     const auto first = static_cast<std::size_t>(range.first);
     const auto count = static_cast<std::size_t>(range.count);
     const auto values = std::span(values_).subspan(first, count);
-    file_.model.predict(rows.slice(range.first, range.count), values);
+    file_.predict(rows.slice(range.first, range.count), values);
     for (double& value : values) value = target().predicted(value);
     if (error_bars_ == nullptr) return;
     const auto deviations = std::span(deviations_).subspan(first, count);

@@ -1,20 +1,24 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "data/row_block.h"
+#include "encoding/column_reader.h"
 #include "serialization/model_file.h"
 #include "solvers/kalman/unknown_features.h"
 
 namespace dyad {
 
-/// Variances of predictions under the posterior of a trained model (solvers/kalman). A cell with a category or
-/// index that is not in the model adds the variance of its group (UnknownFeatures). Thread-safe after construction.
+/// Variances of predictions under the posterior of a trained model: that of an AnovaModel, or of a filter
+/// (solvers/kalman). A cell with a category or index that is not in the model adds the variance of the functions of its
+/// column, or of its group (UnknownFeatures). Thread-safe after construction.
 class ErrorBars {
  public:
-  /// Copies the posterior from `file`. `path` is used in error messages. Throws std::invalid_argument if the model has
-  /// no posterior, and DataError if the posterior is damaged.
+  /// Copies the posterior from `file`, whose feature map must outlive this object. `path` is used in error messages.
+  /// Throws std::invalid_argument if the model has no posterior, and DataError if the posterior is damaged.
   ErrorBars(const ModelFile& file, const std::string& path);
 
   /// Writes the variances of the linear predictor (scaled target, or log-odds) of the rows
@@ -22,11 +26,20 @@ class ErrorBars {
   void compute_variances(const RowBlock<double>& block, Index first, std::span<double> variances) const;
 
   /// Variance of the observation noise of the scaled target.
-  [[nodiscard]] double noise_variance() const { return filter_.noise_variance(); }
+  [[nodiscard]] double noise_variance() const;
 
  private:
-  KalmanFilter<double> filter_;
-  UnknownFeatures unknown_features_;
+  struct FilterPosterior {
+    KalmanFilter<double> filter;
+    UnknownFeatures unknown_features;
+  };
+
+  /// Variance that the unknown cells of row i add.
+  [[nodiscard]] double unknown_variance(const Rows<double>& rows, Index i, const std::vector<Index>& groups) const;
+
+  std::optional<AnovaModel> anova_;
+  std::optional<ColumnReader> reader_;     ///< of `anova_`
+  std::optional<FilterPosterior> filter_;  ///< null for an AnovaModel
 };
 
 }  // namespace dyad

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 
@@ -43,6 +44,85 @@ std::string csv_cell(const std::string& text) {
 
 }  // namespace
 
+namespace {
+
+/// Positions of an axis in the units of the data.
+EffectAxis describe_axis(const AnovaAxis& axis, const FeatureMap& map) {
+  const Column& column = map.columns()[static_cast<std::size_t>(axis.column)];
+  constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
+  EffectAxis result;
+  result.column = column.name;
+  for (const double knot : axis.knots) {
+    result.knots.push_back(column.scaling.center + column.scaling.scale * knot);
+    result.labels.push_back(fmt::format("{:.4g}", result.knots.back()));
+  }
+  for (const Index level : axis.levels) {
+    const std::string name = map.name(level);
+    const std::string prefix = column.name + "=";
+    result.knots.push_back(no_number);
+    result.labels.push_back(name.starts_with(prefix) ? name.substr(prefix.size()) : "missing");
+  }
+  if (axis.has_missing_level) {
+    result.knots.push_back(no_number);
+    result.labels.emplace_back("missing");
+  }
+  return result;
+}
+
+/// Functions of an ANOVA model by decreasing share of the explained variance.
+void add_effects(const ModelFile& file, Index top, Inspection& result) {
+  const AnovaModel& model = *file.anova;
+  const FeatureMap& map = file.features;
+  const double unit = map.target.scaling.scale;
+  result.intercept = map.target.scaling.center + unit * model.intercept;
+  result.noise = unit * std::sqrt(model.posterior.noise_variance);
+  result.effect_count = std::ssize(model.blocks);
+  double total = 0;
+  std::vector<Index> order;
+  for (Index b = 0; b < result.effect_count; ++b) {
+    total += model.blocks[static_cast<std::size_t>(b)].variance;
+    order.push_back(b);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) {
+    return model.blocks[static_cast<std::size_t>(a)].variance > model.blocks[static_cast<std::size_t>(b)].variance;
+  });
+  order.resize(static_cast<std::size_t>(std::min(top, result.effect_count)));
+  for (const Index b : order) {
+    const AnovaBlock& block = model.blocks[static_cast<std::size_t>(b)];
+    Effect effect;
+    for (const Index axis : block.axes)
+      effect.axes.push_back(describe_axis(model.axes[static_cast<std::size_t>(axis)], map));
+    effect.share = total > 0 ? block.variance / total : 0;
+    effect.spread = unit * std::sqrt(block.variance);
+    for (std::size_t i = 0; i < block.values.size(); ++i) {
+      // Slopes beyond the knots are not values of the function. Pairs have none.
+      if (!block.is_pair() && model.axes[static_cast<std::size_t>(block.axes[0])].is_tail(static_cast<Index>(i)))
+        continue;
+      effect.values.push_back(unit * block.values[i]);
+      effect.deviations.push_back(unit * block.deviations[i]);
+    }
+    result.effects.push_back(std::move(effect));
+  }
+}
+
+/// Properties that all models have.
+Inspection inspect_properties(const ModelFile& file) {
+  const FeatureMap& map = file.features;
+  Inspection result;
+  result.kind = map.kind;
+  result.task = map.target.task;
+  result.target = map.target.name;
+  result.positive = map.target.positive;
+  result.features = map.seen_count();
+  result.rank = file.model.rank();
+  result.training = file.training;
+  result.checksum = file.checksum;
+  if (!file.warning.empty()) result.warnings.push_back(file.warning);
+  return result;
+}
+
+}  // namespace
+
 Inspection inspect(const std::string& model_path, Index top) {
   Inspection result = inspect(ModelFile::load(model_path), top);
   result.model_path = model_path;
@@ -51,6 +131,11 @@ Inspection inspect(const std::string& model_path, Index top) {
 
 Inspection inspect(const ModelFile& file, Index top) {
   if (top < 0) throw std::invalid_argument(fmt::format("top, the number of terms, must be at least 0, got {}", top));
+  Inspection result = inspect_properties(file);
+  if (file.anova) {
+    add_effects(file, top, result);
+    return result;
+  }
   const FeatureMap& map = file.features;
   const Model<double>& model = file.model;
   const Sides sides(model);
@@ -85,16 +170,6 @@ Inspection inspect(const ModelFile& file, Index top) {
     }
   }
 
-  Inspection result;
-  result.kind = map.kind;
-  result.task = map.target.task;
-  result.target = map.target.name;
-  result.positive = map.target.positive;
-  result.features = map.seen_count();
-  result.rank = model.rank();
-  result.training = file.training;
-  result.checksum = file.checksum;
-  if (!file.warning.empty()) result.warnings.push_back(file.warning);
   // With u = x / scale and the second-order terms z'Qz, substituting z = u - shift gives
   // f = b - w'shift + shift'Q shift + (w - 2 Q shift)'u + u'Q u, where gradient = 2 Q shift.
   result.intercept = offset + unit * (intercept - w.dot(shift) + gradient.dot(shift) / 2);
@@ -123,9 +198,37 @@ Inspection inspect(const ModelFile& file, Index top) {
   return result;
 }
 
+namespace {
+
+/// Rows of the curves and surfaces of an ANOVA model.
+std::string effect_table(const Inspection& inspection) {
+  std::string text = "term,left,left_value,right,right_value,value,standard_error,share\n";
+  text += fmt::format("intercept,,,,,{},,\n", inspection.intercept);
+  const auto position = [](const EffectAxis& axis, std::size_t i) {
+    return std::isnan(axis.knots[i]) ? csv_cell(axis.labels[i]) : fmt::format("{}", axis.knots[i]);
+  };
+  for (const Effect& effect : inspection.effects) {
+    const EffectAxis& left = effect.axes[0];
+    const bool is_pair = effect.axes.size() == 2;
+    const std::size_t columns = is_pair ? effect.axes[1].knots.size() : 1;
+    for (std::size_t i = 0; i < effect.values.size(); ++i)
+      text += fmt::format("{},{},{},{},{},{},{},{}\n", is_pair ? "pair" : "column", csv_cell(left.column),
+                          position(left, i / columns), is_pair ? csv_cell(effect.axes[1].column) : "",
+                          is_pair ? position(effect.axes[1], i % columns) : "", effect.values[i], effect.deviations[i],
+                          effect.share);
+  }
+  return text;
+}
+
+}  // namespace
+
 void export_terms(const Inspection& inspection, const std::string& path) {
   require_distinct_files({{path, "the export"}}, {{inspection.model_path, "the model"}});
   OutputFile file(path);
+  if (inspection.effect_count > 0) {
+    file.write(effect_table(inspection));
+    return file.commit();
+  }
   std::string text = "term,left,right,coefficient,effect\n";
   const auto write = [&](const char* kind, const Term& term) {
     text +=

@@ -64,11 +64,21 @@ PredictSummary Predictor::predict(const DatasetView& rows, std::span<double> val
 
 Inspection Predictor::inspect(Index top) const { return dyad::inspect(implementation_->file, top); }
 
-const Model<double>& Predictor::model() const { return implementation_->file.model; }
+bool Predictor::is_anova() const { return implementation_->file.anova.has_value(); }
+
+const Model<double>& Predictor::model() const {
+  if (is_anova())
+    throw std::invalid_argument(
+        "an ANOVA model has functions of columns and pairs (inspect) instead of weights and factors; set `rank` to "
+        "train a "
+        "low-rank model");
+  return implementation_->file.model;
+}
 
 std::vector<std::string> Predictor::feature_names() const {
   std::vector<std::string> names;
-  for (Index j = 0; j < implementation_->file.model.dim(); ++j) names.push_back(implementation_->file.features.name(j));
+  for (Index j = 0; j < implementation_->file.features.dim(); ++j)
+    names.push_back(implementation_->file.features.name(j));
   return names;
 }
 

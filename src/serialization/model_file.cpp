@@ -16,6 +16,8 @@
 #include "base/file_descriptor.h"
 #include "base/memory_limit.h"
 #include "base/output_file.h"
+#include "encoding/column_reader.h"
+#include "serialization/anova_tensors.h"
 #include "serialization/checksum.h"
 #include "serialization/feature_schema.h"
 #include "serialization/model_container.h"
@@ -50,6 +52,14 @@ void read_model(const ModelReader& reader, const FeatureMap& map, Model<double>&
 
 }  // namespace
 
+void ModelFile::predict(const Rows<double>& rows, std::span<double> predictions) const {
+  if (!anova) return model.predict(rows, predictions);
+  const ColumnReader reader(features);
+  ColumnTable table = reader.empty_table();
+  reader.append(rows, table);
+  anova->predict(table, predictions);
+}
+
 std::string ModelFile::to_bytes() const {
   Safetensors file;
   file.metadata["format"] = "dyad";
@@ -65,11 +75,15 @@ std::string ModelFile::to_bytes() const {
                              ? make_tensor(numbers, std::move(shape))
                              : make_tensor(std::vector<float>(numbers.begin(), numbers.end()), std::move(shape));
   };
-  add_tensor("intercept", {model.intercept}, {1});
-  add_tensor("weights", model.weights, {dim});
-  add_tensor("factors", model.factors, {dim, model.rank()});
-  add_tensor("spectrum", model.spectrum, {model.rank()});
-  add_tensor("squares", model.squares, {static_cast<Index>(model.squares.size())});
+  if (anova) {
+    add_anova_model(*anova, file);
+  } else {
+    add_tensor("intercept", {model.intercept}, {1});
+    add_tensor("weights", model.weights, {dim});
+    add_tensor("factors", model.factors, {dim, model.rank()});
+    add_tensor("spectrum", model.spectrum, {model.rank()});
+    add_tensor("squares", model.squares, {static_cast<Index>(model.squares.size())});
+  }
   add_feature_schema(features, file);
   for (const auto& [name, numbers] : state)
     file.tensors[state_prefix + name] = make_tensor(numbers, {static_cast<Index>(numbers.size())});
@@ -110,9 +124,12 @@ ModelFile ModelFile::from_bytes(const std::string& bytes, const std::string& fil
                      "undetected; train again, or resume training, to write a file with a checksum";
   }
   read_feature_schema(reader, result.features);
-  read_model(reader, result.features, result.model);
-  result.precision =
-      reader.tensor("weights").dtype == dtype_of<float>() ? Precision::single_precision : Precision::double_precision;
+  if (has_anova_model(reader)) {
+    result.anova = read_anova_model(reader, static_cast<Index>(result.features.columns().size()));
+  } else {
+    read_model(reader, result.features, result.model);
+    if (reader.tensor("weights").dtype == dtype_of<float>()) result.precision = Precision::single_precision;
+  }
   result.training = metadata_with_prefix(content, training_prefix);
   result.annotations = metadata_with_prefix(content, annotation_prefix);
   for (const auto& [name, tensor] : content.tensors)

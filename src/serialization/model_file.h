@@ -1,6 +1,8 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,13 +11,15 @@
 #include <dyad/types.h>
 
 #include "encoding/feature_map.h"
+#include "model/anova_model.h"
 
 namespace dyad {
 
 /// Content of a model file. The layout is safetensors, which many programs can read (docs/model-file.md).
 struct ModelFile {
-  Model<double> model{0, 0};  ///< predicts the scaled target, or the log-odds of the positive class
-  FeatureMap features;        ///< encoding of rows and targets
+  Model<double> model{0, 0};        ///< predicts the scaled target, or the log-odds of the positive class
+  std::optional<AnovaModel> anova;  ///< replaces `model`, which then has no features
+  FeatureMap features;              ///< encoding of rows and targets
   Precision precision = Precision::double_precision;  ///< of the stored parameters
   std::map<std::string, std::string> training;        ///< options and row counts as text, stored as `training.*`
   std::map<std::string, std::vector<double>> state;   ///< solver state, stored as `state.*`; empty: cannot be resumed
@@ -24,6 +28,9 @@ struct ModelFile {
   /// Free-form text of the program that saved the model, stored as `annotation.*`. Training and prediction ignore it;
   /// resumed training preserves it.
   std::map<std::string, std::string> annotations;
+
+  /// Writes the predictions of encoded rows: scaled targets, or log-odds of the positive class.
+  void predict(const Rows<double>& rows, std::span<double> predictions) const;
 
   [[nodiscard]] std::string to_bytes() const;
 

@@ -49,6 +49,7 @@ class ConstantProbability {
   /// Whether the model is replaced by the constant.
   [[nodiscard]] bool replaces_model() const {
     if (!likelihood_of(state_.file.features.target.task).is_classification()) return false;
+    if (state_.settings.solver == Solver::anova) return false;  // REML removes functions without evidence
     // If row weights act as repetition counts, the result must not depend on the row order. Progressive losses do, so
     // only the gain on held-out rows is used.
     const bool needs_held_out = multi_pass_ && multi_pass_->treats_weights_as_counts(state_.file.features);

@@ -29,6 +29,10 @@ class ProgressReporter {
     if (rows_ == next_report_) report_progress(rate);
   }
 
+  /// Whether rows are predicted before they are learned. If false, reports contain no losses.
+  void set_predicted(bool is_predicted) { is_predicted_ = is_predicted; }
+  [[nodiscard]] bool is_predicted() const { return is_predicted_; }
+
   /// Calls TrainHooks::status unless the last call is too recent. Called between blocks.
   void report_status(double rate) {
     // TrainHooks::status is called at most ten times a second.
@@ -56,10 +60,10 @@ class ProgressReporter {
   [[nodiscard]] TrainProgress progress(double rate) const {
     const Metrics all = all_.metrics();
     constexpr double not_available = std::numeric_limits<double>::quiet_NaN();
-    const bool order_predicts_targets = order_.order_predicts_targets(all_);
+    const bool has_losses = is_predicted_ && !order_.order_predicts_targets(all_);
     return {.rows = rows_,
-            .average_loss = order_predicts_targets ? not_available : all.loss,
-            .recent_loss = order_predicts_targets ? not_available : window_.metrics().loss,
+            .average_loss = has_losses ? all.loss : not_available,
+            .recent_loss = has_losses ? window_.metrics().loss : not_available,
             .constant_loss = all.constant_loss,
             .rows_per_second = rate,
             .rss_bytes = peak_rss_bytes()};
@@ -79,6 +83,7 @@ class ProgressReporter {
   OrderCheck order_;
   Metrics recent_;
   Task task_;
+  bool is_predicted_ = true;
   Index rows_ = 0;
   Index next_report_ = 1;    ///< number of rows at the next progress report
   Index reported_rows_ = 0;  ///< number of rows at the last progress report

@@ -18,6 +18,7 @@
 #include "encoding/clip_outliers.h"
 #include "encoding/sources/row_reader.h"
 #include "training/model_output.h"
+#include "training/state/anova_training.h"
 #include "training/train_report.h"
 
 namespace dyad {
@@ -61,7 +62,7 @@ class Training {
         validation_(options, hooks.interrupted) {
     if (!state_.file.warning.empty()) report_.warn(state_.file.warning);
     if (settings.rows == 0) return;
-    state_.restore(options, model_name(options), pool_, hooks.interrupted);
+    state_.restore(options, model_name(options), pool_, hooks.interrupted, fit_progress());
     dim_ = map().dim();
     report_.summary.task = target().task;
     target().is_task_inferred = !options.columns.task;
@@ -123,6 +124,7 @@ class Training {
     if (multi_pass_) multi_pass_->cache_rows(block);
     run_rows_ += block.count();
     const double rate = rows_per_second();
+    progress_->set_predicted(state_.solver->predicts_rows());
     for (std::size_t i = 0; i < predictions_.size(); ++i)
       progress_->add(target().observed(static_cast<double>(targets[i])), target().predicted(predictions_[i]),
                      weights.empty() ? 1 : static_cast<double>(weights[i]), rate);
@@ -158,6 +160,15 @@ class Training {
 
   void make_solver(const RowBlock<Scalar>& block) {
     TrainSettings& settings = state_.settings;
+    if (selects_anova()) {
+      settings.solver = Solver::anova;
+      settings.rank = 0;
+      settings.diagonal = Diagonal::tied;
+      state_.solver =
+          make_train_solver<Scalar>(options_, settings, map(), pool_, &block, hooks_.interrupted, fit_progress());
+      if (!options_.resume) validation_.read(map());
+      return;
+    }
     const Index max_rank = block.left_dim > 0 ? std::min(block.left_dim, block.dim - block.left_dim) : block.dim;
     if (settings.rank > max_rank) {
       if (options_.rank)
@@ -171,6 +182,26 @@ class Training {
     if (options_.resume) return;
     if (!multi_pass_) multi_pass_.emplace(options_, settings);
     validation_.read(map());
+  }
+
+  /// Whether the solver is anova: on request, or if the options and the columns allow it. Throws
+  /// std::invalid_argument if it was requested and the columns do not allow it.
+  [[nodiscard]] bool selects_anova() {
+    const bool is_requested = state_.settings.solver == Solver::anova;
+    if (!is_requested && (state_.settings.solver != Solver::automatic || !allows_anova(options_))) return false;
+    const std::string obstacle = anova_obstacle(map(), options_.memory);
+    if (is_requested && !obstacle.empty())
+      throw std::invalid_argument("the solver anova cannot fit these rows: " + obstacle + "; leave `solver` out");
+    return obstacle.empty();
+  }
+
+  /// Reports the rounds of a fit through TrainHooks::multi_pass.
+  [[nodiscard]] FitProgress fit_progress() {
+    if (!hooks_.multi_pass) return {};
+    return [this](const std::string& round, double objective, double held_out) {
+      const double scale = target().scaling.scale;
+      hooks_.multi_pass({round, objective, report_.in_units(held_out * scale * scale), elapsed_seconds(), false});
+    };
   }
 
   /// Removes a target range that was estimated from the first rows if later targets lie outside of it.
@@ -198,6 +229,11 @@ class Training {
                       "the input contains no rows; expected at least one row to learn from");
     if (progress_) {
       progress_->finish(rows_per_second());
+      state_.solver->finish_pass();
+      if (state_.solver->was_interrupted()) {
+        summary.has_read_all_rows = !was_interrupted();
+        summary.outcome = Outcome::interrupted;
+      }
       output_.save();
       report_.add_first_pass(*progress_, outliers_);
       if (!was_interrupted()) train_on_cache();

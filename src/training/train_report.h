@@ -62,7 +62,17 @@ class TrainReport {
   void add_first_pass(const ProgressReporter& progress, Index outliers) {
     summary.progressive = progress.all().metrics();
     summary.metrics = progress.recent();
-    if (progress.order_predicts_targets()) remove_progressive_metrics();
+    if (!progress.is_predicted()) {
+      clear_metrics(summary.progressive);
+      const Target& target = map().target;
+      MetricSums sums(target.task);
+      state_.solver->for_each_fitted([&](double y, double predictor, double weight) {
+        sums.add(target.observed(y), target.predicted(predictor), weight);
+      });
+      summary.metrics = sums.weight() > 0 ? sums.metrics() : summary.progressive;
+    } else if (progress.order_predicts_targets()) {
+      remove_progressive_metrics();
+    }
     warn_about_targets(progress);
     if (outliers > 0)
       warn(
@@ -70,7 +80,9 @@ class TrainReport {
                       "learned from (check their values)",
                       outliers));
     warn_about_features();
-    summary.solver = state_.settings.solver == Solver::moment ? Solver::moment : Solver::kalman;
+    if (!state_.solver->warning().empty()) warn(state_.solver->warning());
+    const Solver solver = state_.settings.solver;
+    summary.solver = solver == Solver::moment || solver == Solver::anova ? solver : Solver::kalman;
     summary.origin = state_.solver->origin();
     summary.noise = noise_in_units();
   }
@@ -140,13 +152,16 @@ class TrainReport {
     return likelihood().has_noise_variance() ? state_.solver->noise() * map().target.scaling.scale : 0;
   }
 
+  static void clear_metrics(Metrics& metrics) {
+    constexpr double not_available = std::numeric_limits<double>::quiet_NaN();
+    metrics.loss = metrics.rmse = metrics.mae = metrics.r2 = metrics.logloss = metrics.auc = metrics.accuracy =
+        not_available;
+  }
+
   /// Sets the progressive metrics to NaN and warns.
   void remove_progressive_metrics() {
-    for (Metrics* metrics : {&summary.progressive, &summary.metrics}) {
-      constexpr double not_available = std::numeric_limits<double>::quiet_NaN();
-      metrics->loss = metrics->rmse = metrics->mae = metrics->r2 = metrics->logloss = metrics->auc = metrics->accuracy =
-          not_available;
-    }
+    clear_metrics(summary.progressive);
+    clear_metrics(summary.metrics);
     warn(
         "the row order predicts the targets (for example, the rows are sorted by the target): losses of rows predicted "
         "before they were learned do not estimate the loss on other rows and are left out; shuffle the rows, or "

@@ -112,8 +112,8 @@ std::optional<Metrics> ValidationRows<Scalar>::measure_cached(const ModelFile& f
   std::vector<double> values(static_cast<std::size_t>(rows.count()));
   pool.split(rows.count(), [&](int, IndexRange share) {
     const auto first = static_cast<std::size_t>(share.first);
-    file.model.predict(rows.slice(share.first, share.count),
-                       std::span(values).subspan(first, static_cast<std::size_t>(share.count)));
+    file.predict(rows.slice(share.first, share.count),
+                 std::span(values).subspan(first, static_cast<std::size_t>(share.count)));
   });
   MetricSums sums(target.task);
   for (std::size_t i = 0; i < values.size(); ++i) {

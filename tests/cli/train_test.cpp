@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <thread>
@@ -14,6 +15,56 @@ namespace {
 using nlohmann::json;
 
 class TrainCommand : public CommandTest {};
+
+TEST_F(TrainCommand, FitsTablesByAnova) {
+  const std::string rows = write("rows.csv", houses(3000, 1));
+  const std::string fresh = write("fresh.csv", houses(500, 2));
+  const std::string model = path("m.dyad");
+  const json trained = run_json("train " + rows + " -m " + model + " --target price --validation " + fresh);
+  EXPECT_EQ(trained.at("solver"), "anova");
+  EXPECT_GT(trained.at("validation").at("r2"), 0.9);
+  EXPECT_TRUE(trained.at("progressive").at("rmse").is_null());
+  const json evaluated = run_json("evaluate -m " + model + " " + fresh);
+  EXPECT_EQ(evaluated.at("metrics").at("rmse"), trained.at("validation").at("rmse"));
+  const json inspected = run_json("inspect " + model + " --top 1000 --export " + path("effects.csv"));
+  double share = 0;
+  std::size_t positions = 0;
+  for (const json& effect : inspected.at("effects")) {
+    share += effect.at("share").get<double>();
+    positions += effect.at("values").size();
+    EXPECT_EQ(effect.at("values").size(), effect.at("standard_errors").size());
+  }
+  EXPECT_NEAR(share, 1, 1e-9);
+  const std::string exported = content(path("effects.csv"));
+  EXPECT_EQ(std::count(exported.begin(), exported.end(), '\n'), static_cast<std::ptrdiff_t>(positions) + 2);
+}
+
+TEST_F(TrainCommand, ResumedAnovaEqualsOneFitOfAllRows) {
+  const std::string rows = houses(1200, 1);
+  const std::size_t header = rows.find('\n') + 1;
+  std::size_t middle = rows.size() / 2;
+  middle = rows.find('\n', middle) + 1;
+  const std::string all = write("all.csv", rows);
+  const std::string first = write("first.csv", rows.substr(0, middle));
+  const std::string second = write("second.csv", rows.substr(0, header) + rows.substr(middle));
+  (void)run_json("train " + first + " -m " + path("m.dyad") + " --target price");
+  EXPECT_EQ(run_json("train " + second + " --resume -m " + path("m.dyad")).at("all_rows"), 1200);
+  const double resumed = run_json("evaluate -m " + path("m.dyad") + " " + all).at("metrics").at("rmse");
+  (void)run_json("train " + all + " -m " + path("m.dyad") + " --target price");
+  const double fitted = run_json("evaluate -m " + path("m.dyad") + " " + all).at("metrics").at("rmse");
+  EXPECT_NEAR(resumed, fitted, 0.02 * fitted);  // the scales of the columns come from the first file
+}
+
+TEST_F(TrainCommand, AnovaRejectsOptionsOfLowRankModels) {
+  const std::string rows = write("rows.csv", houses(100, 1));
+  for (const char* options :
+       {"--rank 2", "--passes 3", "--forget 10", "--memory 0", "--diagonal zero", "--kind sensing"})
+    EXPECT_EQ(
+        run_dyad("train " + rows + " --target price --solver anova -m " + path("m.dyad") + " " + options).exit_code, 2)
+        << options;
+  EXPECT_EQ(run_dyad("train " + rows + " --target price --solver newton --curves off -m " + path("m.dyad")).exit_code,
+            2);
+}
 
 TEST_F(TrainCommand, TrainsOnATableAndPredicts) {
   const std::string rows = write("rows.csv", houses(6000, 1));

@@ -54,6 +54,7 @@ class Train : public testing::Test {
 TEST_F(Train, InterruptedMultiPassKeepsTheFirstPass) {
   for (const int after : {1, 3, 12}) {
     TrainOptions options = options_for_rows(500, 1);
+    options.rank = 4;
     options.passes = 1;
     (void)train(options);
     const double one_pass = rmse();
@@ -71,8 +72,28 @@ TEST_F(Train, InterruptedMultiPassKeepsTheFirstPass) {
   }
 }
 
+TEST_F(Train, InterruptedAnovaKeepsTheLastCompleteRound) {
+  TrainOptions options = options_for_rows(500, 1);
+  options.solver = Solver::anova;
+  int rounds = 0;
+  TrainHooks hooks;
+  hooks.multi_pass = [&](const MultiPassProgress&) { ++rounds; };
+  hooks.interrupted = [&] { return rounds >= 1; };
+  const TrainSummary summary = train(options, hooks);
+  EXPECT_EQ(summary.outcome, Outcome::interrupted);
+  EXPECT_EQ(rounds, 1);
+  EXPECT_TRUE(std::isfinite(rmse()));
+}
+
+TEST_F(Train, TablesAreFittedByAnova) {
+  const TrainSummary summary = train(options_for_rows(500, 1));
+  EXPECT_EQ(summary.solver, Solver::anova);
+  EXPECT_GT(summary.noise, 0);
+}
+
 TEST_F(Train, MultiPassStepsAreReportedInOrder) {
-  const TrainOptions options = options_for_rows(500, 2);
+  TrainOptions options = options_for_rows(500, 2);
+  options.rank = 4;
   double last = 0;
   int held_out = 0;
   int refits = 0;

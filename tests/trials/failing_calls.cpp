@@ -2,7 +2,7 @@
 // linkat, ftruncate, mmap or malloc) fails from its DYAD_FAIL_AT-th call on (default 1), DYAD_FAIL_TIMES times
 // (default: in all later calls), with errno DYAD_FAIL_ERROR (default EIO). Calls are counted from the start of main(),
 // or from the last call of dyad_fail_call(). At the end of the process the library writes the number of calls to the
-// file DYAD_FAIL_REPORT.
+// file DYAD_FAIL_REPORT. Calls of malloc by OpenBLAS are not counted.
 #include <atomic>
 #include <cerrno>
 #include <climits>
@@ -38,6 +38,13 @@ bool should_fail(const char* call) {
   if (number < failure.first || number - failure.first >= failure.times) return false;
   errno = failure.error;
   return true;
+}
+
+/// Whether an address belongs to OpenBLAS. Its AVX-512 kernels for small products do not check allocations (OpenBLAS
+/// 0.3.21), so that a failure there ends the process (docs/reliability.md).
+bool is_blas_code(const void* address) {
+  Dl_info info;
+  return is_enabled && dladdr(address, &info) != 0 && std::strstr(info.dli_fname, "openblas") != nullptr;
 }
 
 /// The function of this name in the next library, usually the C library.
@@ -127,5 +134,8 @@ void* mmap(void* address, size_t length, int protection, int flags, int descript
                                                                   offset);
 }
 
-void* malloc(size_t size) noexcept { return should_fail("malloc") ? nullptr : __libc_malloc(size); }
+void* malloc(size_t size) noexcept {
+  if (is_blas_code(__builtin_return_address(0))) return __libc_malloc(size);
+  return should_fail("malloc") ? nullptr : __libc_malloc(size);
+}
 }

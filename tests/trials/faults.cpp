@@ -56,7 +56,7 @@ class FaultTrials {
         folder_(std::move(folder)),
         model_(folder_ + "/model"),
         random_(seed) {
-    scenarios_ = {{.name = "csv, auto", .is_csv = true, .options = {"--target", "rating"}},
+    scenarios_ = {{.name = "csv, auto", .is_csv = true, .options = {"--target", "rating", "--diagonal", "free"}},
                   {.name = "csv, auto, no memory", .is_csv = true, .options = {"--target", "rating", "--memory", "0"}},
                   {.name = "libsvm, kalman, single",
                    .checkpoint_interval = 5000,

@@ -25,11 +25,12 @@ namespace {
 // Names of enumerators in model files.
 constexpr std::array<std::pair<const char*, Diagonal>, 3> diagonals{
     {{"tied", Diagonal::tied}, {"zero", Diagonal::zero}, {"free", Diagonal::free}}};
-constexpr std::array<std::pair<const char*, Solver>, 5> solvers{{{"auto", Solver::automatic},
+constexpr std::array<std::pair<const char*, Solver>, 6> solvers{{{"auto", Solver::automatic},
                                                                  {"moment", Solver::moment},
                                                                  {"kalman", Solver::kalman},
                                                                  {"newton", Solver::newton},
-                                                                 {"variational", Solver::variational}}};
+                                                                 {"variational", Solver::variational},
+                                                                 {"anova", Solver::anova}}};
 
 /// Upper limits of `rank` and `passes`. They detect typing errors; no algorithm depends on them.
 constexpr Index max_rank = 10'000;
@@ -137,6 +138,7 @@ TrainSettings TrainSettings::make(const TrainOptions& options, ModelFile& file) 
   }
   TrainSettings settings;
   settings.solver = options.solver.value_or(Solver::automatic);
+  settings.has_curves = options.has_curves;
   settings.half_life = options.half_life.value_or(0);
   settings.rank = options.rank.value_or(file.features.kind == Kind::phase ? 1 : 8);
   settings.diagonal = options.diagonal;
@@ -161,6 +163,12 @@ TrainSettings TrainSettings::load(const ModelFile& file, const std::string& path
     settings.uses_moments = saved.number<int>("watches_moments") != 0;
   }
   const FeatureMap& map = file.features;
+  if ((settings.solver == Solver::anova) != file.anova.has_value()) saved.fail("solver");
+  if (file.anova) {
+    settings.has_curves = saved.number<int>("curves") != 0;
+    if (settings.rows < 1) saved.fail("rows");
+    return settings;
+  }
   const Index full_rank = map.is_bilinear() ? std::min(map.left_dim(), map.dim() - map.left_dim()) : map.dim();
   if (settings.rank < 1 || settings.rank > full_rank || settings.rank != file.model.rank()) saved.fail("rank");
   if (settings.rows < 1) saved.fail("rows");
@@ -196,6 +204,7 @@ std::map<std::string, std::string> TrainSettings::to_text() const {
                                           {"seed", std::to_string(seed)},
                                           {"rows", std::to_string(rows)}};
   if (solver == Solver::moment) return text;
+  if (solver == Solver::anova) text["curves"] = has_curves ? "1" : "0";
   text["half_life"] = std::to_string(half_life);
   text["watches_moments"] = uses_moments ? "1" : "0";
   return text;
@@ -262,6 +271,14 @@ void TrainOptions::validate() const {
   if (passes.value_or(1) > 1 && (solver == Solver::moment || solver == Solver::kalman))
     throw std::invalid_argument(
         "the solvers moment and kalman make one pass; use auto, newton or variational with more passes");
+  if (solver == Solver::anova && (rank || diagonal || half_life || passes || batch || columns.hash_bits > 0 ||
+                                  model_kind != Kind::gfm || memory == 0))
+    throw std::invalid_argument(
+        "the solver anova has no rank, diagonal, half-life, passes, batch or hashing, needs the kind gfm, and caches "
+        "rows "
+        "within `memory`; leave these options out, or use another solver");
+  if (!has_curves && solver.value_or(Solver::anova) != Solver::anova && solver != Solver::automatic)
+    throw std::invalid_argument("`curves` is an option of the solver anova; leave it out, or leave `solver` out");
   if (passes.value_or(2) == 1 && (solver == Solver::newton || solver == Solver::variational))
     throw std::invalid_argument(
         "the solvers newton and variational need more than one pass; leave `passes` out, or raise it");

@@ -19,6 +19,7 @@ struct TrainSettings {
   Precision precision = Precision::double_precision;
   std::uint64_t seed = 1;
   Index half_life = 0;        ///< number of rows after which the weight of a row has halved; 0: weights are constant
+  bool has_curves = true;     ///< as TrainOptions::has_curves
   bool uses_moments = false;  ///< the moment solver runs beside the filters; see can_use_moments()
   Index rows = 0;             ///< number of rows learned in all runs; 0: no training state
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "training/state/anova_training.h"
 #include "training/state/calibration.h"
 
 namespace dyad {
@@ -215,7 +216,11 @@ template <typename Scalar>
 std::unique_ptr<TrainSolver<Scalar>> make_train_solver(const TrainOptions& options, const TrainSettings& settings,
                                                        const FeatureMap& map, ThreadPool& pool,
                                                        const RowBlock<Scalar>* first,
-                                                       const std::function<bool()>& interrupted) {
+                                                       const std::function<bool()>& interrupted,
+                                                       const FitProgress& progress) {
+  if (settings.solver == Solver::anova)
+    return std::make_unique<AnovaTraining<Scalar>>(settings, map, options.memory, options.data.dataset != nullptr,
+                                                   pool, interrupted, progress);
   if (settings.solver == Solver::moment)
     return std::make_unique<MomentTraining<Scalar>>(moment_options(settings, map), settings.batch,
                                                     map.target.likelihood(), pool);
@@ -228,10 +233,10 @@ std::unique_ptr<TrainSolver<Scalar>> make_train_solver(const TrainOptions& optio
 
 template std::unique_ptr<TrainSolver<float>> make_train_solver(const TrainOptions&, const TrainSettings&,
                                                                const FeatureMap&, ThreadPool&, const RowBlock<float>*,
-                                                               const std::function<bool()>&);
+                                                               const std::function<bool()>&, const FitProgress&);
 template std::unique_ptr<TrainSolver<double>> make_train_solver(const TrainOptions&, const TrainSettings&,
                                                                 const FeatureMap&, ThreadPool&, const RowBlock<double>*,
-                                                                const std::function<bool()>&);
+                                                                const std::function<bool()>&, const FitProgress&);
 template Diagonal default_diagonal(const FeatureMap&, const RowBlock<float>&);
 template Diagonal default_diagonal(const FeatureMap&, const RowBlock<double>&);
 template bool can_use_moments(const RowBlock<float>&, Task);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include "base/archive.h"
 #include "data/row_block.h"
 #include "encoding/feature_map.h"
+#include "model/anova_model.h"
 #include "solvers/kalman/filter.h"
 #include "solvers/moment/moment_learner.h"
 #include "training/one_pass/stream_learner.h"
@@ -35,6 +37,17 @@ class TrainSolver {
   /// Returns the current model. May first fit buffered rows.
   virtual Model<double> model() = 0;
   virtual void archive(Archive& archive) = 0;
+  /// ANOVA model, which replaces model(); null for solvers of low-rank models. May first fit cached rows.
+  virtual const AnovaModel* anova() { return nullptr; }
+  /// Fits all cached rows. Called after the last row, before the model is saved.
+  virtual void finish_pass() {}
+  /// Whether finish_pass() was interrupted before the fit was complete.
+  [[nodiscard]] virtual bool was_interrupted() const { return false; }
+  /// Whether learn() predicts rows by a model. False for solvers that fit all rows at the end.
+  [[nodiscard]] virtual bool predicts_rows() const { return true; }
+  /// Calls visit(target, predictor, weight) for all cached rows, with predictors whose errors estimate those on other
+  /// rows. For solvers that do not predict rows in learn().
+  virtual void for_each_fitted(const std::function<void(double, double, double)>&) const {}
 
   /// Start of multi-pass training; null if the solver does not support it.
   [[nodiscard]] virtual const StreamLearner<Scalar>* stream() const { return nullptr; }
@@ -50,11 +63,16 @@ class TrainSolver {
   [[nodiscard]] virtual std::string constant_reason() const { return {}; }
   [[nodiscard]] virtual std::string plan() const = 0;    ///< one line: what the solver does with this data
   [[nodiscard]] virtual std::string origin() const = 0;  ///< one line: what the model was fitted by
+  /// Warning about the rows that the model was fitted to; empty: none.
+  [[nodiscard]] virtual std::string warning() const { return {}; }
   /// Estimated standard deviation of the noise, in units of scaled targets; 0: unknown.
   [[nodiscard]] virtual double noise() const { return 0; }
   /// Number of rows read in addition to the first pass.
   [[nodiscard]] virtual Index extra_row_reads() const { return 0; }
 };
+
+/// Progress of a fit of cached rows: level, objective per row and loss of other rows.
+using FitProgress = std::function<void(const std::string&, double, double)>;
 
 /// Creates the solver of the settings. `first`: the first block, which determines the start; null if a saved state will
 /// be loaded. The solver refers to `pool`; the caller keeps it alive.
@@ -62,7 +80,8 @@ template <typename Scalar>
 std::unique_ptr<TrainSolver<Scalar>> make_train_solver(const TrainOptions& options, const TrainSettings& settings,
                                                        const FeatureMap& map, ThreadPool& pool,
                                                        const RowBlock<Scalar>* first,
-                                                       const std::function<bool()>& interrupted);
+                                                       const std::function<bool()>& interrupted,
+                                                       const FitProgress& progress = {});
 
 /// Diagonal of M unless the options give one. `zero` for categories and flags, because the square of an indicator is
 /// the indicator itself. `free` if there are numeric features. Other kinds than gfm have a tied diagonal.

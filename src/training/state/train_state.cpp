@@ -15,8 +15,8 @@ const char* const squared_norm_name = "usual_length";
 
 template <typename Scalar>
 void TrainState<Scalar>::restore(const TrainOptions& options, const std::string& name, ThreadPool& pool,
-                                 const std::function<bool()>& interrupted) {
-  solver = make_train_solver<Scalar>(options, settings, file.features, pool, nullptr, interrupted);
+                                 const std::function<bool()>& interrupted, const FitProgress& progress) {
+  solver = make_train_solver<Scalar>(options, settings, file.features, pool, nullptr, interrupted, progress);
   Archive saved(std::exchange(file.state, {}));
   try {
     archive(saved);
@@ -27,6 +27,10 @@ void TrainState<Scalar>::restore(const TrainOptions& options, const std::string&
 
 template <typename Scalar>
 void TrainState<Scalar>::save(const std::function<void(Model<double>&)>& complete) {
+  if (const AnovaModel* anova = solver->anova()) {
+    if (!anova->is_finite()) throw std::runtime_error("training on these values gave a model that is not finite");
+    file.anova = *anova;
+  }
   file.model = solver->model();
   if (complete) complete(file.model);
   file.training = settings.to_text();
@@ -38,6 +42,7 @@ void TrainState<Scalar>::save(const std::function<void(Model<double>&)>& complet
 template <typename Scalar>
 void TrainState<Scalar>::release_saved() {
   file.model = Model<double>(0, 0);
+  file.anova.reset();
   file.state = {};
 }
 
@@ -52,8 +57,9 @@ void TrainState<Scalar>::archive(Archive& archive) {
 SavedPosterior SavedPosterior::load(const ModelFile& file, const std::string& path) {
   const auto solver = file.training.find("solver");
   if (solver == file.training.end() || solver->second == "moment")
-    throw std::invalid_argument("the model in " + path +
-                                " has no error bars; train it with the solver auto, kalman, newton or variational");
+    throw std::invalid_argument(
+        "the model in " + path +
+        " has no error bars; train it with the solver auto, anova, kalman, newton or variational");
   const TrainSettings settings = TrainSettings::load(file, path);
   SavedPosterior result{KalmanFilter<double>(kalman_options(settings, file.features), Prior(), 1)};
   Archive saved(file.state);

@@ -28,7 +28,7 @@ struct TrainState {
   /// Creates the solver and restores it, `median_squared_norm` and `evidence` from `file.state`, which becomes empty.
   /// Throws DataError for the file `name` if the state is missing or damaged.
   void restore(const TrainOptions& options, const std::string& name, ThreadPool& pool,
-               const std::function<bool()>& interrupted = {});
+               const std::function<bool()>& interrupted = {}, const FitProgress& progress = {});
 
   /// Writes the model, the settings and the state of the solver to `file`. `complete` may change the model before the
   /// state is written, or throw to reject it.

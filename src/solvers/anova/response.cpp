@@ -1,0 +1,82 @@
+#include "solvers/anova/response.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace dyad {
+namespace {
+
+/// Smallest weight p (1 - p) of a row of a class, 0.04 of the largest one. Without it, rows with a probability near 0
+/// or 1 have working responses without bound.
+constexpr double min_class_weight = 0.01;
+/// Prior variance of log-odds: two standard deviations, 4, correspond to a probability of 0.98.
+constexpr double log_odds_variance = 4;
+
+}  // namespace
+
+Response::Response(std::span<const double> targets, std::span<const double> weights, const AnovaOptions& options)
+    : targets_(targets.begin(), targets.end()),
+      weights_(weights.begin(), weights.end()),
+      is_classification_(options.is_classification),
+      low_(options.low.value_or(-std::numeric_limits<double>::infinity())),
+      high_(options.high.value_or(std::numeric_limits<double>::infinity())) {
+  rows_.z = targets_;
+  rows_.weights = weights_;
+  rows_.update_mean();
+  if (is_classification_) {
+    for (double& target : targets_) target = target > 0 ? 1 : 0;
+    prior_variance_ = log_odds_variance;
+    return;
+  }
+  is_censored_ = std::any_of(targets_.begin(), targets_.end(), [&](double y) { return y <= low_ || y >= high_; });
+  double sum = 0;
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    const double residual = targets_[i] - rows_.mean;
+    sum += rows_.weight(i) * residual * residual;
+  }
+  // The rounding error of the mean of equal targets is no variance.
+  const double rounding = std::numeric_limits<double>::epsilon() * rows_.mean;
+  const double variance = sum / rows_.total_weight;
+  prior_variance_ = variance > 100 * rounding * rounding ? variance : 1;
+}
+
+std::vector<double> Response::start_predictor() const {
+  double start = 0;
+  if (is_classification_) {
+    double positives = 0;
+    double total = 0;
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+      const double weight = weights_.empty() ? 1 : weights_[i];
+      positives += weight * targets_[i];
+      total += weight;
+    }
+    // The bounds keep the log-odds finite if all rows belong to one class.
+    const double min_probability = 0.5 / (total + 1);
+    const double probability = std::clamp(positives / total, min_probability, 1 - min_probability);
+    start = std::log(probability / (1 - probability));
+  }
+  return std::vector<double>(targets_.size(), start);
+}
+
+void Response::update(std::span<const double> predictor, bool keeps_weights) {
+  if (is_classification_) {
+    rows_.weights.resize(targets_.size());
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+      const double probability = 1 / (1 + std::exp(-predictor[i]));
+      const double repetitions = weights_.empty() ? 1 : weights_[i];
+      if (!keeps_weights) rows_.weights[i] = repetitions * std::max(probability * (1 - probability), min_class_weight);
+      rows_.z[i] = predictor[i] + (repetitions > 0 ? (targets_[i] - probability) * repetitions / rows_.weights[i] : 0);
+    }
+    rows_.update_mean();
+  } else if (is_censored_ && has_fit_) {
+    for (std::size_t i = 0; i < targets_.size(); ++i)
+      rows_.z[i] = targets_[i] >= high_  ? std::max(targets_[i], predictor[i])
+                   : targets_[i] <= low_ ? std::min(targets_[i], predictor[i])
+                                         : targets_[i];
+    rows_.update_mean();
+  }
+  has_fit_ = true;
+}
+
+}  // namespace dyad
