@@ -1,5 +1,6 @@
 #include "encoding/column_reader.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace dyad {
@@ -26,15 +27,21 @@ void ColumnReader::append(const Rows<Scalar>& rows, ColumnTable& table) const {
   const auto first = static_cast<std::size_t>(table.count());
   const std::size_t count = first + static_cast<std::size_t>(rows.count());
   for (ColumnTable::Column& column : table.columns) column.values.resize(count, column.is_categorical ? -1.0 : 0.0);
+  const auto clip = [this](std::size_t c, double x) {
+    const Scaling& scaling = map_.columns()[c].scaling;
+    return std::clamp(x, (scaling.low - scaling.center) / scaling.scale,
+                      (scaling.high - scaling.center) / scaling.scale);
+  };
   for (Index i = 0; i < rows.count(); ++i)
     rows.for_each_entry(i, [&](Index j, Scalar x) {
       const auto feature = static_cast<std::size_t>(j);
       if (x == Scalar(0) || feature >= columns_.size() || columns_[feature] < 0) return;
-      ColumnTable::Column& column = table.columns[static_cast<std::size_t>(columns_[feature])];
+      const auto c = static_cast<std::size_t>(columns_[feature]);
+      ColumnTable::Column& column = table.columns[c];
       column.values[first + static_cast<std::size_t>(i)] = column.is_categorical ? static_cast<double>(j)
                                                            : is_missing_indicator_[feature]
                                                                ? std::numeric_limits<double>::quiet_NaN()
-                                                               : static_cast<double>(x);
+                                                               : clip(c, static_cast<double>(x));
     });
 }
 

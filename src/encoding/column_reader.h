@@ -9,7 +9,8 @@ namespace dyad {
 
 /// Converts encoded rows of a table or matrix back to columns: scaled numbers with NaN for missing values, and the
 /// features of categories. A missing number of a column without a missing-value indicator was encoded as the mean and
-/// stays the mean. Does not own the map; the caller keeps it alive. Thread-safe.
+/// stays the mean. Numbers are clipped to the bounds of the map, which may have changed since they were encoded. Does
+/// not own the map; the caller keeps it alive. Thread-safe.
 class ColumnReader {
  public:
   explicit ColumnReader(const FeatureMap& map);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 
 #include "base/stable_hash.h"
@@ -169,6 +170,16 @@ std::string FeatureMap::name(Index feature) const {
   const auto& [column, text] =
       category_names_[index_of(side)][static_cast<std::size_t>(index - first_category_[index_of(side)])];
   return columns_[column].name + (text->empty() ? " is missing" : "=" + escape_invalid_utf8(*text));
+}
+
+void FeatureMap::set_clipping(std::size_t column, double low, double high) {
+  Scaling& scaling = columns_[column].scaling;
+  const auto unscale = [&](double bound) {
+    constexpr double largest = std::numeric_limits<double>::max();
+    return std::clamp(scaling.center + scaling.scale * bound, -largest, largest);
+  };
+  scaling.low = unscale(low);
+  scaling.high = unscale(high);
 }
 
 std::vector<Scaling> FeatureMap::scalings() const {

@@ -115,6 +115,8 @@ class FeatureMap {
 
   /// Name of a feature for output. `feature`: index over both sides, x first.
   [[nodiscard]] std::string name(Index feature) const;
+  /// Sets the bounds between which numbers of a numeric column are clipped, in units of the scaled column.
+  void set_clipping(std::size_t column, double low, double high);
   /// Scaling of each feature, x first; the identity for indicators.
   [[nodiscard]] std::vector<Scaling> scalings() const;
   /// The column of each indicator feature (values 0 and 1): a category, or a missing-value indicator. At most one

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -166,6 +167,9 @@ class Training {
       settings.diagonal = Diagonal::tied;
       state_.solver =
           make_train_solver<Scalar>(options_, settings, map(), pool_, &block, hooks_.interrupted, fit_progress());
+      for (std::size_t c = 0; c < map().columns().size(); ++c)
+        if (map().columns()[c].role == Column::Role::numeric)
+          map().set_clipping(c, -std::numeric_limits<double>::max(), std::numeric_limits<double>::max());
       if (!options_.resume) validation_.read(map());
       return;
     }

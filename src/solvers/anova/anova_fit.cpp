@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <limits>
 #include <set>
 #include <utility>
 #include <vector>
@@ -115,24 +114,12 @@ class Fit {
 
   void estimate(Index iterations) {
     sums_.update_targets(terms_, response_.rows());
-    std::vector<VarianceBlock> blocks(terms_.size());
-    for (std::size_t t = 0; t < terms_.size(); ++t) {
-      blocks[t].first = sums_.first(t);
-      blocks[t].count = terms_[t]->basis.cols();
-      for (const TermKernel& kernel : terms_[t]->kernels)
-        blocks[t].components.push_back({&kernel.factor, &kernel.covariance, kernel.theta, kernel.tie, kernel.penalty});
-    }
-    VarianceOptions options;
+    std::vector<VarianceBlock> blocks = make_variance_blocks(terms_, sums_.offsets());
+    VarianceOptions options = make_variance_options(options_, response_.prior_variance());
     options.max_iterations = iterations;
-    options.is_noise_fixed = options_.is_classification;
-    options.max_theta = response_.prior_variance();
-    options.penalty_offset = 1e-4 * response_.prior_variance();
-    options.interrupted = options_.interrupted;
     fit_ = estimate_variances(sums_.sums(), blocks, noise_variance_, options);
     noise_variance_ = fit_.noise_variance;
-    for (std::size_t t = 0; t < terms_.size(); ++t)
-      for (std::size_t c = 0; c < terms_[t]->kernels.size(); ++c)
-        terms_[t]->kernels[c].theta = blocks[t].components[c].theta;
+    set_variances(blocks, terms_);
     intercept_ = response_.rows().mean - sums_.centers().dot(fit_.gamma);
     update_fitted();
   }
@@ -144,7 +131,7 @@ class Fit {
     pool_.run([&](int) {
       for (std::size_t t = next++; t < terms_.size(); t = next++) {
         Term& term = *terms_[t];
-        term.values = term.basis * fit_.gamma.segment(sums_.first(t), term.basis.cols());
+        term.values = term.basis * fit_.gamma.segment(sums_.offsets()[t], term.basis.cols());
         term.fitted.assign(count, 0.0);
         add_fitted(term.rows(), term.values, term.fitted);
       }
@@ -340,15 +327,10 @@ class Fit {
     return columns_.empty() ? 0 : static_cast<std::size_t>(columns_.back()) + 1;
   }
 
-  /// Loss of other rows by generalized cross-validation (Craven and Wahba 1979); NaN for classes.
-  [[nodiscard]] double held_out_loss() const {
-    if (options_.is_classification) return std::numeric_limits<double>::quiet_NaN();
-    const double weight = response_.rows().total_weight;
-    return std::sqrt(fit_.rss / weight) / std::max(1 / weight, 1 - (fit_.effective_dof + 1) / weight);
-  }
+  [[nodiscard]] double held_out() const { return held_out_loss(fit_, response_.rows().total_weight, options_); }
 
   void report(const std::string& round) const {
-    if (options_.progress) options_.progress({round, fit_.log_evidence, held_out_loss()});
+    if (options_.progress) options_.progress({round, fit_.log_evidence, held_out()});
   }
 
   AnovaFit make_result();
@@ -375,14 +357,12 @@ class Fit {
 };
 
 AnovaFit Fit::make_result() {
-  AnovaFit result;
-  result.log_evidence = fit_.log_evidence;
-  result.effective_dof = fit_.effective_dof;
-  result.held_out_loss = held_out_loss();
+  AnovaFit result = assemble_fit(terms_, sums_.offsets(), sums_.sums(), sums_.centers(), fit_);
+  result.held_out_loss = held_out();
   result.rounds = rounds_;
   result.pairs = pair_count_;
   result.was_interrupted = was_interrupted();
-  result.model = make_anova_model(terms_, sums_, fit_);
+  result.prior.scale = response_.prior_variance();
   result.model.intercept = intercept_;
   result.model.posterior.noise_variance = options_.is_classification ? 0 : noise_variance_;
   result.model.posterior.intercept_variance = noise_variance_ / response_.rows().total_weight;

@@ -4,10 +4,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "base/archive.h"
 #include "base/thread_pool.h"
 #include "data/column_table.h"
 #include "model/anova_model.h"
+#include "solvers/anova/kernels.h"
 
 namespace dyad {
 
@@ -27,8 +30,28 @@ struct AnovaOptions {
   std::function<bool()> interrupted;  ///< polled between iterations; true ends the fit after the last complete round
 };
 
+/// Prior of a fitted model, from which its coefficients and variances can be estimated again (fit_sums()).
+struct AnovaPrior {
+  /// A kernel of a block and its variance.
+  struct Component {
+    BlockKernel kernel;
+    double theta = 0;    ///< prior variance
+    Index tie = -1;      ///< kernels with the same non-negative number share one variance
+    double penalty = 0;  ///< as VarianceBlock::Component::penalty
+  };
+
+  std::vector<Vector<double>> means;  ///< per axis: mean values of the basis functions, which center the kernels
+  std::vector<std::vector<Component>> blocks;  ///< kernels of each block
+  double scale = 1;                            ///< variance of the target, or that of log-odds
+  double noise_variance = 1;                   ///< classes: 1
+
+  /// Saves or loads the prior of the blocks of `model`.
+  void archive(Archive& archive, const AnovaModel& model);
+};
+
 struct AnovaFit {
   AnovaModel model;
+  AnovaPrior prior;
   double log_evidence = 0;
   double effective_dof = 0;  ///< of all functions
   double held_out_loss = 0;  ///< as AnovaProgress::held_out

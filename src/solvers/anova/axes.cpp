@@ -81,7 +81,7 @@ AnovaAxis ColumnDistribution::make_axis(Index count) const {
 }
 
 AnovaAxis ColumnDistribution::make_main_axis(Index columns) const {
-  if (is_categorical_) return make_axis(max_levels);
+  if (is_categorical_) return make_axis(max_anova_levels);
   const Index knots = main_knots(columns);
   const Index distinct_knots = max_distinct_knots * knots / max_knots;
   AnovaAxis axis = make_axis(distinct() <= distinct_knots ? distinct_knots : knots);

@@ -23,7 +23,7 @@ constexpr Index main_knots(Index columns) {
   return std::clamp(max_main_knots / std::max<Index>(1, columns), min_knots, max_knots);
 }
 /// Largest number of levels of a categorical column.
-inline constexpr Index max_levels = 64;
+inline constexpr Index max_anova_levels = 64;
 
 /// Sorted values of a column, from which the knots of its axes are chosen.
 class ColumnDistribution {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "solvers/anova/anova_fit.h"
+
 namespace dyad {
 namespace {
 
@@ -15,21 +17,54 @@ constexpr double log_odds_variance = 4;
 
 }  // namespace
 
+void WorkingRows::update_mean() {
+  double sum = 0;
+  total_weight = 0;
+  for (std::size_t i = 0; i < z.size(); ++i) {
+    sum += weight(i) * z[i];
+    total_weight += weight(i);
+  }
+  mean = sum / total_weight;
+}
+
+ResponseLink::ResponseLink(const AnovaOptions& options)
+    : is_classification(options.is_classification),
+      low(options.low.value_or(-std::numeric_limits<double>::infinity())),
+      high(options.high.value_or(std::numeric_limits<double>::infinity())) {}
+
+void ResponseLink::linearize(std::span<const double> targets, std::span<const double> weights,
+                             std::span<const double> predictor, WorkingRows& rows, bool keeps_weights) const {
+  rows.z.resize(targets.size());
+  if (is_classification) {
+    rows.weights.resize(targets.size());
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      const double probability = 1 / (1 + std::exp(-predictor[i]));
+      const double repetitions = weights.empty() ? 1 : weights[i];
+      if (!keeps_weights) rows.weights[i] = repetitions * std::max(probability * (1 - probability), min_class_weight);
+      rows.z[i] = predictor[i] +
+                  (repetitions > 0 ? ((targets[i] > 0 ? 1 : 0) - probability) * repetitions / rows.weights[i] : 0);
+    }
+  } else {
+    rows.weights.assign(weights.begin(), weights.end());
+    for (std::size_t i = 0; i < targets.size(); ++i)
+      rows.z[i] = targets[i] >= high  ? std::max(targets[i], predictor[i])
+                  : targets[i] <= low ? std::min(targets[i], predictor[i])
+                                      : targets[i];
+  }
+  rows.update_mean();
+}
+
 Response::Response(std::span<const double> targets, std::span<const double> weights, const AnovaOptions& options)
-    : targets_(targets.begin(), targets.end()),
-      weights_(weights.begin(), weights.end()),
-      is_classification_(options.is_classification),
-      low_(options.low.value_or(-std::numeric_limits<double>::infinity())),
-      high_(options.high.value_or(std::numeric_limits<double>::infinity())) {
+    : targets_(targets.begin(), targets.end()), weights_(weights.begin(), weights.end()), link_(options) {
   rows_.z = targets_;
   rows_.weights = weights_;
   rows_.update_mean();
-  if (is_classification_) {
+  if (link_.is_classification) {
     for (double& target : targets_) target = target > 0 ? 1 : 0;
     prior_variance_ = log_odds_variance;
     return;
   }
-  is_censored_ = std::any_of(targets_.begin(), targets_.end(), [&](double y) { return y <= low_ || y >= high_; });
+  is_censored_ = std::any_of(targets_.begin(), targets_.end(), [&](double y) { return link_.is_censored(y); });
   double sum = 0;
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     const double residual = targets_[i] - rows_.mean;
@@ -43,7 +78,7 @@ Response::Response(std::span<const double> targets, std::span<const double> weig
 
 std::vector<double> Response::start_predictor() const {
   double start = 0;
-  if (is_classification_) {
+  if (link_.is_classification) {
     double positives = 0;
     double total = 0;
     for (std::size_t i = 0; i < targets_.size(); ++i) {
@@ -60,22 +95,8 @@ std::vector<double> Response::start_predictor() const {
 }
 
 void Response::update(std::span<const double> predictor, bool keeps_weights) {
-  if (is_classification_) {
-    rows_.weights.resize(targets_.size());
-    for (std::size_t i = 0; i < targets_.size(); ++i) {
-      const double probability = 1 / (1 + std::exp(-predictor[i]));
-      const double repetitions = weights_.empty() ? 1 : weights_[i];
-      if (!keeps_weights) rows_.weights[i] = repetitions * std::max(probability * (1 - probability), min_class_weight);
-      rows_.z[i] = predictor[i] + (repetitions > 0 ? (targets_[i] - probability) * repetitions / rows_.weights[i] : 0);
-    }
-    rows_.update_mean();
-  } else if (is_censored_ && has_fit_) {
-    for (std::size_t i = 0; i < targets_.size(); ++i)
-      rows_.z[i] = targets_[i] >= high_  ? std::max(targets_[i], predictor[i])
-                   : targets_[i] <= low_ ? std::min(targets_[i], predictor[i])
-                                         : targets_[i];
-    rows_.update_mean();
-  }
+  if (link_.is_classification || (is_censored_ && has_fit_))
+    link_.linearize(targets_, weights_, predictor, rows_, keeps_weights);
   has_fit_ = true;
 }
 

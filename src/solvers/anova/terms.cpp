@@ -23,6 +23,9 @@ Vector<double> mean_hats(const AnovaAxis& axis, const HatRows& hats, std::span<c
 FittedAxis::FittedAxis(AnovaAxis knots, const ColumnTable& table, std::span<const double> weights)
     : axis(std::move(knots)), hats(axis, table), means(mean_hats(axis, hats, weights)), kernels(axis, means) {}
 
+FittedAxis::FittedAxis(AnovaAxis knots, Vector<double> hat_means)
+    : axis(std::move(knots)), means(std::move(hat_means)), kernels(axis, means) {}
+
 AxisCache::AxisCache(const ColumnTable& table, std::span<const double> weights) : table_(table), weights_(weights) {
   for (std::size_t j = 0; j < table.columns.size(); ++j)
     distributions_.emplace_back(table.columns[j], static_cast<Index>(j), weights);
@@ -83,16 +86,6 @@ void Term::set_straight_kernels() {
       straight.push_back({kernel, std::nullopt});
   set_kernels(straight);
   for (TermKernel& kernel : kernels) kernel.tie = static_cast<Index>(kernel.kernel.first);
-}
-
-void WorkingRows::update_mean() {
-  double sum = 0;
-  total_weight = 0;
-  for (std::size_t i = 0; i < z.size(); ++i) {
-    sum += weight(i) * z[i];
-    total_weight += weight(i);
-  }
-  mean = sum / total_weight;
 }
 
 }  // namespace dyad

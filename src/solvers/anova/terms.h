@@ -10,6 +10,7 @@
 #include "solvers/anova/axes.h"
 #include "solvers/anova/hat_products.h"
 #include "solvers/anova/kernels.h"
+#include "solvers/anova/response.h"
 #include "solvers/anova/variance_components.h"
 
 namespace dyad {
@@ -17,6 +18,8 @@ namespace dyad {
 /// An axis with its basis functions for all rows and its kernels.
 struct FittedAxis {
   FittedAxis(AnovaAxis knots, const ColumnTable& table, std::span<const double> weights);
+  /// Axis without rows.
+  FittedAxis(AnovaAxis knots, Vector<double> hat_means);
 
   AnovaAxis axis;
   HatRows hats;
@@ -91,17 +94,6 @@ struct Term {
   void set_straight_kernels();
 };
 
-/// Rows of the least-squares problem: targets or working responses z with weights.
-struct WorkingRows {
-  std::vector<double> z;
-  std::vector<double> weights;  ///< empty: all 1
-  double total_weight = 0;
-  double mean = 0;  ///< weighted mean of z
-
-  void update_mean();
-  [[nodiscard]] double weight(std::size_t i) const { return weights.empty() ? 1 : weights[i]; }
-};
-
 /// The sums of all terms: H = L'Phi'W Phi L of centered basis functions, grown as terms are added. The Gram matrix of
 /// two terms is projected on their bases as soon as it is accumulated and is not stored. Runs on all threads of the
 /// pool; the result does not depend on their number.
@@ -116,8 +108,8 @@ class TermSums {
   void update_targets(const std::vector<std::unique_ptr<Term>>& terms, const WorkingRows& rows);
 
   [[nodiscard]] const CenteredSums& sums() const { return sums_; }
-  /// First coefficient of a term.
-  [[nodiscard]] Index first(std::size_t term) const { return offsets_[term]; }
+  /// First coefficient of each term, and the total number of coefficients.
+  [[nodiscard]] const std::vector<Index>& offsets() const { return offsets_; }
   /// L' times the weighted mean of the basis functions, for all terms.
   [[nodiscard]] const Vector<double>& centers() const { return centers_; }
 

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "solvers/anova/axes.h"
+#include "solvers/anova/sums_fit.h"
 
 namespace dyad {
 namespace {
@@ -26,8 +29,14 @@ constexpr double fit_bytes_per_column = 2 * 20 + 8;
 constexpr double fit_bytes_per_row = 100 * 8;
 /// Share of the memory for the rows and their arrays; the rest is for the sums.
 constexpr double cached_row_share = 0.8;
-/// Share of the memory up to which a model file contains the cached rows, so that training can be resumed.
-constexpr double saved_row_share = 1.0 / 16;
+/// Share of the memory up to which a model file contains the cached rows or the sums, so that training can be resumed.
+constexpr double saved_share = 1.0 / 16;
+/// Rows that are added to the sums at once. The cost per addition is that of clearing tables of the size of the sums,
+/// a few percent of that of this number of rows.
+constexpr Index sums_block_rows = 8192;
+/// The fit of the random sample replaces that of the sums if its loss is smaller by this factor. The estimated loss of
+/// the sample is too small by less than that, because it does not account for the selection of pairs.
+constexpr double order_margin = 0.98;
 /// Smallest size of the cache.
 constexpr Index min_cached_rows = 1000;
 
@@ -54,8 +63,8 @@ std::string anova_obstacle(const FeatureMap& map, double memory) {
                        bytes_per_entry * coefficients * coefficients / 1e6);
   std::vector<Index> levels(map.columns().size());
   for (const auto& [column, text] : map.categories(FeatureMap::Side::left))
-    if (++levels[column] > max_levels)
-      return fmt::format("the column {} has more than {} levels", map.columns()[column].name, max_levels);
+    if (++levels[column] > max_anova_levels)
+      return fmt::format("the column {} has more than {} levels", map.columns()[column].name, max_anova_levels);
   return {};
 }
 
@@ -75,29 +84,43 @@ AnovaTraining<Scalar>::AnovaTraining(const TrainSettings& settings, const Featur
       has_curves_(settings.has_curves),
       memory_(memory),
       has_counts_(has_counts),
-      random_(settings.seed, 0),
-      table_(ColumnReader(map).empty_table()) {
+      random_(settings.seed, 0) {
+  cache_.table = pending_.table = ColumnReader(map).empty_table();
+  for (const Column& column : map.columns()) {
+    const Scaling& scaling = column.scaling;
+    bounds_.push_back(
+        {(scaling.low - scaling.center) / scaling.scale, (scaling.high - scaling.center) / scaling.scale});
+  }
   const double bytes =
-      row_bytes() + fit_bytes_per_row + fit_bytes_per_column * static_cast<double>(table_.columns.size());
+      row_bytes() + fit_bytes_per_row + fit_bytes_per_column * static_cast<double>(cache_.table.columns.size());
   max_rows_ = std::max(min_cached_rows, static_cast<Index>(cached_row_share * memory / bytes));
+}
+
+template <typename Scalar>
+void AnovaTraining<Scalar>::CachedRows::append(const ColumnTable& block, std::size_t i, double target, double weight) {
+  for (std::size_t c = 0; c < table.columns.size(); ++c) table.columns[c].values.push_back(block.columns[c].values[i]);
+  targets.push_back(target);
+  weights.push_back(weight);
+}
+
+template <typename Scalar>
+void AnovaTraining<Scalar>::CachedRows::clear() {
+  for (ColumnTable::Column& column : table.columns) column.values.clear();
+  targets.clear();
+  weights.clear();
 }
 
 template <typename Scalar>
 void AnovaTraining<Scalar>::cache_row(const ColumnTable& block, std::size_t i, double target, double weight) {
   ++rows_seen_;
-  if (table_.count() < max_rows_) {
-    for (std::size_t c = 0; c < table_.columns.size(); ++c)
-      table_.columns[c].values.push_back(block.columns[c].values[i]);
-    targets_.push_back(target);
-    weights_.push_back(weight);
-    return;
-  }
+  if (cache_.count() < max_rows_) return cache_.append(block, i, target, weight);
   const auto slot = static_cast<Index>(random_.uniform() * static_cast<double>(rows_seen_));
   if (slot >= max_rows_) return;
   const auto at = static_cast<std::size_t>(slot);
-  for (std::size_t c = 0; c < table_.columns.size(); ++c) table_.columns[c].values[at] = block.columns[c].values[i];
-  targets_[at] = target;
-  weights_[at] = weight;
+  for (std::size_t c = 0; c < cache_.table.columns.size(); ++c)
+    cache_.table.columns[c].values[at] = block.columns[c].values[i];
+  cache_.targets[at] = target;
+  cache_.weights[at] = weight;
 }
 
 template <typename Scalar>
@@ -111,10 +134,67 @@ void AnovaTraining<Scalar>::learn(const Rows<Scalar>& rows, std::span<double> pr
     const auto target = static_cast<double>(rows.targets()[at]);
     predictions[at] = total_weight_ > 0 ? weighted_sum_ / total_weight_ : 0;
     if (!(weight > 0)) continue;
+    if (!reference_ && cache_.count() == max_rows_) start_sums();
     cache_row(block, at, target, weight);
+    if (reference_) pending_.append(block, at, target, weight);
+    if (pending_.count() == sums_block_rows) flush();
     weighted_sum_ += weight * target;
     total_weight_ += weight;
   }
+}
+
+template <typename Scalar>
+void AnovaTraining<Scalar>::set_bounds() {
+  if (std::exchange(are_bounds_set_, true)) return;
+  std::vector<double> numbers;
+  for (std::size_t c = 0; c < bounds_.size(); ++c) {
+    const ColumnTable::Column& column = cache_.table.columns[c];
+    if (column.is_categorical) continue;
+    auto& [low, high] = bounds_[c];
+    numbers.clear();
+    std::copy_if(column.values.begin(), column.values.end(), std::back_inserter(numbers),
+                 [](double value) { return !std::isnan(value); });
+    if (std::all_of(numbers.begin(), numbers.end(), [&](double value) { return value >= low && value <= high; }))
+      continue;
+    const Scaling all_rows = robust_scaling(numbers);
+    low = std::min(low, all_rows.low);
+    high = std::max(high, all_rows.high);
+  }
+  clip(cache_.table);
+}
+
+template <typename Scalar>
+void AnovaTraining<Scalar>::clip(ColumnTable& table) const {
+  for (std::size_t c = 0; c < bounds_.size(); ++c)
+    if (!table.columns[c].is_categorical)
+      for (double& value : table.columns[c].values)
+        if (!std::isnan(value)) value = std::clamp(value, bounds_[c].low, bounds_[c].high);
+}
+
+template <typename Scalar>
+void AnovaTraining<Scalar>::set_clipping(FeatureMap& map) const {
+  for (std::size_t c = 0; c < bounds_.size(); ++c)
+    if (map.columns()[c].role == Column::Role::numeric) map.set_clipping(c, bounds_[c].low, bounds_[c].high);
+}
+
+template <typename Scalar>
+void AnovaTraining<Scalar>::start_sums() {
+  reference_ = fit_cached_rows(false);
+  sums_ = BasisSums(reference_->model);
+  add_to_sums(*reference_, cache_, sums_);
+}
+
+template <typename Scalar>
+void AnovaTraining<Scalar>::add_to_sums(const AnovaFit& reference, const CachedRows& rows, BasisSums& sums) {
+  sums.add(reference.model, rows.table, rows.targets, unit_weights(rows), ResponseLink(make_options(false)), pool_);
+}
+
+template <typename Scalar>
+void AnovaTraining<Scalar>::flush() {
+  if (pending_.count() == 0) return;
+  clip(pending_.table);
+  add_to_sums(*reference_, pending_, sums_);
+  pending_.clear();
 }
 
 template <typename Scalar>
@@ -125,7 +205,49 @@ const AnovaModel* AnovaTraining<Scalar>::anova() {
 
 template <typename Scalar>
 void AnovaTraining<Scalar>::finish_pass() {
-  if (!fit_ || rows_seen_ != fitted_rows_) fit();
+  if (fit_ && rows_seen_ == fitted_rows_) return;
+  fit();
+  if (reference_ && has_sample_ && !was_interrupted()) check_order();
+}
+
+template <typename Scalar>
+void AnovaTraining<Scalar>::check_order() {
+  const double sums_loss = cached_loss(fit_->model);
+  const std::vector<Bounds> sums_bounds = bounds_;
+  are_bounds_set_ = false;
+  AnovaFit sample = fit_cached_rows(true);
+  const auto rows = static_cast<double>(cache_.count());
+  // The log-loss of the training rows is too small by half of the degrees of freedom per row (Akaike 1974), the squared
+  // error by the factor of generalized cross-validation.
+  const bool is_classification = likelihood_of(map_.target.task).is_classification();
+  const double sample_loss = is_classification ? cached_loss(sample.model) + sample.effective_dof / rows
+                                               : sample.held_out_loss * sample.held_out_loss;
+  if (sample.was_interrupted || !(sample_loss < order_margin * sums_loss)) {
+    bounds_ = sums_bounds;
+    return;
+  }
+  is_order_harmful_ = true;
+  fit_ = std::move(sample);
+  reference_.reset();
+  sums_ = BasisSums();
+}
+
+template <typename Scalar>
+double AnovaTraining<Scalar>::cached_loss(const AnovaModel& model) const {
+  std::vector<double> predictions(cache_.targets.size());
+  ColumnTable clipped = cache_.table;
+  clip(clipped);
+  model.predict(clipped, predictions);
+  const Likelihood& likelihood = likelihood_of(map_.target.task);
+  double sum = 0;
+  double weight = 0;
+  for (std::size_t i = 0; i < predictions.size(); ++i) {
+    const double residual = cache_.targets[i] - predictions[i];
+    sum += cache_.weights[i] *
+           (likelihood.is_classification() ? likelihood.loss(cache_.targets[i], predictions[i]) : residual * residual);
+    weight += cache_.weights[i];
+  }
+  return sum / weight;
 }
 
 template <typename Scalar>
@@ -139,7 +261,7 @@ bool AnovaTraining<Scalar>::is_constant() const {
 }
 
 template <typename Scalar>
-void AnovaTraining<Scalar>::fit() {
+AnovaOptions AnovaTraining<Scalar>::make_options(bool reports) const {
   const Target& target = map_.target;
   AnovaOptions options;
   options.is_classification = likelihood_of(target.task).is_classification();
@@ -147,18 +269,40 @@ void AnovaTraining<Scalar>::fit() {
   if (target.has_low()) options.low = target.scaling.apply(target.low);
   if (target.has_high()) options.high = target.scaling.apply(target.high);
   options.interrupted = interrupted_;
-  const auto rows = static_cast<double>(std::max<std::size_t>(1, targets_.size()));
-  if (progress_)
-    options.progress = [&](const AnovaProgress& step) {
+  const auto rows = static_cast<double>(std::max<std::size_t>(1, cache_.targets.size()));
+  if (progress_ && reports)
+    options.progress = [this, rows](const AnovaProgress& step) {
       progress_(step.round, -step.log_evidence / rows, step.held_out * step.held_out);
     };
-  // Counts of less than one row in the mean are relative weights, too.
-  const double mean_weight = std::accumulate(weights_.begin(), weights_.end(), 0.0) / rows;
-  const double unit = has_counts_ && mean_weight >= 1 ? 1 : mean_weight;
+  return options;
+}
+
+template <typename Scalar>
+std::vector<double> AnovaTraining<Scalar>::unit_weights(const CachedRows& rows) const {
   std::vector<double> weights;
-  if (std::any_of(weights_.begin(), weights_.end(), [&](double w) { return w != unit; }))
-    for (const double weight : weights_) weights.push_back(weight / unit);
-  fit_ = fit_anova(table_, targets_, weights, options, pool_);
+  if (std::any_of(rows.weights.begin(), rows.weights.end(), [&](double w) { return w != weight_unit_; }))
+    for (const double weight : rows.weights) weights.push_back(weight / weight_unit_);
+  return weights;
+}
+
+template <typename Scalar>
+AnovaFit AnovaTraining<Scalar>::fit_cached_rows(bool reports) {
+  set_bounds();
+  // Counts of less than one row in the mean are relative weights, too.
+  const double mean_weight = std::accumulate(cache_.weights.begin(), cache_.weights.end(), 0.0) /
+                             static_cast<double>(std::max<std::size_t>(1, cache_.weights.size()));
+  weight_unit_ = has_counts_ && mean_weight >= 1 ? 1 : mean_weight;
+  return fit_anova(cache_.table, cache_.targets, unit_weights(cache_), make_options(reports), pool_);
+}
+
+template <typename Scalar>
+void AnovaTraining<Scalar>::fit() {
+  if (reference_) {
+    flush();
+    fit_ = fit_sums(reference_->model, reference_->prior, sums_, make_options(true));
+  } else {
+    fit_ = fit_cached_rows(true);
+  }
   fitted_rows_ = rows_seen_;
 }
 
@@ -168,70 +312,117 @@ void AnovaTraining<Scalar>::for_each_fitted(const std::function<void(double, dou
   const bool is_classification = likelihood_of(map_.target.task).is_classification();
   // With nearly as many degrees of freedom as rows, the estimate is not reliable and is limited to a factor of 10.
   constexpr double min_residual_share = 0.1;
-  const double cached_weight = std::accumulate(weights_.begin(), weights_.end(), 0.0);
-  const double scale =
-      is_classification ? 1 : 1 / std::max(min_residual_share, 1 - (fit_->effective_dof + 1) / cached_weight);
-  std::vector<double> predictions(targets_.size());
-  fit_->model.predict(table_, predictions);
-  for (std::size_t i = 0; i < targets_.size(); ++i)
-    visit(targets_[i], targets_[i] + scale * (predictions[i] - targets_[i]), weights_[i]);
+  const double weight = reference_ ? total_weight_ : std::accumulate(cache_.weights.begin(), cache_.weights.end(), 0.0);
+  const double scale = is_classification ? 1 : 1 / std::max(min_residual_share, 1 - (fit_->effective_dof + 1) / weight);
+  std::vector<double> predictions(cache_.targets.size());
+  fit_->model.predict(cache_.table, predictions);
+  for (std::size_t i = 0; i < predictions.size(); ++i)
+    visit(cache_.targets[i], cache_.targets[i] + scale * (predictions[i] - cache_.targets[i]), cache_.weights[i]);
+}
+
+template <typename Scalar>
+bool AnovaTraining<Scalar>::stores_rows() const {
+  return has_sample_ && rows_seen_ == cache_.count() &&
+         static_cast<double>(cache_.count()) * row_bytes() <= saved_share * memory_;
+}
+
+template <typename Scalar>
+bool AnovaTraining<Scalar>::stores_sums(const AnovaModel& model) const {
+  return static_cast<double>(sizeof(double)) * BasisSums::archived_numbers(model) <= saved_share * memory_;
 }
 
 template <typename Scalar>
 void AnovaTraining<Scalar>::archive(Archive& archive) {
   archive.group("anova", [&] {
-    const bool is_saved = static_cast<double>(table_.count()) * row_bytes() <= saved_row_share * memory_;
-    Index rows = is_saved ? table_.count() : 0;
+    Index rows = stores_rows() ? cache_.count() : 0;
+    const AnovaFit* functions = reference_ ? &*reference_ : fit_ ? &*fit_ : nullptr;
+    bool has_sums = !archive.is_loading() && rows == 0 && functions != nullptr && stores_sums(functions->model);
     archive.number("rows", rows);
+    archive.number("has_sums", has_sums);
     archive.number("rows_seen", rows_seen_);
     archive.number("weighted_sum", weighted_sum_);
     archive.number("total_weight", total_weight_);
-    if (archive.is_loading() && rows == 0)
+    archive.number("weight_unit", weight_unit_);
+    if (archive.is_loading() && rows == 0 && !has_sums)
       throw std::runtime_error(
-          "the file does not contain the rows of the model, because they take more than 1/16 of "
+          "the file contains neither the rows nor the sums of the model, because they take more than 1/16 of "
           "`memory`; train again with all rows");
-    if (rows == 0) return;
-    for (std::size_t c = 0; c < table_.columns.size(); ++c) {
-      std::vector<double>& values = table_.columns[c].values;
-      const std::string name = "column." + std::to_string(c);
-      if (archive.is_loading()) {
-        archive.vector(name, values, rows);
-        for (double& value : values)
-          if (value == archived_missing) value = std::numeric_limits<double>::quiet_NaN();
-      } else {
-        std::vector<double> finite = values;
-        for (double& value : finite)
-          if (std::isnan(value)) value = archived_missing;
-        archive.vector(name, finite, rows);
-      }
-    }
-    archive.vector("targets", targets_, rows);
-    archive.vector("weights", weights_, rows);
+    if (archive.is_loading()) are_bounds_set_ = true;  // the map of the model contains them
+    if (rows > 0) archive_rows(archive, rows);
+    if (has_sums) archive_sums(archive, functions);
   });
 }
 
 template <typename Scalar>
+void AnovaTraining<Scalar>::archive_rows(Archive& archive, Index rows) {
+  for (std::size_t c = 0; c < cache_.table.columns.size(); ++c) {
+    std::vector<double>& values = cache_.table.columns[c].values;
+    const std::string name = "column." + std::to_string(c);
+    if (archive.is_loading()) {
+      archive.vector(name, values, rows);
+      for (double& value : values)
+        if (value == archived_missing) value = std::numeric_limits<double>::quiet_NaN();
+    } else {
+      std::vector<double> finite = values;
+      for (double& value : finite)
+        if (std::isnan(value)) value = archived_missing;
+      archive.vector(name, finite, rows);
+    }
+  }
+  archive.vector("targets", cache_.targets, rows);
+  archive.vector("weights", cache_.weights, rows);
+}
+
+template <typename Scalar>
+void AnovaTraining<Scalar>::archive_sums(Archive& archive, const AnovaFit* functions) {
+  AnovaFit reference;
+  if (functions != nullptr) {
+    reference.model = functions->model;
+    reference.prior = functions->prior;
+  }
+  archive_functions(archive, reference.model);
+  reference.prior.archive(archive, reference.model);
+  BasisSums sums(reference.model);
+  if (archive.is_loading()) {
+    sums.archive(archive);
+    reference_ = std::move(reference);
+    sums_ = std::move(sums);
+    has_sample_ = false;
+  } else if (reference_) {
+    flush();
+    sums_.archive(archive);
+  } else {
+    add_to_sums(reference, cache_, sums);
+    sums.archive(archive);
+  }
+}
+
+template <typename Scalar>
 std::string AnovaTraining<Scalar>::plan() const {
-  return fmt::format("anova: functions of {} columns and of pairs, with variances by REML", table_.columns.size());
+  return fmt::format("anova: functions of {} columns and of pairs, with variances by REML",
+                     cache_.table.columns.size());
 }
 
 template <typename Scalar>
 std::string AnovaTraining<Scalar>::origin() const {
   if (!fit_) return plan();
-  return fmt::format("smoothing-spline ANOVA: {} functions, {:.1f} effective degrees of freedom",
-                     fit_->model.blocks.size(), fit_->effective_dof);
+  return fmt::format("smoothing-spline ANOVA: {} functions, {:.1f} effective degrees of freedom{}",
+                     fit_->model.blocks.size(), fit_->effective_dof,
+                     reference_ ? fmt::format(", from sums over {} rows", rows_seen_) : std::string());
 }
 
 template <typename Scalar>
 std::string AnovaTraining<Scalar>::warning() const {
-  if (rows_seen_ > table_.count())
+  if (is_order_harmful_)
     return fmt::format(
-        "the model is fitted to a random sample of {} of {} rows, which fit in `memory`; raise it "
-        "to use more rows",
-        table_.count(), rows_seen_);
-  if (static_cast<double>(table_.count()) * row_bytes() > saved_row_share * memory_)
-    return "the rows take more than 1/16 of `memory` and are not stored in the model file, so training cannot be "
-           "resumed";
+        "the order of the rows matters: functions that were selected on the first {} rows predict other rows worse "
+        "than the model, which is fitted to a random sample of {} of {} rows; shuffle the rows, or raise `memory` to "
+        "cache more of them",
+        max_rows_, cache_.count(), rows_seen_);
+  if (fit_ && !stores_rows() && !stores_sums(reference_ ? reference_->model : fit_->model))
+    return "the sums of the functions take more than 1/16 of `memory` and are not stored in the model file, so "
+           "training "
+           "cannot be resumed";
   return {};
 }
 

@@ -7,6 +7,7 @@
 
 #include "encoding/column_reader.h"
 #include "solvers/anova/anova_fit.h"
+#include "solvers/anova/basis_sums.h"
 #include "training/state/train_solver.h"
 
 namespace dyad {
@@ -18,9 +19,11 @@ std::string anova_obstacle(const FeatureMap& map, double memory);
 /// Whether the options allow the solver anova: it has no rank, diagonal, half-life, passes, batch or hashing.
 bool allows_anova(const TrainOptions& options);
 
-/// The solver anova: caches the columns of all rows and fits them when the model is requested. If the rows exceed half
-/// of `TrainOptions::memory`, a uniform random sample of them is cached (reservoir sampling, Vitter 1985). Refers to
-/// the map and the pool; the caller keeps them alive.
+/// The solver anova: caches the columns of all rows and fits them when the model is requested. If the rows exceed
+/// `TrainOptions::memory`, the functions are selected on the first rows, and their coefficients and variances are
+/// estimated from sums over all rows (BasisSums). A uniform random sample of all rows (reservoir sampling, Vitter 1985)
+/// shows whether the first rows were representative; otherwise the model is fitted to the sample. Refers to the map and
+/// the pool; the caller keeps them alive.
 template <typename Scalar>
 class AnovaTraining : public TrainSolver<Scalar> {
  public:
@@ -37,6 +40,7 @@ class AnovaTraining : public TrainSolver<Scalar> {
   /// The model of the last fit. Between fits, rows are fitted again only if their number has grown by half, so that
   /// the time of frequent checkpoints is bounded.
   const AnovaModel* anova() override;
+  void set_clipping(FeatureMap& map) const override;
   void finish_pass() override;
   [[nodiscard]] bool was_interrupted() const override { return fit_ && fit_->was_interrupted; }
   void archive(Archive& archive) override;
@@ -53,10 +57,55 @@ class AnovaTraining : public TrainSolver<Scalar> {
   void for_each_fitted(const std::function<void(double, double, double)>& visit) const override;
 
  private:
+  /// Rows of a table with targets and weights.
+  struct CachedRows {
+    ColumnTable table;
+    std::vector<double> targets;
+    std::vector<double> weights;
+
+    [[nodiscard]] Index count() const { return table.count(); }
+    void append(const ColumnTable& block, std::size_t i, double target, double weight);
+    void clear();
+  };
+
+  /// Bounds of the values of a numeric column, scaled.
+  struct Bounds {
+    double low;
+    double high;
+  };
+
   void fit();
+  /// Determines the bounds of all columns from the cached rows, and clips these rows, unless `are_bounds_set_`. The
+  /// bounds of the first rows stay if no later value lies outside of them.
+  void set_bounds();
+  void clip(ColumnTable& table) const;
+  [[nodiscard]] AnovaOptions make_options(bool reports) const;
+  /// Selects functions on the cached rows and estimates all variances.
+  [[nodiscard]] AnovaFit fit_cached_rows(bool reports);
+  /// Weights of cached rows in units of a row; empty: all 1.
+  [[nodiscard]] std::vector<double> unit_weights(const CachedRows& rows) const;
   /// Appends row i of a block to the cache, or replaces a random row of a full cache.
   void cache_row(const ColumnTable& block, std::size_t i, double target, double weight);
-  [[nodiscard]] double row_bytes() const { return static_cast<double>((table_.columns.size() + 2) * sizeof(double)); }
+  /// Starts to accumulate sums for functions that are selected on the cached rows.
+  void start_sums();
+  /// Adds rows to sums for the functions of `reference`.
+  void add_to_sums(const AnovaFit& reference, const CachedRows& rows, BasisSums& sums);
+  /// Adds the pending rows to the sums.
+  void flush();
+  /// Replaces the fit of the sums by a fit of the random sample if that predicts better.
+  void check_order();
+  /// Mean loss of the cached rows: squared error of the scaled target, or log-loss.
+  [[nodiscard]] double cached_loss(const AnovaModel& model) const;
+  [[nodiscard]] double row_bytes() const {
+    return static_cast<double>((cache_.table.columns.size() + 2) * sizeof(double));
+  }
+  void archive_rows(Archive& archive, Index rows);
+  /// `functions`: null when loading.
+  void archive_sums(Archive& archive, const AnovaFit* functions);
+  /// Whether the model file contains the cached rows.
+  [[nodiscard]] bool stores_rows() const;
+  /// Whether the model file contains sums if it does not contain the rows.
+  [[nodiscard]] bool stores_sums(const AnovaModel& model) const;
 
   const FeatureMap& map_;
   ThreadPool& pool_;
@@ -68,13 +117,19 @@ class AnovaTraining : public TrainSolver<Scalar> {
   Index max_rows_ = 0;  ///< of the cache
   Index rows_seen_ = 0;
   Random random_;
-  ColumnTable table_;
-  std::vector<double> targets_;
-  std::vector<double> weights_;
+  CachedRows cache_;            ///< all rows, or a uniform random sample of them
+  bool has_sample_ = true;      ///< false: the cache does not contain rows of earlier runs
+  std::vector<Bounds> bounds_;  ///< of each column; categorical columns: unused
+  bool are_bounds_set_ = false;
+  double weight_unit_ = 1;   ///< weight of one row in units of the input
   double weighted_sum_ = 0;  ///< of the targets
   double total_weight_ = 0;
-  std::optional<AnovaFit> fit_;  ///< last fit; null: none yet
-  Index fitted_rows_ = 0;        ///< value of `rows_seen_` at the last fit
+  std::optional<AnovaFit> reference_;  ///< functions of `sums_`; null: all rows are cached
+  BasisSums sums_;                     ///< over all rows except the pending ones
+  CachedRows pending_;                 ///< rows that are not in the sums yet
+  std::optional<AnovaFit> fit_;        ///< last fit; null: none yet
+  Index fitted_rows_ = 0;              ///< value of `rows_seen_` at the last fit
+  bool is_order_harmful_ = false;      ///< the first rows were not representative
 };
 
 extern template class AnovaTraining<float>;

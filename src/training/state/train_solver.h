@@ -39,6 +39,9 @@ class TrainSolver {
   virtual void archive(Archive& archive) = 0;
   /// ANOVA model, which replaces model(); null for solvers of low-rank models. May first fit cached rows.
   virtual const AnovaModel* anova() { return nullptr; }
+  /// Sets the clipping of columns in the map of the model to that of the training rows. Called before the model is
+  /// saved.
+  virtual void set_clipping(FeatureMap&) const {}
   /// Fits all cached rows. Called after the last row, before the model is saved.
   virtual void finish_pass() {}
   /// Whether finish_pass() was interrupted before the fit was complete.

@@ -30,6 +30,7 @@ void TrainState<Scalar>::save(const std::function<void(Model<double>&)>& complet
   if (const AnovaModel* anova = solver->anova()) {
     if (!anova->is_finite()) throw std::runtime_error("training on these values gave a model that is not finite");
     file.anova = *anova;
+    solver->set_clipping(file.features);
   }
   file.model = solver->model();
   if (complete) complete(file.model);
