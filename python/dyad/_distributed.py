@@ -311,7 +311,8 @@ def train(
         share = sample_rows / partitions.rows if partitions.rows > 2 * sample_rows else 1.0
         while not (sample := partitions.sample(share)):  # may be empty, because equal rows have the same hash
             share = min(1.0, 2 * share)
-        if share < 1 and solver != "moment":
+        can_use_anova = not is_sparse and settings.rank is None and settings.diagonal is None
+        if share < 1 and solver not in ("moment", "anova") and not (solver == "auto" and can_use_anova):
             settings.passes = 1
             settings.solver = "kalman" if solver == "kalman" else None
         model, summary = _core.fit(concatenate_by_hash(sample).to_rows(labels), settings, None, None)

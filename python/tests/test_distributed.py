@@ -123,3 +123,59 @@ def test_block_layout_conversion_is_lossless():
     chosen = np.array([7, 3, 3, 0])
     np.testing.assert_array_equal(block.take_rows(chosen).to_dense().values, X.toarray()[chosen])
     np.testing.assert_array_equal(block.to_dense().to_sparse().to_dense().values, X.toarray())
+
+
+def fit_tables(X, y, count, labels=(), start_model=None, sample_rows=1000):
+    """Return the model file of distributed training by the solver anova, and the summary."""
+    settings = make_settings("auto", rank=None)
+    return train(
+        LocalPartitions(dense_partitions(X, y, count)),
+        settings,
+        list(labels),
+        sample_rows=sample_rows,
+        max_data_passes=100,
+        progress=lambda *_: None,
+        start_model=start_model,
+    )
+
+
+def make_curves(count=6000, noise=0.3, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(count, 4))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + noise * random.normal(size=count)
+
+
+def test_sums_of_functions_do_not_depend_on_partitioning():
+    X, y = make_curves()
+    one, summary = fit_tables(X, y, 1)
+    assert "ANOVA" in summary["origin"]
+    expected = from_bytes(one).predict(X)
+    for count in (3, 7):
+        np.testing.assert_allclose(from_bytes(fit_tables(X, y, count)[0]).predict(X), expected, atol=1e-9)
+    fresh, targets = make_curves(seed=1)
+    local = FactorizationRegressor().fit(X, y)
+    losses = [np.sqrt(np.mean((m.predict(fresh) - targets) ** 2)) for m in (from_bytes(one), local)]
+    assert losses[0] < 1.03 * losses[1]
+
+
+def test_sums_of_functions_fit_classes():
+    X, score = make_curves(count=8000)
+    y = (score > 0).astype(float)
+    model, _ = fit_tables(X, y, 3, labels=["no", "yes"])
+    fresh, fresh_score = make_curves(seed=1)
+    labels = fresh_score > 0
+
+    def log_loss(estimator):
+        probability = estimator.predict_proba(fresh)[:, 1]
+        return -np.mean(np.log(np.where(labels, probability, 1 - probability)))
+
+    assert log_loss(from_bytes(model)) < 1.03 * log_loss(FactorizationClassifier().fit(X, y))
+
+
+def test_sums_of_functions_continue_from_a_model():
+    X, y = make_curves(count=8000)
+    first, _ = fit_tables(X[:4000], y[:4000], 2)
+    both, _ = fit_tables(X[4000:], y[4000:], 2, start_model=first)
+    fresh, targets = make_curves(seed=1)
+    losses = [np.sqrt(np.mean((from_bytes(m).predict(fresh) - targets) ** 2)) for m in (first, both)]
+    assert losses[1] < losses[0]

@@ -10,6 +10,7 @@
 #include <dyad/distributed.h>
 #include <dyad/error.h>
 
+#include "distributed/anova_driver.h"
 #include "distributed/distributed_equations.h"
 #include "training/multi_pass/early_stopping.h"
 #include "training/multi_pass/multi_pass_solver.h"
@@ -281,6 +282,8 @@ class DistributedTraining {
 }  // namespace
 
 std::string start_workers(const std::string& model) {
+  if (ModelFile file = ModelFile::from_bytes(model, driver_model_name); file.anova)
+    return start_anova_workers(std::move(file));
   DriverModel driver(model);
   return driver.save(driver.stream().filter(), driver.rows());
 }
@@ -290,6 +293,8 @@ DistributedSummary train_distributed(const std::string& model, const Distributed
     throw std::invalid_argument("solver must be automatic, kalman or newton for distributed training");
   if (!(options.trained_share >= 0 && options.trained_share <= 1))
     throw std::invalid_argument(fmt::format("trained_share must lie in [0, 1], got {}", options.trained_share));
+  if (ModelFile file = ModelFile::from_bytes(model, driver_model_name); file.anova)
+    return train_anova_workers(std::move(file), options);
   return DistributedTraining(model, options).run();
 }
 

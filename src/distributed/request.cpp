@@ -15,7 +15,7 @@ double quantile_of(std::uint64_t hash) {
 }  // namespace
 
 void Request::archive(Archive& archive) {
-  archive.choice("about", type, Type::precisions);
+  archive.choice("about", type, Type::anova_sums);
   archive.choice("held_out", held_out_use, HeldOutUse::only);
   archive.number("from", min_quantile);
   archive.number("to", max_quantile);

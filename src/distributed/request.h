@@ -25,6 +25,7 @@ struct Request {
     gradient,           ///< NormalEquations::gradient, and the losses of held-out rows
     curvature_product,  ///< NormalEquations::curvature_product
     precisions,         ///< Laplace precisions at the means of a filter
+    anova_sums,         ///< BasisSums of the functions of an ANOVA model
   };
   /// Whether the sums include held-out rows, exclude them, or contain no other rows.
   enum class HeldOutUse { included, excluded, only };

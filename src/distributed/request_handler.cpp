@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "data/row_cache.h"
+#include "encoding/column_reader.h"
+#include "solvers/anova/sums_fit.h"
 #include "solvers/gauss_newton/in_memory_equations.h"
 #include "training/one_pass/buffered_start.h"
+#include "training/state/anova_training.h"
 
 namespace dyad {
 namespace {
@@ -18,7 +22,7 @@ class SurveyHandler : public RequestHandler {
  public:
   SurveyHandler(const WorkerContext& context, const Request& request)
       : RequestHandler(context, request),
-        squares_(Vector<double>::Zero(context.filter.options().shape.dim)),
+        squares_(Vector<double>::Zero(context.filter->options().shape.dim)),
         counts_(squares_) {}
 
   void add(RowBlock<double>& block, std::span<const std::uint8_t>) override {
@@ -70,7 +74,7 @@ class RowBuffer {
 class FilterHandler : public RequestHandler {
  public:
   FilterHandler(const WorkerContext& context, const Request& request)
-      : RequestHandler(context, request), filter_(context.filter) {}
+      : RequestHandler(context, request), filter_(*context.filter) {}
 
   void read_body(Archive& body) override {
     body.group("filter", [&] { filter_.archive(body); });
@@ -119,7 +123,7 @@ class PassHandler : public FilterHandler {
 class PrecisionsHandler : public FilterHandler {
  public:
   PrecisionsHandler(const WorkerContext& context, const Request& request)
-      : FilterHandler(context, request), buffer_(context.filter.options().shape) {}
+      : FilterHandler(context, request), buffer_(context.filter->options().shape) {}
 
   void add(RowBlock<double>& block, std::span<const std::uint8_t>) override {
     rows_ += static_cast<double>(block.count());
@@ -145,7 +149,7 @@ class NormalEquationsHandler : public RequestHandler {
  public:
   NormalEquationsHandler(const WorkerContext& context, const Request& request)
       : RequestHandler(context, request),
-        options_(newton_options(context.filter.options())),
+        options_(newton_options(context.filter->options())),
         buffer_(shape()),
         held_out_(shape()) {
     if (!request.has_range) options_.likelihood = make_likelihood(target_.task);
@@ -175,7 +179,7 @@ class NormalEquationsHandler : public RequestHandler {
   virtual void add_sums(const Equations& equations) = 0;
   virtual void write_sums(Archive& response) = 0;
   virtual void add_held_out(const Rows<double>&) {}
-  [[nodiscard]] const ModelShape& shape() const { return context_.filter.options().shape; }
+  [[nodiscard]] const ModelShape& shape() const { return context_.filter->options().shape; }
   /// Number of rows of the Gram matrix of (1, x), or of (1, x, x^2).
   [[nodiscard]] Index gram_size() const { return 1 + (request_.has_squares ? 2 : 1) * shape().dim; }
 
@@ -298,6 +302,39 @@ class CurvatureProductHandler : public GradientHandler {
   ParameterVector along_;
 };
 
+/// Sums for the functions of an ANOVA model.
+class AnovaSumsHandler : public RequestHandler {
+ public:
+  AnovaSumsHandler(const WorkerContext& context, const Request& request) : RequestHandler(context, request) {}
+
+  void read_body(Archive& body) override {
+    archive_functions(body, model_);
+    sums_ = BasisSums(model_);
+  }
+
+  void add(RowBlock<double>& block, std::span<const std::uint8_t>) override {
+    const Rows<double> rows = block.view();
+    const ColumnReader reader(context_.map);
+    ColumnTable table = reader.empty_table();
+    reader.append(rows, table);
+    const ResponseLink link(anova_options(target_));
+    sums_.add(model_, table, block.targets, block.weights, link, context_.pool);
+    for (const double target : block.targets) {
+      const double y = target_.unscale(target);
+      min_target_ = std::min(min_target_, y);
+      max_target_ = std::max(max_target_, y);
+    }
+  }
+
+  void write(Archive& response) override {
+    response.group("sums", [&] { sums_.archive(response); });
+  }
+
+ private:
+  AnovaModel model_;
+  BasisSums sums_;
+};
+
 template <typename Handler>
 std::unique_ptr<RequestHandler> make_handler(const WorkerContext& context, const Request& request) {
   return std::make_unique<Handler>(context, request);
@@ -306,7 +343,7 @@ std::unique_ptr<RequestHandler> make_handler(const WorkerContext& context, const
 }  // namespace
 
 RequestHandler::RequestHandler(const WorkerContext& context, const Request& request)
-    : context_(context), request_(request), target_(context.target) {
+    : context_(context), request_(request), target_(context.map.target) {
   if (request.has_range) return;
   const Target none;
   target_.low = none.low;
@@ -326,11 +363,14 @@ void RequestHandler::add_losses(const Rows<double>& rows, std::span<const double
 }
 
 std::unique_ptr<RequestHandler> make_request_handler(const WorkerContext& context, const Request& request) {
+  if ((context.filter == nullptr) != (request.type == Request::Type::anova_sums))
+    throw std::runtime_error("the request belongs to a model of another solver");
   // In the order of Request::Type.
   static constexpr std::array makers{make_handler<SurveyHandler>,           make_handler<PassHandler>,
                                      make_handler<TargetsHandler>,          make_handler<GramHandler>,
                                      make_handler<GramDiagonalHandler>,     make_handler<GradientHandler>,
-                                     make_handler<CurvatureProductHandler>, make_handler<PrecisionsHandler>};
+                                     make_handler<CurvatureProductHandler>, make_handler<PrecisionsHandler>,
+                                     make_handler<AnovaSumsHandler>};
   return makers.at(static_cast<std::size_t>(request.type))(context, request);
 }
 

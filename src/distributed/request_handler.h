@@ -8,15 +8,15 @@
 #include "base/thread_pool.h"
 #include "data/row_block.h"
 #include "distributed/request.h"
-#include "encoding/target.h"
+#include "encoding/feature_map.h"
 #include "solvers/kalman/filter.h"
 
 namespace dyad {
 
 /// Objects of a worker that its request handlers use. Does not own them; the worker keeps them alive.
 struct WorkerContext {
-  const Target& target;                ///< target of the model
-  const KalmanFilter<double>& filter;  ///< filter of the model
+  const FeatureMap& map;               ///< encoding of the model
+  const KalmanFilter<double>* filter;  ///< filter of the model; null: ANOVA model
   ThreadPool& pool;
 };
 

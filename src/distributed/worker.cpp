@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -24,10 +25,11 @@ const char* const request_name = "the request";
 class Worker::State {
  public:
   State(const std::string& model, int threads)
-      : file_(ModelFile::from_bytes(model, worker_model_name)),
-        posterior_(SavedPosterior::load(file_, worker_model_name)),
-        pool_(threads),
-        handler_(make_request_handler(context(), request_)) {}
+      : file_(ModelFile::from_bytes(model, worker_model_name)), pool_(threads) {
+    if (!file_.anova) posterior_ = SavedPosterior::load(file_, worker_model_name);
+    request_.type = file_.anova ? Request::Type::anova_sums : Request::Type::survey;
+    handler_ = make_request_handler(context(), request_);
+  }
 
   void handle(const std::string& bytes) {
     Message message = Message::from_bytes(bytes, "question", request_name);
@@ -71,7 +73,7 @@ class Worker::State {
       const auto count = static_cast<std::size_t>(block.count());
       // clip_outliers() may raise its thresholds. Each block starts with those of the model, so that the sums do not
       // depend on the preceding blocks.
-      double median_squared_norm = posterior_.median_squared_norm;
+      double median_squared_norm = posterior_ ? posterior_->median_squared_norm : 0;
       double clip_limit = file_.features.target.clip_limit;
       (void)clip_outliers(block, file_.features.target.task, median_squared_norm, clip_limit);
       handler_->add(block, remaining.first(count));
@@ -94,7 +96,7 @@ class Worker::State {
   }
 
  private:
-  [[nodiscard]] WorkerContext context() { return {file_.features.target, posterior_.filter, pool_}; }
+  [[nodiscard]] WorkerContext context() { return {file_.features, posterior_ ? &posterior_->filter : nullptr, pool_}; }
 
   /// Returns the RequestHandler::RowUse of the row with this hash.
   [[nodiscard]] std::uint8_t use_of(std::uint64_t hash) const {
@@ -103,7 +105,7 @@ class Worker::State {
   }
 
   ModelFile file_;
-  SavedPosterior posterior_;
+  std::optional<SavedPosterior> posterior_;  ///< null: ANOVA model
   ThreadPool pool_;
   Request request_;
   std::string fingerprint_;  ///< of the request

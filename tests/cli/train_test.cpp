@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -53,6 +54,43 @@ TEST_F(TrainCommand, ResumedAnovaEqualsOneFitOfAllRows) {
   (void)run_json("train " + all + " -m " + path("m.dyad") + " --target price");
   const double fitted = run_json("evaluate -m " + path("m.dyad") + " " + all).at("metrics").at("rmse");
   EXPECT_NEAR(resumed, fitted, 0.02 * fitted);  // the scales of the columns come from the first file
+}
+
+TEST_F(TrainCommand, RowsBeyondTheMemoryAreFittedFromSums) {
+  const std::string rows = write("rows.csv", houses(9000, 1));
+  const std::string fresh = write("fresh.csv", houses(500, 2));
+  // 3 MB hold about 2,000 rows during the fit.
+  const json summed = run_json("train " + rows + " -m " + path("sums.dyad") + " --target price --memory 3M");
+  EXPECT_EQ(summed.at("rows"), 9000);
+  const double sums = run_json("evaluate -m " + path("sums.dyad") + " " + fresh).at("metrics").at("rmse");
+  (void)run_json("train " + rows + " -m " + path("rows.dyad") + " --target price");
+  const double all = run_json("evaluate -m " + path("rows.dyad") + " " + fresh).at("metrics").at("rmse");
+  EXPECT_LT(sums, 1.06 * all);
+}
+
+TEST_F(TrainCommand, RowsSortedByTheTargetAreNoWorseThanTheConstant) {
+  std::vector<std::pair<double, std::string>> lines;
+  std::istringstream text(houses(6000, 1));
+  std::string header;
+  std::getline(text, header);
+  const auto column =
+      std::count(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(header.find("price")), ',');
+  for (std::string line; std::getline(text, line);) {
+    std::istringstream cells(line);
+    std::string cell;
+    for (std::ptrdiff_t c = 0; c <= column; ++c) std::getline(cells, cell, ',');
+    lines.emplace_back(std::stod(cell), line);
+  }
+  std::sort(lines.begin(), lines.end());
+  std::string sorted = header + "\n";
+  for (const auto& [price, line] : lines) sorted += line + "\n";
+  const std::string rows = write("sorted.csv", sorted);
+  const std::string fresh = write("fresh.csv", houses(500, 2));
+  for (const char* memory : {"3M", "1G"}) {
+    (void)run_json("train " + rows + " -m " + path("m.dyad") + " --target price --memory " + memory);
+    const json metrics = run_json("evaluate -m " + path("m.dyad") + " " + fresh).at("metrics");
+    EXPECT_GT(metrics.at("r2"), 0.9) << memory;
+  }
 }
 
 TEST_F(TrainCommand, AnovaRejectsOptionsOfLowRankModels) {

@@ -38,7 +38,7 @@ MODEL_FILE = "model.dyad"
 # Temporary column of predictions: a struct of value and std.
 PREDICTION_STRUCT = "_dyad_predicted"
 
-SOLVERS = ("auto", "kalman", "newton", "moment")
+SOLVERS = ("auto", "anova", "kalman", "newton", "moment")
 DIAGONALS = ("auto", "tied", "zero", "free")
 
 
@@ -77,24 +77,25 @@ class FactorizationParams(HasFeaturesCol, HasLabelCol, HasWeightCol, HasPredicti
     )
 
     def _set_defaults(self) -> None:
-        self._setDefault(rank=8, solver="auto", diagonal="auto", sampleRows=16384, maxLooks=100, seed=1)
+        self._setDefault(solver="auto", diagonal="auto", sampleRows=16384, maxLooks=100, seed=1)
 
-    def getRank(self) -> int:
-        """Return the rank of M."""
-        return self.getOrDefault(self.rank)
+    def getRank(self) -> Optional[int]:
+        """Return the rank of M; None: not set."""
+        return self.getOrDefault(self.rank) if self.isDefined(self.rank) else None
 
     def getSolver(self) -> str:
         """Return the name of the solver."""
         return self.getOrDefault(self.solver)
 
     def _settings(self) -> _core.Settings:
-        names = ("rank", "solver", "diagonal", "sampleRows", "maxLooks", "seed")
+        names = ("solver", "diagonal", "sampleRows", "maxLooks", "seed")
         values = {name: self.getOrDefault(name) for name in names}
+        values["rank"] = self.getRank()
         for name, choices in (("solver", SOLVERS), ("diagonal", DIAGONALS)):
             if values[name] not in choices:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {values[name]!r}.")
         for name, minimum in (("rank", 1), ("sampleRows", 1), ("maxLooks", 1), ("seed", 0)):
-            if values[name] < minimum:
+            if values[name] is not None and values[name] < minimum:
                 raise ValueError(f"{name} must be at least {minimum}, got {values[name]}.")
         settings = _core.Settings()
         settings.rank = values["rank"]
@@ -268,7 +269,7 @@ class FactorizationEstimator(
         labelCol: str = "label",
         predictionCol: str = "prediction",
         weightCol: Optional[str] = None,
-        rank: int = 8,
+        rank: Optional[int] = None,
         solver: str = "auto",
         diagonal: str = "auto",
         stdCol: Optional[str] = None,

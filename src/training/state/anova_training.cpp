@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
-#include <limits>
-#include <numeric>
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include <dyad/error.h>
+
+#include "encoding/column_reader.h"
 #include "solvers/anova/axes.h"
 #include "solvers/anova/sums_fit.h"
 
@@ -40,8 +40,13 @@ constexpr double order_margin = 0.98;
 /// Smallest size of the cache.
 constexpr Index min_cached_rows = 1000;
 
-/// Missing numbers in an archive, which contains finite numbers only. Scaled numbers are smaller.
-constexpr double archived_missing = std::numeric_limits<double>::max();
+/// Number of rows that fit in the memory.
+Index max_cached_rows(const FeatureMap& map, double memory) {
+  const auto columns = static_cast<double>(map.columns().size());
+  const double row_bytes = (columns + 2) * sizeof(double);
+  const double bytes = row_bytes + fit_bytes_per_row + fit_bytes_per_column * columns;
+  return std::max(min_cached_rows, static_cast<Index>(cached_row_share * memory / bytes));
+}
 
 }  // namespace
 
@@ -84,43 +89,9 @@ AnovaTraining<Scalar>::AnovaTraining(const TrainSettings& settings, const Featur
       has_curves_(settings.has_curves),
       memory_(memory),
       has_counts_(has_counts),
-      random_(settings.seed, 0) {
-  cache_.table = pending_.table = ColumnReader(map).empty_table();
-  for (const Column& column : map.columns()) {
-    const Scaling& scaling = column.scaling;
-    bounds_.push_back(
-        {(scaling.low - scaling.center) / scaling.scale, (scaling.high - scaling.center) / scaling.scale});
-  }
-  const double bytes =
-      row_bytes() + fit_bytes_per_row + fit_bytes_per_column * static_cast<double>(cache_.table.columns.size());
-  max_rows_ = std::max(min_cached_rows, static_cast<Index>(cached_row_share * memory / bytes));
-}
-
-template <typename Scalar>
-void AnovaTraining<Scalar>::CachedRows::append(const ColumnTable& block, std::size_t i, double target, double weight) {
-  for (std::size_t c = 0; c < table.columns.size(); ++c) table.columns[c].values.push_back(block.columns[c].values[i]);
-  targets.push_back(target);
-  weights.push_back(weight);
-}
-
-template <typename Scalar>
-void AnovaTraining<Scalar>::CachedRows::clear() {
-  for (ColumnTable::Column& column : table.columns) column.values.clear();
-  targets.clear();
-  weights.clear();
-}
-
-template <typename Scalar>
-void AnovaTraining<Scalar>::cache_row(const ColumnTable& block, std::size_t i, double target, double weight) {
-  ++rows_seen_;
-  if (cache_.count() < max_rows_) return cache_.append(block, i, target, weight);
-  const auto slot = static_cast<Index>(random_.uniform() * static_cast<double>(rows_seen_));
-  if (slot >= max_rows_) return;
-  const auto at = static_cast<std::size_t>(slot);
-  for (std::size_t c = 0; c < cache_.table.columns.size(); ++c)
-    cache_.table.columns[c].values[at] = block.columns[c].values[i];
-  cache_.targets[at] = target;
-  cache_.weights[at] = weight;
+      sample_(ColumnReader(map).empty_table(), max_cached_rows(map, memory), settings.seed),
+      bounds_(map) {
+  pending_.table = sample_.rows.table;
 }
 
 template <typename Scalar>
@@ -134,8 +105,8 @@ void AnovaTraining<Scalar>::learn(const Rows<Scalar>& rows, std::span<double> pr
     const auto target = static_cast<double>(rows.targets()[at]);
     predictions[at] = total_weight_ > 0 ? weighted_sum_ / total_weight_ : 0;
     if (!(weight > 0)) continue;
-    if (!reference_ && cache_.count() == max_rows_) start_sums();
-    cache_row(block, at, target, weight);
+    if (!reference_ && sample_.is_full()) start_sums();
+    sample_.add(block, at, target, weight);
     if (reference_) pending_.append(block, at, target, weight);
     if (pending_.count() == sums_block_rows) flush();
     weighted_sum_ += weight * target;
@@ -144,68 +115,35 @@ void AnovaTraining<Scalar>::learn(const Rows<Scalar>& rows, std::span<double> pr
 }
 
 template <typename Scalar>
-void AnovaTraining<Scalar>::set_bounds() {
-  if (std::exchange(are_bounds_set_, true)) return;
-  std::vector<double> numbers;
-  for (std::size_t c = 0; c < bounds_.size(); ++c) {
-    const ColumnTable::Column& column = cache_.table.columns[c];
-    if (column.is_categorical) continue;
-    auto& [low, high] = bounds_[c];
-    numbers.clear();
-    std::copy_if(column.values.begin(), column.values.end(), std::back_inserter(numbers),
-                 [](double value) { return !std::isnan(value); });
-    if (std::all_of(numbers.begin(), numbers.end(), [&](double value) { return value >= low && value <= high; }))
-      continue;
-    const Scaling all_rows = robust_scaling(numbers);
-    low = std::min(low, all_rows.low);
-    high = std::max(high, all_rows.high);
-  }
-  clip(cache_.table);
-}
-
-template <typename Scalar>
-void AnovaTraining<Scalar>::clip(ColumnTable& table) const {
-  for (std::size_t c = 0; c < bounds_.size(); ++c)
-    if (!table.columns[c].is_categorical)
-      for (double& value : table.columns[c].values)
-        if (!std::isnan(value)) value = std::clamp(value, bounds_[c].low, bounds_[c].high);
-}
-
-template <typename Scalar>
-void AnovaTraining<Scalar>::set_clipping(FeatureMap& map) const {
-  for (std::size_t c = 0; c < bounds_.size(); ++c)
-    if (map.columns()[c].role == Column::Role::numeric) map.set_clipping(c, bounds_[c].low, bounds_[c].high);
-}
-
-template <typename Scalar>
 void AnovaTraining<Scalar>::start_sums() {
   reference_ = fit_cached_rows(false);
   sums_ = BasisSums(reference_->model);
-  add_to_sums(*reference_, cache_, sums_);
+  add_to_sums(*reference_, sample_.rows, sums_);
 }
 
 template <typename Scalar>
-void AnovaTraining<Scalar>::add_to_sums(const AnovaFit& reference, const CachedRows& rows, BasisSums& sums) {
-  sums.add(reference.model, rows.table, rows.targets, unit_weights(rows), ResponseLink(make_options(false)), pool_);
+void AnovaTraining<Scalar>::add_to_sums(const AnovaFit& reference, const AnovaRows& rows, BasisSums& sums) {
+  sums.add(reference.model, rows.table, rows.targets, rows.weights_in_units(weight_unit_),
+           ResponseLink(make_options(false)), pool_);
 }
 
 template <typename Scalar>
 void AnovaTraining<Scalar>::flush() {
   if (pending_.count() == 0) return;
-  clip(pending_.table);
+  bounds_.clip(pending_.table);
   add_to_sums(*reference_, pending_, sums_);
   pending_.clear();
 }
 
 template <typename Scalar>
 const AnovaModel* AnovaTraining<Scalar>::anova() {
-  if (!fit_ || 2 * rows_seen_ > 3 * fitted_rows_) fit();
+  if (!fit_ || 2 * sample_.rows_seen > 3 * fitted_rows_) fit();
   return &fit_->model;
 }
 
 template <typename Scalar>
 void AnovaTraining<Scalar>::finish_pass() {
-  if (fit_ && rows_seen_ == fitted_rows_) return;
+  if (fit_ && sample_.rows_seen == fitted_rows_) return;
   fit();
   if (reference_ && has_sample_ && !was_interrupted()) check_order();
 }
@@ -213,12 +151,12 @@ void AnovaTraining<Scalar>::finish_pass() {
 template <typename Scalar>
 void AnovaTraining<Scalar>::check_order() {
   const double sums_loss = cached_loss(fit_->model);
-  const std::vector<Bounds> sums_bounds = bounds_;
+  const ColumnBounds sums_bounds = bounds_;
   are_bounds_set_ = false;
   AnovaFit sample = fit_cached_rows(true);
-  const auto rows = static_cast<double>(cache_.count());
-  // The log-loss of the training rows is too small by half of the degrees of freedom per row (Akaike 1974), the squared
-  // error by the factor of generalized cross-validation.
+  const auto rows = static_cast<double>(sample_.rows.count());
+  // The log-loss of the training rows is too small by the degrees of freedom per row (Akaike 1974), the squared error
+  // by the factor of generalized cross-validation.
   const bool is_classification = likelihood_of(map_.target.task).is_classification();
   const double sample_loss = is_classification ? cached_loss(sample.model) + sample.effective_dof / rows
                                                : sample.held_out_loss * sample.held_out_loss;
@@ -234,20 +172,19 @@ void AnovaTraining<Scalar>::check_order() {
 
 template <typename Scalar>
 double AnovaTraining<Scalar>::cached_loss(const AnovaModel& model) const {
-  std::vector<double> predictions(cache_.targets.size());
-  ColumnTable clipped = cache_.table;
-  clip(clipped);
+  const AnovaRows& rows = sample_.rows;
+  std::vector<double> predictions(rows.targets.size());
+  ColumnTable clipped = rows.table;
+  bounds_.clip(clipped);
   model.predict(clipped, predictions);
   const Likelihood& likelihood = likelihood_of(map_.target.task);
   double sum = 0;
-  double weight = 0;
   for (std::size_t i = 0; i < predictions.size(); ++i) {
-    const double residual = cache_.targets[i] - predictions[i];
-    sum += cache_.weights[i] *
-           (likelihood.is_classification() ? likelihood.loss(cache_.targets[i], predictions[i]) : residual * residual);
-    weight += cache_.weights[i];
+    const double residual = rows.targets[i] - predictions[i];
+    sum += rows.weights[i] *
+           (likelihood.is_classification() ? likelihood.loss(rows.targets[i], predictions[i]) : residual * residual);
   }
-  return sum / weight;
+  return sum / rows.total_weight();
 }
 
 template <typename Scalar>
@@ -262,14 +199,10 @@ bool AnovaTraining<Scalar>::is_constant() const {
 
 template <typename Scalar>
 AnovaOptions AnovaTraining<Scalar>::make_options(bool reports) const {
-  const Target& target = map_.target;
-  AnovaOptions options;
-  options.is_classification = likelihood_of(target.task).is_classification();
+  AnovaOptions options = anova_options(map_.target);
   options.has_curves = has_curves_;
-  if (target.has_low()) options.low = target.scaling.apply(target.low);
-  if (target.has_high()) options.high = target.scaling.apply(target.high);
   options.interrupted = interrupted_;
-  const auto rows = static_cast<double>(std::max<std::size_t>(1, cache_.targets.size()));
+  const auto rows = static_cast<double>(std::max<Index>(1, sample_.rows.count()));
   if (progress_ && reports)
     options.progress = [this, rows](const AnovaProgress& step) {
       progress_(step.round, -step.log_evidence / rows, step.held_out * step.held_out);
@@ -278,21 +211,16 @@ AnovaOptions AnovaTraining<Scalar>::make_options(bool reports) const {
 }
 
 template <typename Scalar>
-std::vector<double> AnovaTraining<Scalar>::unit_weights(const CachedRows& rows) const {
-  std::vector<double> weights;
-  if (std::any_of(rows.weights.begin(), rows.weights.end(), [&](double w) { return w != weight_unit_; }))
-    for (const double weight : rows.weights) weights.push_back(weight / weight_unit_);
-  return weights;
-}
-
-template <typename Scalar>
 AnovaFit AnovaTraining<Scalar>::fit_cached_rows(bool reports) {
-  set_bounds();
+  AnovaRows& rows = sample_.rows;
+  if (!std::exchange(are_bounds_set_, true)) {
+    bounds_.extend(rows.table);
+    bounds_.clip(rows.table);
+  }
   // Counts of less than one row in the mean are relative weights, too.
-  const double mean_weight = std::accumulate(cache_.weights.begin(), cache_.weights.end(), 0.0) /
-                             static_cast<double>(std::max<std::size_t>(1, cache_.weights.size()));
+  const double mean_weight = rows.total_weight() / static_cast<double>(std::max<Index>(1, rows.count()));
   weight_unit_ = has_counts_ && mean_weight >= 1 ? 1 : mean_weight;
-  return fit_anova(cache_.table, cache_.targets, unit_weights(cache_), make_options(reports), pool_);
+  return fit_anova(rows.table, rows.targets, rows.weights_in_units(weight_unit_), make_options(reports), pool_);
 }
 
 template <typename Scalar>
@@ -303,7 +231,7 @@ void AnovaTraining<Scalar>::fit() {
   } else {
     fit_ = fit_cached_rows(true);
   }
-  fitted_rows_ = rows_seen_;
+  fitted_rows_ = sample_.rows_seen;
 }
 
 template <typename Scalar>
@@ -312,18 +240,19 @@ void AnovaTraining<Scalar>::for_each_fitted(const std::function<void(double, dou
   const bool is_classification = likelihood_of(map_.target.task).is_classification();
   // With nearly as many degrees of freedom as rows, the estimate is not reliable and is limited to a factor of 10.
   constexpr double min_residual_share = 0.1;
-  const double weight = reference_ ? total_weight_ : std::accumulate(cache_.weights.begin(), cache_.weights.end(), 0.0);
+  const AnovaRows& rows = sample_.rows;
+  const double weight = reference_ ? total_weight_ : rows.total_weight();
   const double scale = is_classification ? 1 : 1 / std::max(min_residual_share, 1 - (fit_->effective_dof + 1) / weight);
-  std::vector<double> predictions(cache_.targets.size());
-  fit_->model.predict(cache_.table, predictions);
+  std::vector<double> predictions(rows.targets.size());
+  fit_->model.predict(rows.table, predictions);
   for (std::size_t i = 0; i < predictions.size(); ++i)
-    visit(cache_.targets[i], cache_.targets[i] + scale * (predictions[i] - cache_.targets[i]), cache_.weights[i]);
+    visit(rows.targets[i], rows.targets[i] + scale * (predictions[i] - rows.targets[i]), rows.weights[i]);
 }
 
 template <typename Scalar>
 bool AnovaTraining<Scalar>::stores_rows() const {
-  return has_sample_ && rows_seen_ == cache_.count() &&
-         static_cast<double>(cache_.count()) * row_bytes() <= saved_share * memory_;
+  return has_sample_ && sample_.is_complete() &&
+         static_cast<double>(sample_.rows.count()) * row_bytes() <= saved_share * memory_;
 }
 
 template <typename Scalar>
@@ -334,12 +263,19 @@ bool AnovaTraining<Scalar>::stores_sums(const AnovaModel& model) const {
 template <typename Scalar>
 void AnovaTraining<Scalar>::archive(Archive& archive) {
   archive.group("anova", [&] {
-    Index rows = stores_rows() ? cache_.count() : 0;
-    const AnovaFit* functions = reference_ ? &*reference_ : fit_ ? &*fit_ : nullptr;
-    bool has_sums = !archive.is_loading() && rows == 0 && functions != nullptr && stores_sums(functions->model);
+    AnovaFit functions;
+    bool has_functions = false;
+    if (const auto& source = reference_ ? reference_ : fit_; source && !archive.is_loading()) {
+      functions.model = source->model;
+      functions.prior = source->prior;
+      has_functions = true;
+    }
+    Index rows = stores_rows() ? sample_.rows.count() : 0;
+    bool has_sums = rows == 0 && has_functions && stores_sums(functions.model);
     archive.number("rows", rows);
+    archive.number("has_functions", has_functions);
     archive.number("has_sums", has_sums);
-    archive.number("rows_seen", rows_seen_);
+    archive.number("rows_seen", sample_.rows_seen);
     archive.number("weighted_sum", weighted_sum_);
     archive.number("total_weight", total_weight_);
     archive.number("weight_unit", weight_unit_);
@@ -348,40 +284,14 @@ void AnovaTraining<Scalar>::archive(Archive& archive) {
           "the file contains neither the rows nor the sums of the model, because they take more than 1/16 of "
           "`memory`; train again with all rows");
     if (archive.is_loading()) are_bounds_set_ = true;  // the map of the model contains them
-    if (rows > 0) archive_rows(archive, rows);
-    if (has_sums) archive_sums(archive, functions);
+    if (has_functions) archive_anova_functions(archive, functions);
+    if (rows > 0) sample_.rows.archive(archive, rows);
+    if (has_sums) archive_sums(archive, std::move(functions));
   });
 }
 
 template <typename Scalar>
-void AnovaTraining<Scalar>::archive_rows(Archive& archive, Index rows) {
-  for (std::size_t c = 0; c < cache_.table.columns.size(); ++c) {
-    std::vector<double>& values = cache_.table.columns[c].values;
-    const std::string name = "column." + std::to_string(c);
-    if (archive.is_loading()) {
-      archive.vector(name, values, rows);
-      for (double& value : values)
-        if (value == archived_missing) value = std::numeric_limits<double>::quiet_NaN();
-    } else {
-      std::vector<double> finite = values;
-      for (double& value : finite)
-        if (std::isnan(value)) value = archived_missing;
-      archive.vector(name, finite, rows);
-    }
-  }
-  archive.vector("targets", cache_.targets, rows);
-  archive.vector("weights", cache_.weights, rows);
-}
-
-template <typename Scalar>
-void AnovaTraining<Scalar>::archive_sums(Archive& archive, const AnovaFit* functions) {
-  AnovaFit reference;
-  if (functions != nullptr) {
-    reference.model = functions->model;
-    reference.prior = functions->prior;
-  }
-  archive_functions(archive, reference.model);
-  reference.prior.archive(archive, reference.model);
+void AnovaTraining<Scalar>::archive_sums(Archive& archive, AnovaFit reference) {
   BasisSums sums(reference.model);
   if (archive.is_loading()) {
     sums.archive(archive);
@@ -392,15 +302,14 @@ void AnovaTraining<Scalar>::archive_sums(Archive& archive, const AnovaFit* funct
     flush();
     sums_.archive(archive);
   } else {
-    add_to_sums(reference, cache_, sums);
+    add_to_sums(reference, sample_.rows, sums);
     sums.archive(archive);
   }
 }
 
 template <typename Scalar>
 std::string AnovaTraining<Scalar>::plan() const {
-  return fmt::format("anova: functions of {} columns and of pairs, with variances by REML",
-                     cache_.table.columns.size());
+  return fmt::format("anova: functions of {} columns and of pairs, with variances by REML", map_.columns().size());
 }
 
 template <typename Scalar>
@@ -408,7 +317,7 @@ std::string AnovaTraining<Scalar>::origin() const {
   if (!fit_) return plan();
   return fmt::format("smoothing-spline ANOVA: {} functions, {:.1f} effective degrees of freedom{}",
                      fit_->model.blocks.size(), fit_->effective_dof,
-                     reference_ ? fmt::format(", from sums over {} rows", rows_seen_) : std::string());
+                     reference_ ? fmt::format(", from sums over {} rows", sample_.rows_seen) : std::string());
 }
 
 template <typename Scalar>
@@ -418,7 +327,7 @@ std::string AnovaTraining<Scalar>::warning() const {
         "the order of the rows matters: functions that were selected on the first {} rows predict other rows worse "
         "than the model, which is fitted to a random sample of {} of {} rows; shuffle the rows, or raise `memory` to "
         "cache more of them",
-        max_rows_, cache_.count(), rows_seen_);
+        sample_.max_rows(), sample_.rows.count(), sample_.rows_seen);
   if (fit_ && !stores_rows() && !stores_sums(reference_ ? reference_->model : fit_->model))
     return "the sums of the functions take more than 1/16 of `memory` and are not stored in the model file, so "
            "training "
@@ -429,6 +338,64 @@ std::string AnovaTraining<Scalar>::warning() const {
 template <typename Scalar>
 double AnovaTraining<Scalar>::noise() const {
   return fit_ ? std::sqrt(fit_->model.posterior.noise_variance) : 0;
+}
+
+template <typename Scalar>
+void AnovaTraining<Scalar>::replace_rows_by_sums(AnovaFit functions) {
+  if (reference_) return;
+  reference_ = std::move(functions);
+  sums_ = BasisSums(reference_->model);
+  add_to_sums(*reference_, sample_.rows, sums_);
+  sample_.rows.clear();
+  has_sample_ = false;
+}
+
+template <typename Scalar>
+void AnovaTraining<Scalar>::set_sums(AnovaFit reference, BasisSums sums, AnovaFit fit, Index rows) {
+  sample_.rows_seen = fitted_rows_ = rows;
+  has_sample_ = false;
+  total_weight_ = sums.weight();
+  weighted_sum_ = total_weight_ * sums.mean();
+  reference_ = std::move(reference);
+  sums_ = std::move(sums);
+  fit_ = std::move(fit);
+}
+
+AnovaOptions anova_options(const Target& target) {
+  AnovaOptions options;
+  options.is_classification = likelihood_of(target.task).is_classification();
+  if (target.has_low()) options.low = target.scaling.apply(target.low);
+  if (target.has_high()) options.high = target.scaling.apply(target.high);
+  return options;
+}
+
+void archive_anova_functions(Archive& archive, AnovaFit& fit) {
+  archive.group("functions", [&] {
+    archive_functions(archive, fit.model);
+    fit.prior.archive(archive, fit.model);
+  });
+}
+
+AnovaFit load_anova_functions(const ModelFile& file, const std::string& name) {
+  AnovaFit result;
+  Archive archive(file.state);
+  try {
+    archive.group("anova", [&] { archive_anova_functions(archive, result); });
+  } catch (const std::runtime_error& error) {
+    throw DataError(name, 0, 0, error.what());
+  }
+  return result;
+}
+
+std::optional<BasisSums> load_anova_sums(const ModelFile& file, const AnovaFit& functions) {
+  Archive archive(file.state);
+  std::optional<BasisSums> result;
+  archive.group("anova", [&] {
+    bool has_sums = false;
+    if (archive.has("has_sums")) archive.number("has_sums", has_sums);
+    if (has_sums) result.emplace(functions.model).archive(archive);
+  });
+  return result;
 }
 
 template class AnovaTraining<float>;

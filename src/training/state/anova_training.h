@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "encoding/column_reader.h"
+#include "serialization/model_file.h"
 #include "solvers/anova/anova_fit.h"
 #include "solvers/anova/basis_sums.h"
+#include "training/state/anova_rows.h"
 #include "training/state/train_solver.h"
 
 namespace dyad {
@@ -15,6 +16,17 @@ namespace dyad {
 /// Why the rows of a map cannot be fitted by the solver anova; empty if they can. Its tables and matrices have at most
 /// 200 columns, of which one is numeric, and at most 64 levels per categorical column, and its sums fit in `memory`.
 std::string anova_obstacle(const FeatureMap& map, double memory);
+
+/// Options of the fit for a target: task and censoring.
+AnovaOptions anova_options(const Target& target);
+
+/// Saves or loads the functions and the prior of a fit, in the current group of the training state.
+void archive_anova_functions(Archive& archive, AnovaFit& fit);
+/// Functions and prior of a model of the solver anova that was saved with its training state.
+/// \throws DataError for `name` if the state is missing or damaged
+AnovaFit load_anova_functions(const ModelFile& file, const std::string& name);
+/// The saved sums for these functions; null if the training state does not contain them.
+std::optional<BasisSums> load_anova_sums(const ModelFile& file, const AnovaFit& functions);
 
 /// Whether the options allow the solver anova: it has no rank, diagonal, half-life, passes, batch or hashing.
 bool allows_anova(const TrainOptions& options);
@@ -40,11 +52,14 @@ class AnovaTraining : public TrainSolver<Scalar> {
   /// The model of the last fit. Between fits, rows are fitted again only if their number has grown by half, so that
   /// the time of frequent checkpoints is bounded.
   const AnovaModel* anova() override;
-  void set_clipping(FeatureMap& map) const override;
+  void set_clipping(FeatureMap& map) const override { bounds_.write_to(map); }
   void finish_pass() override;
   [[nodiscard]] bool was_interrupted() const override { return fit_ && fit_->was_interrupted; }
   void archive(Archive& archive) override;
-
+  /// Replaces the cached rows by sums for these functions. No effect if there are sums already.
+  void replace_rows_by_sums(AnovaFit functions);
+  /// Sets sums over all rows for the functions of `reference`, and the fit of these sums.
+  void set_sums(AnovaFit reference, BasisSums sums, AnovaFit fit, Index rows);
   [[nodiscard]] bool is_constant() const override;
   [[nodiscard]] std::string constant_reason() const override {
     return "the model is a constant: no function of a column or pair has evidence in these rows";
@@ -57,39 +72,14 @@ class AnovaTraining : public TrainSolver<Scalar> {
   void for_each_fitted(const std::function<void(double, double, double)>& visit) const override;
 
  private:
-  /// Rows of a table with targets and weights.
-  struct CachedRows {
-    ColumnTable table;
-    std::vector<double> targets;
-    std::vector<double> weights;
-
-    [[nodiscard]] Index count() const { return table.count(); }
-    void append(const ColumnTable& block, std::size_t i, double target, double weight);
-    void clear();
-  };
-
-  /// Bounds of the values of a numeric column, scaled.
-  struct Bounds {
-    double low;
-    double high;
-  };
-
   void fit();
-  /// Determines the bounds of all columns from the cached rows, and clips these rows, unless `are_bounds_set_`. The
-  /// bounds of the first rows stay if no later value lies outside of them.
-  void set_bounds();
-  void clip(ColumnTable& table) const;
   [[nodiscard]] AnovaOptions make_options(bool reports) const;
   /// Selects functions on the cached rows and estimates all variances.
   [[nodiscard]] AnovaFit fit_cached_rows(bool reports);
-  /// Weights of cached rows in units of a row; empty: all 1.
-  [[nodiscard]] std::vector<double> unit_weights(const CachedRows& rows) const;
-  /// Appends row i of a block to the cache, or replaces a random row of a full cache.
-  void cache_row(const ColumnTable& block, std::size_t i, double target, double weight);
   /// Starts to accumulate sums for functions that are selected on the cached rows.
   void start_sums();
   /// Adds rows to sums for the functions of `reference`.
-  void add_to_sums(const AnovaFit& reference, const CachedRows& rows, BasisSums& sums);
+  void add_to_sums(const AnovaFit& reference, const AnovaRows& rows, BasisSums& sums);
   /// Adds the pending rows to the sums.
   void flush();
   /// Replaces the fit of the sums by a fit of the random sample if that predicts better.
@@ -97,15 +87,13 @@ class AnovaTraining : public TrainSolver<Scalar> {
   /// Mean loss of the cached rows: squared error of the scaled target, or log-loss.
   [[nodiscard]] double cached_loss(const AnovaModel& model) const;
   [[nodiscard]] double row_bytes() const {
-    return static_cast<double>((cache_.table.columns.size() + 2) * sizeof(double));
+    return static_cast<double>((sample_.rows.table.columns.size() + 2) * sizeof(double));
   }
-  void archive_rows(Archive& archive, Index rows);
-  /// `functions`: null when loading.
-  void archive_sums(Archive& archive, const AnovaFit* functions);
   /// Whether the model file contains the cached rows.
   [[nodiscard]] bool stores_rows() const;
   /// Whether the model file contains sums if it does not contain the rows.
   [[nodiscard]] bool stores_sums(const AnovaModel& model) const;
+  void archive_sums(Archive& archive, AnovaFit reference);
 
   const FeatureMap& map_;
   ThreadPool& pool_;
@@ -114,21 +102,18 @@ class AnovaTraining : public TrainSolver<Scalar> {
   bool has_curves_;
   double memory_;  ///< bytes
   bool has_counts_;
-  Index max_rows_ = 0;  ///< of the cache
-  Index rows_seen_ = 0;
-  Random random_;
-  CachedRows cache_;            ///< all rows, or a uniform random sample of them
-  bool has_sample_ = true;      ///< false: the cache does not contain rows of earlier runs
-  std::vector<Bounds> bounds_;  ///< of each column; categorical columns: unused
-  bool are_bounds_set_ = false;
-  double weight_unit_ = 1;   ///< weight of one row in units of the input
-  double weighted_sum_ = 0;  ///< of the targets
+  AnovaSample sample_;      ///< cached rows: all rows, or a random sample of them
+  bool has_sample_ = true;  ///< false: the cache does not contain rows of earlier runs
+  ColumnBounds bounds_;
+  bool are_bounds_set_ = false;  ///< the cached rows at the last fit are clipped
+  double weight_unit_ = 1;       ///< weight of one row in units of the input
+  double weighted_sum_ = 0;      ///< of the targets
   double total_weight_ = 0;
   std::optional<AnovaFit> reference_;  ///< functions of `sums_`; null: all rows are cached
   BasisSums sums_;                     ///< over all rows except the pending ones
-  CachedRows pending_;                 ///< rows that are not in the sums yet
+  AnovaRows pending_;                  ///< rows that are not in the sums yet
   std::optional<AnovaFit> fit_;        ///< last fit; null: none yet
-  Index fitted_rows_ = 0;              ///< value of `rows_seen_` at the last fit
+  Index fitted_rows_ = 0;              ///< number of rows at the last fit
   bool is_order_harmful_ = false;      ///< the first rows were not representative
 };
 
