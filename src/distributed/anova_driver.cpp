@@ -16,7 +16,7 @@
 namespace dyad {
 namespace {
 
-const char* const driver_model_name = "the model";
+const char* const start_model_name = "the model";
 
 /// Requests for classes and censored targets. Each is a step of iteratively reweighted least squares from the fit of a
 /// sample of the rows, which is close to that of all rows. The working responses of other targets do not depend on the
@@ -26,19 +26,19 @@ constexpr int linearized_requests = 3;
 }  // namespace
 
 std::string start_anova_workers(ModelFile file) {
-  AnovaFit functions = load_anova_functions(file, driver_model_name);
+  AnovaFit functions = load_anova_functions(file, start_model_name);
   TrainState<double> state{std::move(file), {}};
-  state.settings = TrainSettings::load(state.file, driver_model_name);
+  state.settings = TrainSettings::load(state.file, start_model_name);
   ThreadPool pool(1);
-  state.restore(TrainOptions(), driver_model_name, pool);
+  state.restore(TrainOptions(), start_model_name, pool);
   static_cast<AnovaTraining<double>&>(*state.solver).replace_rows_by_sums(std::move(functions));
   state.save();
   return state.file.to_bytes();
 }
 
 DistributedSummary train_anova_workers(ModelFile file, const DistributedOptions& options) {
-  AnovaFit reference = load_anova_functions(file, driver_model_name);
-  TrainSettings settings = TrainSettings::load(file, driver_model_name);
+  AnovaFit reference = load_anova_functions(file, start_model_name);
+  TrainSettings settings = TrainSettings::load(file, start_model_name);
   Target& target = file.features.target;
   const AnovaOptions anova = anova_options(target);
   // A start model that was not trained on rows of the workers contributes its sums.

@@ -76,6 +76,12 @@ void MultiPassTraining<Scalar>::cache_rows(const RowBlock<Scalar>& block) {
                     cache_->count(), options_.memory / 1e6));
 }
 
+template <typename Scalar>
+std::optional<Rows<Scalar>> MultiPassTraining<Scalar>::cached_rows(const ModelShape& shape) {
+  if (!cache_ || cache_->count() == 0) return std::nullopt;
+  return cache_->view(shape.dim, shape.left_dim);
+}
+
 /// Refers to sparse in-memory rows instead of copying them, if their indices are feature indices and all weights are 1.
 template <typename Scalar>
 void MultiPassTraining<Scalar>::borrow_rows() {

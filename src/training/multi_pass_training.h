@@ -34,6 +34,9 @@ class MultiPassTraining {
   /// to disk, or are dense with different numbers of features.
   void cache_rows(const RowBlock<Scalar>& block);
 
+  /// View of the cached rows; null if there are none.
+  [[nodiscard]] std::optional<Rows<Scalar>> cached_rows(const ModelShape& shape);
+
   /// Whether row weights act as exact repetition counts and row order has no effect: for dense in-memory rows that fit
   /// in one block, except measurements. The result of the first pass is not used in that case.
   [[nodiscard]] bool treats_weights_as_counts(const FeatureMap& map) const;

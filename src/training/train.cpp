@@ -18,6 +18,7 @@
 #include "base/thread_pool.h"
 #include "encoding/clip_outliers.h"
 #include "encoding/sources/row_reader.h"
+#include "training/anova_comparison.h"
 #include "training/model_output.h"
 #include "training/state/anova_training.h"
 #include "training/train_report.h"
@@ -188,15 +189,42 @@ class Training {
     validation_.read(map());
   }
 
-  /// Whether the solver is anova: on request, or if the options and the columns allow it. Throws
-  /// std::invalid_argument if it was requested and the columns do not allow it.
+  /// Whether the solver is anova: on request, or if the options and the columns allow it. With many levels, held-out
+  /// rows decide later (compare_anova()). Throws std::invalid_argument if it was requested and the columns do not allow
+  /// it.
   [[nodiscard]] bool selects_anova() {
     const bool is_requested = state_.settings.solver == Solver::anova;
     if (!is_requested && (state_.settings.solver != Solver::automatic || !allows_anova(options_))) return false;
     const std::string obstacle = anova_obstacle(map(), options_.memory);
     if (is_requested && !obstacle.empty())
       throw std::invalid_argument("the solver anova cannot fit these rows: " + obstacle + "; leave `solver` out");
-    return obstacle.empty();
+    compares_anova_ = !is_requested && obstacle.empty() && has_many_levels(map());
+    return obstacle.empty() && !compares_anova_;
+  }
+
+  [[nodiscard]] std::unique_ptr<AnovaTraining<Scalar>> make_anova(FitProgress progress) {
+    return std::make_unique<AnovaTraining<Scalar>>(state_.settings, map(), options_.memory,
+                                                   options_.data.dataset != nullptr, pool_, hooks_.interrupted,
+                                                   std::move(progress));
+  }
+
+  /// Replaces the low-rank model by an ANOVA model if that has the smaller loss on the same held-out rows.
+  void compare_anova(const MultiPassResult<Scalar>& result) {
+    const double low_rank_loss = result.levels > 0 ? result.multi_pass : result.one_pass;
+    const auto rows = multi_pass_->cached_rows(state_.solver->stream()->filter().options().shape);
+    if (!rows || result.folds == 0) return;
+    const double loss =
+        held_out_anova_loss<Scalar>(*rows, result.fold_of, result.folds, map(), [this] { return make_anova({}); });
+    if (!(loss < low_rank_loss) || (hooks_.interrupted && hooks_.interrupted())) return;
+    auto anova = make_anova(fit_progress());
+    fit_anova_rows(*anova, *rows);
+    if (anova->was_interrupted()) return;
+    state_.settings.solver = Solver::anova;
+    state_.settings.rank = 0;
+    state_.settings.diagonal = Diagonal::tied;
+    state_.solver = std::move(anova);
+    output_.save();
+    report_.replace_by_anova(loss);
   }
 
   /// Reports the rounds of a fit through TrainHooks::multi_pass.
@@ -299,6 +327,7 @@ class Training {
     if (result.filter) state_.solver->promote(std::move(*result.filter));
     if (result.filter || constant_.has_held_out()) output_.save();
     report_.add_multi_pass(result, *multi_pass_);
+    if (compares_anova_) compare_anova(result);
   }
 
   const TrainOptions& options_;
@@ -312,6 +341,7 @@ class Training {
   ValidationRows<Scalar> validation_;
   TrainReport<Scalar> report_{options_, state_};
   std::optional<ProgressReporter> progress_;
+  bool compares_anova_ = false;  ///< the solver anova is a candidate for the cached rows
   std::vector<double> predictions_;
   Index dim_ = 0;       ///< number of features that passed require_memory()
   Index run_rows_ = 0;  ///< rows read in this run

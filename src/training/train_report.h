@@ -113,6 +113,15 @@ class TrainReport {
     summary.noise = noise_in_units();
   }
 
+  /// Replaces the results of the low-rank model by those of the ANOVA model. `held_out`: its mean held-out loss.
+  void replace_by_anova(double held_out) {
+    if (summary.held_out) summary.held_out->multi_pass = in_units(held_out);
+    summary.solver = Solver::anova;
+    summary.origin = state_.solver->origin();
+    summary.noise = noise_in_units();
+    if (!state_.solver->warning().empty()) warn(state_.solver->warning());
+  }
+
   /// Adds the diagnosis of measurements, with a warning if the fit may be wrong.
   void add_diagnosis(const std::optional<FitDiagnosis>& diagnosis) {
     if (!diagnosis) return;

@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <random>
 #include <sstream>
 #include <thread>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include <fmt/format.h>
 
 #include "cli/command.h"
 #include "cli/generated_data.h"
@@ -91,6 +94,30 @@ TEST_F(TrainCommand, RowsSortedByTheTargetAreNoWorseThanTheConstant) {
     const json metrics = run_json("evaluate -m " + path("m.dyad") + " " + fresh).at("metrics");
     EXPECT_GT(metrics.at("r2"), 0.9) << memory;
   }
+}
+
+// A curve in x and a column with 100 levels without effect: held-out rows select the solver anova. A product of factors
+// of two columns with 100 levels each: they select a low-rank model.
+TEST_F(TrainCommand, HeldOutRowsSelectTheSolverOfTablesWithManyLevels) {
+  std::string curves = "x,c,y\n";
+  std::string factors = "x,c,d,y\n";
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> normal;
+  std::uniform_int_distribution<std::size_t> level(0, 99);
+  std::vector<double> effects(100);
+  for (double& effect : effects) effect = normal(random);
+  for (int i = 0; i < 6000; ++i) {
+    const double x = normal(random);
+    const std::size_t c = level(random);
+    const std::size_t d = level(random);
+    curves += fmt::format("{},c{},{}\n", x, c, std::sin(3 * x) + 0.2 * normal(random));
+    factors += fmt::format("{},c{},d{},{}\n", x, c, d, effects[c] * effects[d] + 0.2 * normal(random));
+  }
+  const json curve = run_json("train " + write("curves.csv", curves) + " -m " + path("m.dyad") + " --target y");
+  EXPECT_EQ(curve.at("solver"), "anova");
+  EXPECT_LT(run_json("evaluate -m " + path("m.dyad") + " " + path("curves.csv")).at("metrics").at("rmse"), 0.25);
+  const json product = run_json("train " + write("factors.csv", factors) + " -m " + path("m.dyad") + " --target y");
+  EXPECT_NE(product.at("solver"), "anova");
 }
 
 TEST_F(TrainCommand, AnovaRejectsOptionsOfLowRankModels) {

@@ -38,12 +38,13 @@ class FactorizationRegressor(FactorizationEstimator[FactorizationRegressionModel
         Column for the predictions.
     weightCol : str, optional
         Column of row weights. Rows of weight 0 are skipped.
-    rank : int, default=8
-        Rank of M.
-    solver : {'auto', 'kalman', 'newton', 'moment'}, default='auto'
-        Algorithm. 'kalman': one pass, in rounds; each round has twice as many rows as the previous one. 'newton':
-        Gauss-Newton, one Spark job per product with the Hessian. 'auto': 'kalman', then 'newton' if that decreases the
-        loss of held-out rows. 'moment': the method of moments of Lin and Ye [1]_.
+    rank : int, optional
+        Rank of M. Selects a low-rank model. By default, dense vectors are fitted by the solver 'anova', which has no rank,
+        and other models have the rank 8.
+    solver : {'auto', 'anova', 'kalman', 'newton', 'moment'}, default='auto'
+        Algorithm. 'anova': functions of single columns and pairs, from the sums of all partitions. 'kalman': one pass, in rounds; each round has twice as many rows as the previous one. 'newton':
+        Gauss-Newton, one Spark job per product with the Hessian. 'auto': 'anova' for dense vectors; otherwise 'kalman', then
+        'newton' if that decreases the loss of held-out rows. 'moment': the method of moments of Lin and Ye [1]_.
     diagonal : {'auto', 'tied', 'zero', 'free'}, default='auto'
         Coefficient of the square x_j^2. 'tied': M_jj. 'zero': 0. 'free': one parameter per feature, independent of M.
         'auto': 'free' for numeric features, 'zero' for indicators.

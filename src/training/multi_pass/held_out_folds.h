@@ -40,6 +40,9 @@ class HeldOutFolds {
   [[nodiscard]] bool empty() const { return folds_.empty(); }
   [[nodiscard]] Index count() const { return static_cast<Index>(folds_.size()); }
 
+  /// The fold that holds out each row; may exceed the number of folds.
+  [[nodiscard]] const std::vector<std::uint8_t>& fold_of() const { return fold_of_; }
+
   /// Creates one solver per fold from its start, which is moved from.
   void make_solvers(const MultiPassSolverOptions& options);
   /// Advances all solvers by one level. Returns false if one of them has no further level.

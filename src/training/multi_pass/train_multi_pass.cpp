@@ -91,9 +91,11 @@ class ScaledFit {
     HeldOutFolds<Scalar> folds(context_, rows_, scaling_.scales());
     if (folds.empty())
       result_.levels = levels_without_folds;
-    else if (!context_.is_interrupted())  // after an interruption folds may have no start
+    else if (!context_.is_interrupted()) {  // after an interruption folds may have no start
       (void)select(folds, false);
-    else
+      result_.fold_of = folds.fold_of();
+      result_.folds = folds.count();
+    } else
       result_.row_reads += folds.row_reads();
     return result_.levels > 0;
   }

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "data/row_cache.h"
 #include "training/multi_pass/multi_pass_solver.h"
@@ -46,11 +48,13 @@ struct MultiPassResult {
   /// Null if one pass has the smaller held-out loss, if there are too few rows, if the work limit is exceeded, if the
   /// fit is not finite, or after an interruption.
   std::optional<KalmanFilter<Scalar>> filter;
-  Index levels = 0;         ///< number of levels of the fit; 0: one pass
-  std::string level;        ///< name of the last level
-  double one_pass = 0;      ///< mean held-out loss of one pass; valid if held_out_rows > 0
-  double multi_pass = 0;    ///< mean held-out loss at the selected level; valid if held_out_rows > 0
-  Index held_out_rows = 0;  ///< number of rows of these losses
+  Index levels = 0;                     ///< number of levels of the fit; 0: one pass
+  std::string level;                    ///< name of the last level
+  double one_pass = 0;                  ///< mean held-out loss of one pass; valid if held_out_rows > 0
+  double multi_pass = 0;                ///< mean held-out loss at the selected level; valid if held_out_rows > 0
+  Index held_out_rows = 0;              ///< number of rows of these losses
+  std::vector<std::uint8_t> fold_of{};  ///< the fold that holds out each cached row, if it is less than `folds`
+  Index folds = 0;                      ///< 0: no rows were held out
   /// Classification: held-out log-likelihood of the best level (one pass included) minus that of the best constant, in
   /// nats. Null if no rows were held out.
   std::optional<double> gain_over_constant;

@@ -66,11 +66,14 @@ std::string anova_obstacle(const FeatureMap& map, double memory) {
   if (bytes_per_entry * coefficients * coefficients > memory)
     return fmt::format("its sums need {:.0f} MB, more than `memory`",
                        bytes_per_entry * coefficients * coefficients / 1e6);
+  return {};
+}
+
+bool has_many_levels(const FeatureMap& map) {
   std::vector<Index> levels(map.columns().size());
   for (const auto& [column, text] : map.categories(FeatureMap::Side::left))
-    if (++levels[column] > max_anova_levels)
-      return fmt::format("the column {} has more than {} levels", map.columns()[column].name, max_anova_levels);
-  return {};
+    if (++levels[column] > max_anova_levels) return true;
+  return false;
 }
 
 bool allows_anova(const TrainOptions& options) {

@@ -14,8 +14,11 @@
 namespace dyad {
 
 /// Why the rows of a map cannot be fitted by the solver anova; empty if they can. Its tables and matrices have at most
-/// 200 columns, of which one is numeric, and at most 64 levels per categorical column, and its sums fit in `memory`.
+/// 200 columns, of which one is numeric, and its sums fit in `memory`.
 std::string anova_obstacle(const FeatureMap& map, double memory);
+/// Whether a categorical column has more levels than the function of a column. Functions then do not distinguish the
+/// least frequent levels, and a low-rank model may be more accurate.
+bool has_many_levels(const FeatureMap& map);
 
 /// Options of the fit for a target: task and censoring.
 AnovaOptions anova_options(const Target& target);
