@@ -37,9 +37,10 @@ bool BlockPredictor::next(PredictSummary& summary) {
     for (double& value : values) value = target().predicted(value);
     if (error_bars_ == nullptr) return;
     const auto deviations = std::span(deviations_).subspan(first, count);
-    error_bars_->compute_variances(block_, range.first, deviations);
+    std::vector<double> noise(count);
+    error_bars_->compute_variances(block_, range.first, deviations, noise);
     for (std::size_t i = 0; i < count; ++i)
-      deviations[i] = target().standard_deviation(values[i], deviations[i], error_bars_->noise_variance());
+      deviations[i] = target().standard_deviation(values[i], deviations[i], noise[i]);
   });
   require_finite(values_);
   require_finite(deviations_);

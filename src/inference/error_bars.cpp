@@ -18,10 +18,6 @@ ErrorBars::ErrorBars(const ModelFile& file, const std::string& path) : anova_(fi
   filter_.emplace(FilterPosterior{std::move(filter), std::move(unknown)});
 }
 
-double ErrorBars::noise_variance() const {
-  return anova_ ? anova_->posterior.noise_variance : filter_->filter.noise_variance();
-}
-
 double ErrorBars::unknown_variance(const Rows<double>& rows, Index i, const std::vector<Index>& groups) const {
   if (filter_) return filter_->unknown_features.variance(filter_->filter, rows, i, groups);
   double sum = 0;
@@ -32,16 +28,19 @@ double ErrorBars::unknown_variance(const Rows<double>& rows, Index i, const std:
   return sum;
 }
 
-void ErrorBars::compute_variances(const RowBlock<double>& block, Index first, std::span<double> variances) const {
+void ErrorBars::compute_variances(const RowBlock<double>& block, Index first, std::span<double> variances,
+                                  std::span<double> noise) const {
   const auto count = static_cast<Index>(variances.size());
   const Rows<double> rows = block.view().slice(first, count);
   if (anova_) {
     ColumnTable table = reader_->empty_table();
     reader_->append(rows, table);
     anova_->predict_variances(table, variances);
+    anova_->predict_noise(table, noise);
   } else {
     std::vector<double> means(variances.size());
     filter_->filter.predict(rows, means, variances);
+    std::fill(noise.begin(), noise.end(), filter_->filter.noise_variance());
   }
   auto cell = std::lower_bound(block.unknown_cells.begin(), block.unknown_cells.end(), first,
                                [](const UnknownCell& unknown, Index row) { return unknown.row < row; });

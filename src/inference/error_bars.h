@@ -22,11 +22,10 @@ class ErrorBars {
   ErrorBars(const ModelFile& file, const std::string& path);
 
   /// Writes the variances of the linear predictor (scaled target, or log-odds) of the rows
-  /// [first, first + variances.size()) of a block, without observation noise.
-  void compute_variances(const RowBlock<double>& block, Index first, std::span<double> variances) const;
-
-  /// Variance of the observation noise of the scaled target.
-  [[nodiscard]] double noise_variance() const;
+  /// [first, first + variances.size()) of a block, without observation noise, and the variances of the noise of the
+  /// scaled target.
+  void compute_variances(const RowBlock<double>& block, Index first, std::span<double> variances,
+                         std::span<double> noise) const;
 
  private:
   struct FilterPosterior {

@@ -29,20 +29,20 @@ HatWeights AnovaAxis::evaluate(double value) const {
   return {first_index + left, 1 - share, share};
 }
 
-Index AnovaModel::block_size(const AnovaBlock& block) const {
+Index AnovaFunctions::block_size(const AnovaBlock& block) const {
   Index size = 1;
   for (const Index axis : block.axes) size *= axes[static_cast<std::size_t>(axis)].size();
   return size;
 }
 
-void AnovaModel::evaluate_axes(const ColumnTable& table, Index i, std::vector<HatWeights>& hats) const {
+void AnovaFunctions::evaluate_axes(const ColumnTable& table, Index i, std::vector<HatWeights>& hats) const {
   hats.resize(axes.size());
   for (std::size_t a = 0; a < axes.size(); ++a)
     hats[a] =
         axes[a].evaluate(table.columns[static_cast<std::size_t>(axes[a].column)].values[static_cast<std::size_t>(i)]);
 }
 
-void AnovaModel::predict(const ColumnTable& table, std::span<double> predictions) const {
+void AnovaFunctions::predict(const ColumnTable& table, std::span<double> predictions) const {
   std::vector<HatWeights> hats;
   for (std::size_t i = 0; i < predictions.size(); ++i) {
     evaluate_axes(table, static_cast<Index>(i), hats);
@@ -89,7 +89,19 @@ void AnovaModel::predict_variances(const ColumnTable& table, std::span<double> v
   }
 }
 
-bool AnovaModel::is_finite() const {
+void AnovaModel::predict_noise(const ColumnTable& table, std::span<double> variances) const {
+  std::fill(variances.begin(), variances.end(), posterior.noise_variance);
+  if (log_noise.is_zero()) return;
+  std::vector<double> logs(variances.size());
+  ColumnTable extended = table;
+  ColumnTable::Column& predictions = extended.columns.emplace_back();
+  predictions.values.resize(variances.size());
+  predict(table, predictions.values);
+  log_noise.predict(extended, logs);
+  for (std::size_t i = 0; i < logs.size(); ++i) variances[i] *= std::exp(logs[i]);
+}
+
+bool AnovaFunctions::is_finite() const {
   return std::isfinite(intercept) && std::all_of(blocks.begin(), blocks.end(), [](const AnovaBlock& block) {
            return as_vector(block.values).allFinite() && as_vector(block.deviations).allFinite();
          });

@@ -70,21 +70,16 @@ struct AnovaPosterior {
   [[nodiscard]] bool is_empty() const { return factors.empty(); }
 };
 
-/// Second-order model in function space (smoothing-spline ANOVA; Wahba 1990; Gu 2013):
-/// y = b + sum_j f_j(x_j) + sum_ij f_ij(x_i, x_j), with f_j piecewise linear and f_ij piecewise bilinear on knots.
-/// Predicts the scaled target, or the log-odds of the positive class. Const member functions are thread-safe.
-struct AnovaModel {
+/// Sum of an intercept and functions of columns and of pairs of columns. Const member functions are thread-safe.
+struct AnovaFunctions {
   double intercept = 0;
   std::vector<AnovaAxis> axes;
   std::vector<AnovaBlock> blocks;
-  AnovaPosterior posterior;  ///< empty: no error bars
 
-  /// Writes one prediction per row of `table`.
+  /// Writes one value per row of `table`.
   void predict(const ColumnTable& table, std::span<double> predictions) const;
-  /// Writes the posterior variance of each prediction, without observation noise.
-  void predict_variances(const ColumnTable& table, std::span<double> variances) const;
-
   [[nodiscard]] bool is_finite() const;
+  [[nodiscard]] bool is_zero() const { return intercept == 0 && blocks.empty(); }
   /// Number of coefficients of a block.
   [[nodiscard]] Index block_size(const AnovaBlock& block) const;
   /// Calls visit(coefficient, weight) for each basis function of the block that is not 0.
@@ -107,6 +102,21 @@ struct AnovaModel {
   }
   /// Basis functions of all axes at row i of the table.
   void evaluate_axes(const ColumnTable& table, Index i, std::vector<HatWeights>& hats) const;
+};
+
+/// Second-order model in function space (smoothing-spline ANOVA; Wahba 1990; Gu 2013):
+/// y = b + sum_j f_j(x_j) + sum_ij f_ij(x_i, x_j), with f_j piecewise linear and f_ij piecewise bilinear on knots.
+/// Predicts the scaled target, or the log-odds of the positive class. Const member functions are thread-safe.
+struct AnovaModel : AnovaFunctions {
+  AnovaPosterior posterior;  ///< empty: no error bars
+  /// Logarithm of the variance of the observation noise, relative to posterior.noise_variance. The column behind those
+  /// of the table is the prediction. Zero: the variance is constant.
+  AnovaFunctions log_noise;
+
+  /// Writes the posterior variance of each prediction, without observation noise.
+  void predict_variances(const ColumnTable& table, std::span<double> variances) const;
+  /// Writes the variance of the observation noise of each row.
+  void predict_noise(const ColumnTable& table, std::span<double> variances) const;
 };
 
 }  // namespace dyad

@@ -47,10 +47,10 @@ class Parts {
   Index next_ = 0;
 };
 
-std::vector<AnovaAxis> read_axes(const ModelReader& reader, Index columns) {
-  Parts<std::int64_t> table(reader, "anova.axes");
-  Parts<double> knots(reader, "anova.knots");
-  Parts<std::int64_t> levels(reader, "anova.levels");
+std::vector<AnovaAxis> read_axes(const ModelReader& reader, const std::string& prefix, Index columns) {
+  Parts<std::int64_t> table(reader, prefix + "axes");
+  Parts<double> knots(reader, prefix + "knots");
+  Parts<std::int64_t> levels(reader, prefix + "levels");
   std::vector<AnovaAxis> axes(static_cast<std::size_t>(table.size() / axis_fields));
   for (AnovaAxis& axis : axes) {
     const auto fields = table.take(axis_fields);
@@ -75,6 +75,63 @@ std::vector<AnovaAxis> read_axes(const ModelReader& reader, Index columns) {
   knots.require_end();
   levels.require_end();
   return axes;
+}
+
+/// Reads axes and blocks without deviations, and returns the number of directions of each block.
+std::vector<Index> read_functions(const ModelReader& reader, const std::string& prefix, Index columns,
+                                  AnovaFunctions& functions) {
+  functions.axes = read_axes(reader, prefix, columns);
+  Parts<double> intercept(reader, prefix + "intercept");
+  functions.intercept = intercept.take(1)[0];
+  intercept.require_end();
+  Parts<std::int64_t> table(reader, prefix + "blocks");
+  Parts<double> values(reader, prefix + "values");
+  std::vector<Index> widths;
+  for (Index b = 0; b < table.size() / block_fields; ++b) {
+    const auto fields = table.take(block_fields);
+    AnovaBlock block;
+    for (const std::int64_t axis : {fields[0], fields[1]}) {
+      if (axis == -1 && !block.axes.empty()) continue;
+      reader.require(axis >= 0 && axis < std::ssize(functions.axes), "a block refers to an axis that does not exist");
+      block.axes.push_back(axis);
+    }
+    const auto coefficients = values.take(functions.block_size(block));
+    block.values.assign(coefficients.begin(), coefficients.end());
+    widths.push_back(fields[2]);
+    functions.blocks.push_back(std::move(block));
+  }
+  table.require_end();
+  values.require_end();
+  reader.require(functions.is_finite(), "a parameter is not finite");
+  return widths;
+}
+
+void add_functions(const AnovaFunctions& functions, const std::vector<Index>& widths, const std::string& prefix,
+                   Safetensors& file) {
+  std::vector<std::int64_t> axes;
+  std::vector<double> knots;
+  std::vector<std::int64_t> levels;
+  for (const AnovaAxis& axis : functions.axes) {
+    const std::size_t count = axis.is_categorical ? axis.levels.size() : axis.knots.size();
+    for (const Index field : {axis.column, Index{axis.is_categorical}, Index{axis.is_discrete},
+                              Index{axis.has_missing_level}, static_cast<Index>(count), Index{axis.has_tails}})
+      axes.push_back(field);
+    append(knots, axis.knots.data(), std::ssize(axis.knots));
+    append(levels, axis.levels.data(), std::ssize(axis.levels));
+  }
+  std::vector<std::int64_t> blocks;
+  std::vector<double> values;
+  for (std::size_t b = 0; b < functions.blocks.size(); ++b) {
+    const AnovaBlock& block = functions.blocks[b];
+    for (const Index field : {block.axes[0], block.is_pair() ? block.axes[1] : -1, widths[b]}) blocks.push_back(field);
+    append(values, block.values.data(), std::ssize(block.values));
+  }
+  add_vector(file, prefix + "intercept", std::vector<double>{functions.intercept});
+  file.tensors[prefix + "axes"] = make_tensor(axes, {std::ssize(functions.axes), axis_fields});
+  add_vector(file, prefix + "knots", knots);
+  add_vector(file, prefix + "levels", levels);
+  file.tensors[prefix + "blocks"] = make_tensor(blocks, {std::ssize(functions.blocks), block_fields});
+  add_vector(file, prefix + "values", values);
 }
 
 void read_posterior(const ModelReader& reader, const std::vector<Index>& widths, AnovaModel& model) {
@@ -112,29 +169,15 @@ void read_posterior(const ModelReader& reader, const std::vector<Index>& widths,
 }  // namespace
 
 void add_anova_model(const AnovaModel& model, Safetensors& file) {
-  std::vector<std::int64_t> axes;
-  std::vector<double> knots;
-  std::vector<std::int64_t> levels;
-  for (const AnovaAxis& axis : model.axes) {
-    const std::size_t count = axis.is_categorical ? axis.levels.size() : axis.knots.size();
-    for (const Index field : {axis.column, Index{axis.is_categorical}, Index{axis.is_discrete},
-                              Index{axis.has_missing_level}, static_cast<Index>(count), Index{axis.has_tails}})
-      axes.push_back(field);
-    append(knots, axis.knots.data(), std::ssize(axis.knots));
-    append(levels, axis.levels.data(), std::ssize(axis.levels));
-  }
-  std::vector<std::int64_t> blocks;
-  std::vector<double> values;
+  const AnovaPosterior& posterior = model.posterior;
+  std::vector<Index> widths;
   std::vector<double> deviations;
   std::vector<double> block_variances;
   std::vector<float> factors;
-  const AnovaPosterior& posterior = model.posterior;
   for (std::size_t b = 0; b < model.blocks.size(); ++b) {
     const AnovaBlock& block = model.blocks[b];
     const RowMajorMatrix<double>& factor = posterior.factors[b];
-    for (const Index field : {block.axes[0], block.is_pair() ? block.axes[1] : -1, factor.cols()})
-      blocks.push_back(field);
-    append(values, block.values.data(), std::ssize(block.values));
+    widths.push_back(factor.cols());
     append(deviations, block.deviations.data(), std::ssize(block.deviations));
     block_variances.push_back(block.variance);
     append(factors, factor.data(), factor.size());
@@ -144,56 +187,36 @@ void add_anova_model(const AnovaModel& model, Safetensors& file) {
     append(root, posterior.root.data() + i * posterior.root.cols(), i + 1);
   std::vector<double> center;
   append(center, posterior.center.data(), posterior.center.size());
-  add_vector(file, "anova.intercept", std::vector<double>{model.intercept});
-  file.tensors["anova.axes"] = make_tensor(axes, {std::ssize(model.axes), axis_fields});
-  add_vector(file, "anova.knots", knots);
-  add_vector(file, "anova.levels", levels);
-  file.tensors["anova.blocks"] = make_tensor(blocks, {std::ssize(model.blocks), block_fields});
-  add_vector(file, "anova.values", values);
+  add_functions(model, widths, "anova.", file);
   add_vector(file, "anova.deviations", deviations);
   add_vector(file, "anova.block_variances", block_variances);
   add_vector(file, "anova.factors", factors);
   add_vector(file, "anova.root", root);
   add_vector(file, "anova.center", center);
   add_vector(file, "anova.variances", std::vector<double>{posterior.intercept_variance, posterior.noise_variance});
+  if (!model.log_noise.is_zero())
+    add_functions(model.log_noise, std::vector<Index>(model.log_noise.blocks.size(), 0), "anova.noise.", file);
 }
 
 bool has_anova_model(const ModelReader& reader) { return reader.has_tensor("anova.intercept"); }
 
 AnovaModel read_anova_model(const ModelReader& reader, Index columns) {
   AnovaModel model;
-  model.axes = read_axes(reader, columns);
-  Parts<double> intercept(reader, "anova.intercept");
-  model.intercept = intercept.take(1)[0];
-  intercept.require_end();
-  Parts<std::int64_t> table(reader, "anova.blocks");
-  Parts<double> values(reader, "anova.values");
+  const std::vector<Index> widths = read_functions(reader, "anova.", columns, model);
   Parts<double> deviations(reader, "anova.deviations");
   Parts<double> block_variances(reader, "anova.block_variances");
-  std::vector<Index> widths;
-  for (Index b = 0; b < table.size() / block_fields; ++b) {
-    const auto fields = table.take(block_fields);
-    AnovaBlock block;
-    for (const std::int64_t axis : {fields[0], fields[1]}) {
-      if (axis == -1 && !block.axes.empty()) continue;
-      reader.require(axis >= 0 && axis < std::ssize(model.axes), "a block refers to an axis that does not exist");
-      block.axes.push_back(axis);
-    }
-    const Index size = model.block_size(block);
-    const auto coefficients = values.take(size);
-    block.values.assign(coefficients.begin(), coefficients.end());
-    const auto errors = deviations.take(size);
+  for (AnovaBlock& block : model.blocks) {
+    const auto errors = deviations.take(model.block_size(block));
     block.deviations.assign(errors.begin(), errors.end());
     block.variance = block_variances.take(1)[0];
-    widths.push_back(fields[2]);
-    model.blocks.push_back(std::move(block));
   }
-  table.require_end();
-  values.require_end();
   deviations.require_end();
   block_variances.require_end();
   reader.require(model.is_finite(), "a parameter is not finite");
   read_posterior(reader, widths, model);
+  // The column behind those of the table is the prediction.
+  if (reader.has_tensor("anova.noise.intercept"))
+    (void)read_functions(reader, "anova.noise.", columns + 1, model.log_noise);
   return model;
 }
 

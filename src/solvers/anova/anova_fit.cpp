@@ -13,6 +13,7 @@
 #include "solvers/anova/pair_candidates.h"
 #include "solvers/anova/response.h"
 #include "solvers/anova/terms.h"
+#include "solvers/anova/variance_function.h"
 
 namespace dyad {
 namespace {
@@ -44,12 +45,26 @@ constexpr Index max_free_columns = 50;
 /// at 1.5, 1.000 and 0.757 at 2.5.
 constexpr double max_penalty = 1;
 constexpr double full_penalty_columns = 200;
+/// Rows of the fit of the variance function; their leverages take p^2 / 2 multiply-adds per row. Tables with more rows
+/// are not fitted again with weights.
+constexpr Index max_residual_rows = 4096;
+/// The variance of the noise is constant for fewer rows.
+constexpr Index min_residual_rows = 30;
+/// Iterations of REML with weights; they start at the variances without weights.
+constexpr Index reweighted_iterations = 3;
+/// VarianceOptions::max_growth of these iterations.
+constexpr double reweighted_growth = 2;
 
 class Fit {
  public:
   Fit(const ColumnTable& table, std::span<const double> targets, std::span<const double> weights,
       const AnovaOptions& options, ThreadPool& pool)
-      : options_(options), pool_(pool), axes_(table, weights), sums_(pool), response_(targets, weights, options) {
+      : options_(options),
+        pool_(pool),
+        table_(table),
+        axes_(table, weights),
+        sums_(pool),
+        response_(targets, weights, options) {
     for (Index j = 0; j < static_cast<Index>(table.columns.size()); ++j)
       if (axes_.distribution(j).is_variable()) columns_.push_back(j);
     for (std::size_t a = 0; a < columns_.size(); ++a)
@@ -72,7 +87,9 @@ class Fit {
     }
     if (!was_interrupted()) add_tied_pairs();
     if (!was_interrupted()) finish_response();
-    return make_result();
+    AnovaFit result = make_result();
+    if (!options_.is_classification && !result.was_interrupted) fit_noise(result);
+    return result;
   }
 
  private:
@@ -112,11 +129,12 @@ class Fit {
     }
   }
 
-  void estimate(Index iterations) {
+  void estimate(Index iterations, double max_growth = VarianceOptions().max_growth) {
     sums_.update_targets(terms_, response_.rows());
     std::vector<VarianceBlock> blocks = make_variance_blocks(terms_, sums_.offsets());
     VarianceOptions options = make_variance_options(options_, response_.prior_variance());
     options.max_iterations = iterations;
+    options.max_growth = max_growth;
     fit_ = estimate_variances(sums_.sums(), blocks, noise_variance_, options);
     noise_variance_ = fit_.noise_variance;
     set_variances(blocks, terms_);
@@ -334,9 +352,15 @@ class Fit {
   }
 
   AnovaFit make_result();
+  /// Residuals of a sample of the rows. Censored targets beyond which the prediction lies have the residual 0.
+  [[nodiscard]] ResidualRows residuals(const AnovaModel& model) const;
+  /// Fits the variance of the noise as a function of the columns. If the leave-one-out loss of the fit with weights
+  /// v(x)^-1/2 is smaller, it replaces the fit.
+  void fit_noise(AnovaFit& result);
 
   const AnovaOptions& options_;
   ThreadPool& pool_;
+  const ColumnTable& table_;
   AxisCache axes_;
   TermSums sums_;
   Response response_;
@@ -367,6 +391,61 @@ AnovaFit Fit::make_result() {
   result.model.posterior.noise_variance = options_.is_classification ? 0 : noise_variance_;
   result.model.posterior.intercept_variance = noise_variance_ / response_.rows().total_weight;
   return result;
+}
+
+ResidualRows Fit::residuals(const AnovaModel& model) const {
+  // Rows for the leverages, which take p^2 / 2 multiply-adds per row. The error of a standard deviation is 1 / sqrt(2
+  // n).
+  const std::size_t total = predictor_.size();
+  const std::size_t count = std::min(total, static_cast<std::size_t>(max_residual_rows));
+  ResidualRows rows;
+  rows.noise_variance = noise_variance_;
+  for (const ColumnTable::Column& column : table_.columns) rows.table.columns.push_back({column.is_categorical, {}});
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::size_t i = k * total / count;
+    for (std::size_t c = 0; c < table_.columns.size(); ++c)
+      rows.table.columns[c].values.push_back(table_.columns[c].values[i]);
+    rows.predictions.push_back(predictor_[i]);
+    rows.residuals.push_back(response_.rows().z[i] - predictor_[i]);
+    rows.counts.push_back(response_.repetitions(i));
+    rows.precisions.push_back(response_.precision(i));
+  }
+  rows.posterior_variances.resize(count);
+  model.predict_variances(rows.table, rows.posterior_variances);
+  return rows;
+}
+
+void Fit::fit_noise(AnovaFit& result) {
+  if (table_.columns.empty()) return;
+  ResidualRows rows = residuals(result.model);
+  if (std::ssize(rows.residuals) < min_residual_rows) return;
+  result.model.log_noise = fit_log_noise(rows, pool_);
+  if (!result.model.log_noise.is_zero() && std::ssize(predictor_) <= max_residual_rows && !was_interrupted()) {
+    std::vector<double> variances(predictor_.size());
+    result.model.predict_noise(table_, variances);
+    for (double& variance : variances) variance = 1 / std::sqrt(variance);
+    response_.set_precisions(variances);
+    double sum = 0;
+    for (std::size_t i = 0; i < predictor_.size(); ++i)
+      sum += response_.rows().weight(i) * std::pow(response_.rows().z[i] - predictor_[i], 2);
+    noise_variance_ = sum / std::max(1.0, response_.rows().total_weight - 1 - fit_.effective_dof);
+    sums_.update(terms_, {}, response_.rows());
+    estimate(reweighted_iterations, reweighted_growth);
+    AnovaFit reweighted = make_result();
+    ResidualRows new_rows = residuals(reweighted.model);
+    const double loss = new_rows.held_out_variance();
+    if (loss < rows.held_out_variance()) {
+      reweighted.held_out_loss = std::sqrt(loss);
+      reweighted.model.posterior.noise_variance = result.model.posterior.noise_variance;
+      reweighted.model.log_noise = std::move(result.model.log_noise);
+      result = std::move(reweighted);
+      rows = std::move(new_rows);
+      if (options_.progress) options_.progress({"weights of rows", result.log_evidence, result.held_out_loss});
+    }
+  }
+  std::vector<double> noise(rows.residuals.size());
+  result.model.predict_noise(rows.table, noise);
+  result.model.log_noise.intercept += std::log(calibration_factor(rows, noise));
 }
 
 }  // namespace

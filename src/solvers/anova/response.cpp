@@ -94,6 +94,22 @@ std::vector<double> Response::start_predictor() const {
   return std::vector<double>(targets_.size(), start);
 }
 
+void Response::set_precisions(std::span<const double> precisions) {
+  double sum = 0;
+  double count = 0;
+  for (std::size_t i = 0; i < precisions.size(); ++i) {
+    sum += repetitions(i) * precisions[i];
+    count += repetitions(i);
+  }
+  precisions_.resize(precisions.size());
+  rows_.weights.resize(precisions.size());
+  for (std::size_t i = 0; i < precisions.size(); ++i) {
+    precisions_[i] = precisions[i] * count / sum;
+    rows_.weights[i] = repetitions(i) * precisions_[i];
+  }
+  rows_.update_mean();
+}
+
 void Response::update(std::span<const double> predictor, bool keeps_weights) {
   if (link_.is_classification || (is_censored_ && has_fit_))
     link_.linearize(targets_, weights_, predictor, rows_, keeps_weights);

@@ -46,8 +46,13 @@ class Response {
   /// Updates the responses at the values of the linear predictor. The first call leaves censored targets unchanged.
   /// `keeps_weights`: as in ResponseLink::linearize().
   void update(std::span<const double> predictor, bool keeps_weights = false);
+  /// Multiplies the repetition counts by precisions, which are scaled to a mean of 1 (regression).
+  void set_precisions(std::span<const double> precisions);
   [[nodiscard]] const WorkingRows& rows() const { return rows_; }
 
+  [[nodiscard]] double repetitions(std::size_t i) const { return weights_.empty() ? 1 : weights_[i]; }
+  /// Weight of one repetition of a row (regression).
+  [[nodiscard]] double precision(std::size_t i) const { return precisions_.empty() ? 1 : precisions_[i]; }
   [[nodiscard]] bool is_censored() const { return is_censored_; }
   /// Value of the linear predictor before the first fit: 0, or the log-odds of the positive class.
   [[nodiscard]] std::vector<double> start_predictor() const;
@@ -57,7 +62,8 @@ class Response {
 
  private:
   std::vector<double> targets_;
-  std::vector<double> weights_;  ///< repetition counts; empty: 1
+  std::vector<double> weights_;     ///< repetition counts; empty: 1
+  std::vector<double> precisions_;  ///< weights of one repetition, with mean 1; empty: 1
   ResponseLink link_;
   bool is_censored_ = false;
   bool has_fit_ = false;  ///< update() was called with a fitted predictor

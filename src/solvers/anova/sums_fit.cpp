@@ -78,12 +78,13 @@ AnovaFit fit_sums(const AnovaModel& model, const AnovaPrior& prior, const BasisS
   result.prior.scale = prior.scale;
   result.model.intercept = sums.mean() - centers.dot(fit.gamma);
   result.model.posterior.noise_variance = options.is_classification ? 0 : fit.noise_variance;
+  result.model.log_noise = model.log_noise;
   result.model.posterior.intercept_variance = fit.noise_variance / centered.weight;
   result.held_out_loss = held_out_loss(fit, centered.weight, options);
   return result;
 }
 
-void archive_functions(Archive& archive, AnovaModel& model) {
+void archive_functions(Archive& archive, AnovaFunctions& model) {
   std::vector<double> axes;
   std::vector<double> positions;  // knots and levels
   std::vector<double> blocks;

@@ -18,8 +18,6 @@ namespace {
 /// of ten folds of concrete and its run time: 0.2361 and 0.41 s at 0.02, 0.2367 and 0.35 s at 0.05, 0.2375 and 0.30 s
 /// at 0.1; airfoil, yacht, wine, kin40k and air change by less than 0.1% up to 0.05.
 constexpr double min_visibility = 0.05;
-/// Variances may grow by this factor before directions are selected again.
-constexpr double max_growth = 10;
 /// Directions are selected again after this iteration of a long solve, because the variances of columns without effect
 /// vanish in the first iterations (pumadyn, 32 columns: 1,248 directions become 771, and the run time halves).
 constexpr Index reselection_iteration = 3;
@@ -52,12 +50,14 @@ struct ReducedBlock {
   RowMajorMatrix<double> inverse_root;
 };
 
-/// Directions of the block whose prior variance at `max_growth` times its variances is visible.
-ReducedBlock reduce_block(const VarianceBlock& block, const RowMajorMatrix<double>& H, double s2, double max_theta) {
+/// Directions of the block whose prior variance at `options.max_growth` times its variances is visible.
+ReducedBlock reduce_block(const VarianceBlock& block, const RowMajorMatrix<double>& H, double s2,
+                          const VarianceOptions& options) {
+  const double max_growth = options.max_growth;
   ReducedBlock reduced;
   RowMajorMatrix<double> prior = RowMajorMatrix<double>::Zero(block.count, block.count);
   for (const VarianceBlock::Component& component : block.components)
-    prior += std::clamp(max_growth * component.theta, 0.0, max_growth * max_theta) * *component.covariance;
+    prior += std::clamp(max_growth * component.theta, 0.0, max_growth * options.max_theta) * *component.covariance;
   const auto gram = H.block(block.first, block.first, block.count, block.count);
   if (prior.trace() * gram.trace() <= min_visibility * s2) return reduced;
   // The prior may be singular; directions without prior variance keep a negligible one.
@@ -81,12 +81,13 @@ ReducedBlock reduce_block(const VarianceBlock& block, const RowMajorMatrix<doubl
 
 class Iteration {
  public:
-  Iteration(const CenteredSums& sums, std::vector<VarianceBlock>& blocks, double noise_variance, double max_theta)
+  Iteration(const CenteredSums& sums, std::vector<VarianceBlock>& blocks, double noise_variance,
+            const VarianceOptions& options)
       : full_(sums), blocks_(blocks) {
     fit_.noise_variance = noise_variance;
     Index width = 0;
     for (const VarianceBlock& block : blocks) {
-      reduced_.push_back(reduce_block(block, sums.H, noise_variance, max_theta));
+      reduced_.push_back(reduce_block(block, sums.H, noise_variance, options));
       reduced_.back().first = width;
       width += reduced_.back().count;
     }
@@ -266,7 +267,7 @@ class Iteration {
 
 VarianceFit estimate_variances(const CenteredSums& sums, std::vector<VarianceBlock>& blocks, double noise_variance,
                                const VarianceOptions& options) {
-  auto iteration = std::make_unique<Iteration>(sums, blocks, noise_variance, options.max_theta);
+  auto iteration = std::make_unique<Iteration>(sums, blocks, noise_variance, options);
   double last = 0;
   for (Index i = 1;; ++i) {
     iteration->solve();
@@ -277,7 +278,7 @@ VarianceFit estimate_variances(const CenteredSums& sums, std::vector<VarianceBlo
     iteration->update_components(options.penalty_offset);
     if (!options.is_noise_fixed) iteration->update_noise(options.max_theta);
     if (i == reselection_iteration && options.max_iterations > 2 * reselection_iteration)
-      iteration = std::make_unique<Iteration>(sums, blocks, iteration->fit_.noise_variance, options.max_theta);
+      iteration = std::make_unique<Iteration>(sums, blocks, iteration->fit_.noise_variance, options);
   }
   return iteration->take_fit();
 }

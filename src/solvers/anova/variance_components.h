@@ -35,6 +35,7 @@ struct VarianceOptions {
   bool is_noise_fixed = false;  ///< true: s2 is given (working responses of classes)
   double max_theta = 1;         ///< upper bound of the variances for the selection of directions
   double penalty_offset = 1e-4;
+  double max_growth = 10;  ///< directions are selected for variances that grow by this factor
   std::function<bool()> interrupted;
 };
 

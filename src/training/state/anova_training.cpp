@@ -375,6 +375,7 @@ AnovaOptions anova_options(const Target& target) {
 void archive_anova_functions(Archive& archive, AnovaFit& fit) {
   archive.group("functions", [&] {
     archive_functions(archive, fit.model);
+    archive.group("log_noise", [&] { archive_functions(archive, fit.model.log_noise); });
     fit.prior.archive(archive, fit.model);
   });
 }

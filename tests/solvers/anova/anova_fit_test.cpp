@@ -209,6 +209,44 @@ TEST(AnovaFit, IntervalsCoverThePlantedFunction) {
   EXPECT_GT(covered, 1700);
 }
 
+/// Rows whose noise has the deviation 0.1 + x_1.
+AnovaRows heteroscedastic_rows(Index count, std::uint64_t seed) {
+  AnovaRows rows = test::uniform_rows(count, 3, seed);
+  const auto& x = rows.table.columns;
+  Random random(seed, 2);
+  for (std::size_t i = 0; i < rows.targets.size(); ++i)
+    rows.targets[i] = std::sin(6 * x[0].values[i]) + (0.1 + x[1].values[i]) * random.normal();
+  return rows;
+}
+
+TEST(AnovaNoise, IntervalsFollowTheVarianceOfTheNoise) {
+  const AnovaModel model = test::fit(heteroscedastic_rows(1000, 1)).model;
+  const AnovaRows fresh = heteroscedastic_rows(4000, 2);
+  const std::vector<double> predictions = test::predict(model, fresh.table);
+  std::vector<double> variances(predictions.size());
+  std::vector<double> noise(predictions.size());
+  model.predict_variances(fresh.table, variances);
+  model.predict_noise(fresh.table, noise);
+  double inside[2] = {0, 0};
+  double log_error = 0;
+  for (std::size_t i = 0; i < noise.size(); ++i) {
+    const double ratio = std::abs(fresh.targets[i] - predictions[i]) / std::sqrt(variances[i] + noise[i]);
+    inside[0] += ratio < 0.99446 ? 1 : 0;
+    inside[1] += ratio < 1.95996 ? 1 : 0;
+    log_error += std::pow(0.5 * std::log(noise[i]) - std::log(0.1 + fresh.table.columns[1].values[i]), 2);
+  }
+  // Standard errors: 0.007 and 0.003 of the fresh rows, and 0.015 and 0.007 of the calibration with 1,000 rows.
+  EXPECT_NEAR(inside[0] / 4000, 0.68, 5 * 0.017);
+  EXPECT_NEAR(inside[1] / 4000, 0.95, 5 * 0.008);
+  // A constant deviation has the root mean square error 0.6 of its logarithm.
+  EXPECT_LT(std::sqrt(log_error / 4000), 0.3);
+}
+
+TEST(AnovaNoise, ConstantVarianceIsSelectedForEqualNoise) {
+  const AnovaModel model = test::fit(planted_rows(500, 0.3, 1)).model;
+  EXPECT_TRUE(model.log_noise.blocks.empty());
+}
+
 TEST(AnovaFit, MissingValuesHaveALevelOfTheirOwn) {
   AnovaRows rows = test::uniform_rows(600, 1, 10);
   std::vector<double>& x = rows.table.columns[0].values;
