@@ -24,7 +24,7 @@ test: configure
 
 # Checks that are not part of `make test`:
 # - scripts/lint
-# - all tests under the address and undefined-behavior sanitizers, and two minutes of every fuzzer
+# - all tests under the address and undefined-behavior sanitizers, adversarial streams included, and two minutes of every fuzzer
 # - the command-line tests under the thread sanitizer
 # - 300 faults at random times, and up to 100 failures of each system function in each command
 # - the wheel in a clean environment
