@@ -219,8 +219,8 @@ std::unique_ptr<TrainSolver<Scalar>> make_train_solver(const TrainOptions& optio
                                                        const std::function<bool()>& interrupted,
                                                        const FitProgress& progress) {
   if (settings.solver == Solver::anova)
-    return std::make_unique<AnovaTraining<Scalar>>(settings, map, options.memory, options.data.dataset != nullptr,
-                                                   pool, interrupted, progress);
+    return std::make_unique<AnovaTraining<Scalar>>(settings, map, options.memory, options.data.dataset != nullptr, pool,
+                                                   interrupted, progress);
   if (settings.solver == Solver::moment)
     return std::make_unique<MomentTraining<Scalar>>(moment_options(settings, map), settings.batch,
                                                     map.target.likelihood(), pool);
