@@ -166,8 +166,7 @@ class Training {
       settings.solver = Solver::anova;
       settings.rank = 0;
       settings.diagonal = Diagonal::tied;
-      state_.solver =
-          make_train_solver<Scalar>(options_, settings, map(), pool_, &block, hooks_.interrupted, fit_progress());
+      state_.solver = make_anova(fit_progress());
       for (std::size_t c = 0; c < map().columns().size(); ++c)
         if (map().columns()[c].role == Column::Role::numeric)
           map().set_clipping(c, -std::numeric_limits<double>::max(), std::numeric_limits<double>::max());

@@ -95,8 +95,8 @@ struct Term {
 };
 
 /// The sums of all terms: H = L'Phi'W Phi L of centered basis functions, grown as terms are added. The Gram matrix of
-/// two terms is projected on their bases as soon as it is accumulated and is not stored. Runs on all threads of the
-/// pool; the result does not depend on their number.
+/// two terms is projected on their bases right after its accumulation, so that it is not stored. Runs on all threads of
+/// the pool; the result does not depend on their number.
 class TermSums {
  public:
   explicit TermSums(ThreadPool& pool) : pool_(pool) {}

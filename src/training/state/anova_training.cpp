@@ -269,7 +269,8 @@ void AnovaTraining<Scalar>::archive(Archive& archive) {
     AnovaFit functions;
     bool has_functions = false;
     if (const auto& source = reference_ ? reference_ : fit_; source && !archive.is_loading()) {
-      functions.model = source->model;
+      static_cast<AnovaFunctions&>(functions.model) = source->model;
+      functions.model.log_noise = source->model.log_noise;
       functions.prior = source->prior;
       has_functions = true;
     }
