@@ -10,7 +10,7 @@
 #include "base/thread_pool.h"
 #include "data/column_table.h"
 #include "model/anova_model.h"
-#include "solvers/anova/kernels.h"
+#include "solvers/anova/basis/kernels.h"
 
 namespace dyad {
 

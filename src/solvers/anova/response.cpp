@@ -59,6 +59,7 @@ Response::Response(std::span<const double> targets, std::span<const double> weig
   rows_.z = targets_;
   rows_.weights = weights_;
   rows_.update_mean();
+  total_repetitions_ = rows_.total_weight;
   if (link_.is_classification) {
     for (double& target : targets_) target = target > 0 ? 1 : 0;
     prior_variance_ = log_odds_variance;
@@ -108,6 +109,15 @@ void Response::set_precisions(std::span<const double> precisions) {
     rows_.weights[i] = repetitions(i) * precisions_[i];
   }
   rows_.update_mean();
+}
+
+double Response::log_likelihood(std::span<const double> predictor) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    const double margin = targets_[i] > 0 ? predictor[i] : -predictor[i];
+    sum -= repetitions(i) * (std::max(0.0, -margin) + std::log1p(std::exp(-std::abs(margin))));
+  }
+  return sum;
 }
 
 void Response::update(std::span<const double> predictor, bool keeps_weights) {

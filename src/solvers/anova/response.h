@@ -49,8 +49,11 @@ class Response {
   /// Multiplies the repetition counts by precisions, which are scaled to a mean of 1 (regression).
   void set_precisions(std::span<const double> precisions);
   [[nodiscard]] const WorkingRows& rows() const { return rows_; }
+  /// Log-likelihood of classes at the values of the linear predictor.
+  [[nodiscard]] double log_likelihood(std::span<const double> predictor) const;
 
   [[nodiscard]] double repetitions(std::size_t i) const { return weights_.empty() ? 1 : weights_[i]; }
+  [[nodiscard]] double total_repetitions() const { return total_repetitions_; }
   /// Weight of one repetition of a row (regression).
   [[nodiscard]] double precision(std::size_t i) const { return precisions_.empty() ? 1 : precisions_[i]; }
   [[nodiscard]] bool is_censored() const { return is_censored_; }
@@ -68,6 +71,7 @@ class Response {
   bool is_censored_ = false;
   bool has_fit_ = false;  ///< update() was called with a fitted predictor
   double prior_variance_ = 1;
+  double total_repetitions_ = 0;
   WorkingRows rows_;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "solvers/anova/anova_fit.h"
-#include "solvers/anova/basis_sums.h"
+#include "solvers/anova/basis/basis_sums.h"
 
 namespace dyad {
 

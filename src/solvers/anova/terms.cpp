@@ -78,10 +78,10 @@ void Term::set_kernels(const std::vector<BlockKernel>& block_kernels) {
   }
 }
 
-void Term::set_straight_kernels() {
+void Term::set_straight_kernels(bool has_squares) {
   std::vector<BlockKernel> straight;
   for (const AxisKernel kernel : {AxisKernel::linear, AxisKernel::square, AxisKernel::white})
-    if (first->kernels.has(kernel) &&
+    if (first->kernels.has(kernel) && (has_squares || kernel != AxisKernel::square) &&
         (kernel != AxisKernel::white || !first->kernels.has(AxisKernel::linear) || first->axis.has_missing_level))
       straight.push_back({kernel, std::nullopt});
   set_kernels(straight);

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "solvers/anova/axes.h"
-#include "solvers/anova/hat_products.h"
-#include "solvers/anova/kernels.h"
+#include "solvers/anova/basis/axes.h"
+#include "solvers/anova/basis/hat_products.h"
+#include "solvers/anova/basis/kernels.h"
 #include "solvers/anova/response.h"
 #include "solvers/anova/variance_components.h"
 
@@ -89,9 +89,9 @@ struct Term {
   [[nodiscard]] Matrix<double> kernel_factor(const BlockKernel& kernel, Index max_columns) const;
   /// Sets the kernels, and the basis L by a pivoted Cholesky decomposition of the sum of their covariances.
   void set_kernels(const std::vector<BlockKernel>& block_kernels);
-  /// Sets the kernels of weights and squares of one column, each with one variance for all columns. Categorical columns
-  /// and missing values keep their levels.
-  void set_straight_kernels();
+  /// Sets the kernels of the weight and optionally the square of one column, each with one variance for all columns.
+  /// Categorical columns and missing values keep their levels.
+  void set_straight_kernels(bool has_squares);
 };
 
 /// The sums of all terms: H = L'Phi'W Phi L of centered basis functions, grown as terms are added. The Gram matrix of

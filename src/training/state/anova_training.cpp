@@ -10,7 +10,7 @@
 #include <dyad/error.h>
 
 #include "encoding/column_reader.h"
-#include "solvers/anova/axes.h"
+#include "solvers/anova/basis/axes.h"
 #include "solvers/anova/sums_fit.h"
 
 namespace dyad {

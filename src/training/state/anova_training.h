@@ -7,7 +7,7 @@
 
 #include "serialization/model_file.h"
 #include "solvers/anova/anova_fit.h"
-#include "solvers/anova/basis_sums.h"
+#include "solvers/anova/basis/basis_sums.h"
 #include "training/state/anova_rows.h"
 #include "training/state/train_solver.h"
 

@@ -1,5 +1,7 @@
-#include "solvers/anova/basis_sums.h"
+#include "solvers/anova/basis/basis_sums.h"
 
+#include <algorithm>
+#include <array>
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -109,43 +111,58 @@ TEST(BasisSums, WeightsAreRepetitionCounts) {
             1e-9);
 }
 
-// Values, targets and their sums of products are compared with sums in extended precision.
+// Values of magnitude 1e6 are compared with sums in extended precision about the mean. The rows are made in parts, so
+// that they need not be stored.
 TEST(BasisSums, SumsOfLargeValuesAreAccurate) {
-  constexpr Index count = 200000;
-  AnovaRows rows = test::uniform_rows(count, 1, 7);
-  Random random(7, 1);
-  std::vector<double>& x = rows.table.columns[0].values;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    x[i] = 1e6 * (1 + x[i]);
-    rows.targets[i] = 1e6 * random.normal();
-  }
+  constexpr Index part_rows = 100000;
+  constexpr int parts = 100;
   AnovaModel model;
   model.axes.emplace_back().knots = {1.2e6, 1.5e6, 1.8e6};
   model.axes[0].has_tails = true;
   AnovaBlock& block = model.blocks.emplace_back();
   block.axes = {0};
   block.values.assign(5, 0.0);
+  BasisSums total(model);
+  using Extended = long double;
+  std::array<Extended, 5> means{};
+  std::array<std::array<Extended, 5>, 5> products{};
+  const auto make_part = [&](int part) {
+    AnovaRows rows = test::uniform_rows(part_rows, 1, static_cast<std::uint64_t>(7 + part));
+    for (double& x : rows.table.columns[0].values) x = 1e6 * (1 + x);
+    std::fill(rows.targets.begin(), rows.targets.end(), 1e6);
+    return rows;
+  };
+  const auto visit_basis = [&](const AnovaRows& rows, auto&& visit) {
+    for (const double x : rows.table.columns[0].values) {
+      const HatWeights hat = model.axes[0].evaluate(x);
+      std::array<Extended, 5> phi{};
+      phi[static_cast<std::size_t>(hat.index)] = hat.first;
+      if (hat.second != 0) phi[static_cast<std::size_t>(hat.index + 1)] = hat.second;
+      visit(phi);
+    }
+  };
+  for (int part = 0; part < parts; ++part) {
+    const AnovaRows rows = make_part(part);
+    BasisSums sums(model);
+    sums.add(model, rows.table, rows.targets, {}, ResponseLink({}), test::pool());
+    total.add(sums);
+    visit_basis(rows, [&](const std::array<Extended, 5>& phi) {
+      for (std::size_t a = 0; a < 5; ++a) means[a] += phi[a] / (Extended{part_rows} * parts);
+    });
+  }
+  for (int part = 0; part < parts; ++part)
+    visit_basis(make_part(part), [&](const std::array<Extended, 5>& phi) {
+      for (std::size_t a = 0; a < 5; ++a)
+        for (std::size_t b = 0; b < 5; ++b) products[a][b] += (phi[a] - means[a]) * (phi[b] - means[b]);
+    });
   const std::vector<RowMajorMatrix<double>> identity{RowMajorMatrix<double>::Identity(5, 5)};
   Vector<double> centers;
-  const CenteredSums sums = sums_of_parts(model, rows, 50).project(identity, centers);
-  using Extended = long double;
-  std::vector<std::vector<Extended>> phi(5, std::vector<Extended>(x.size(), 0));
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const HatWeights hat = model.axes[0].evaluate(x[i]);
-    phi[static_cast<std::size_t>(hat.index)][i] = hat.first;
-    if (hat.second != 0) phi[static_cast<std::size_t>(hat.index + 1)][i] = hat.second;
-  }
-  for (auto& values : phi) {
-    const Extended mean = std::accumulate(values.begin(), values.end(), Extended{0}) / count;
-    for (Extended& value : values) value -= mean;
-  }
+  const CenteredSums sums = total.project(identity, centers);
+  EXPECT_EQ(sums.weight, static_cast<double>(part_rows) * parts);
   for (Index a = 0; a < 5; ++a)
-    for (Index b = 0; b < 5; ++b) {
-      const auto& left = phi[static_cast<std::size_t>(a)];
-      const auto expected = static_cast<double>(
-          std::inner_product(left.begin(), left.end(), phi[static_cast<std::size_t>(b)].begin(), Extended{0}));
-      EXPECT_NEAR(sums.H(a, b), expected, 1e-9 * std::sqrt(sums.H(a, a) * sums.H(b, b)));
-    }
+    for (Index b = 0; b < 5; ++b)
+      EXPECT_NEAR(sums.H(a, b), static_cast<double>(products[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]),
+                  1e-9 * std::sqrt(sums.H(a, a) * sums.H(b, b)));
 }
 
 TEST(BasisSums, RoundTripThroughAnArchive) {

@@ -1,11 +1,11 @@
-#include "solvers/anova/hat_products.h"
+#include "solvers/anova/basis/hat_products.h"
 
 #include <limits>
 
 #include <gtest/gtest.h>
 
 #include "solvers/anova/anova_rows.h"
-#include "solvers/anova/kernels.h"
+#include "solvers/anova/basis/kernels.h"
 #include "solvers/anova/terms.h"
 
 namespace dyad {

@@ -3,7 +3,7 @@
 #include <span>
 
 #include "linalg/matrix.h"
-#include "solvers/anova/axes.h"
+#include "solvers/anova/basis/axes.h"
 
 namespace dyad {
 

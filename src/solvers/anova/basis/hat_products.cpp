@@ -1,4 +1,4 @@
-#include "solvers/anova/hat_products.h"
+#include "solvers/anova/basis/hat_products.h"
 
 #include <type_traits>
 

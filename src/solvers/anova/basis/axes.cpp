@@ -1,4 +1,4 @@
-#include "solvers/anova/axes.h"
+#include "solvers/anova/basis/axes.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,12 +1,12 @@
-#include "solvers/anova/basis_sums.h"
+#include "solvers/anova/basis/basis_sums.h"
 
 #include <algorithm>
 #include <atomic>
 #include <utility>
 
 #include "linalg/multiply.h"
-#include "solvers/anova/axes.h"
-#include "solvers/anova/hat_products.h"
+#include "solvers/anova/basis/axes.h"
+#include "solvers/anova/basis/hat_products.h"
 
 namespace dyad {
 

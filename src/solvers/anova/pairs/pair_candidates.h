@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "solvers/anova/pair_screen.h"
+#include "solvers/anova/pairs/pair_screen.h"
 #include "solvers/anova/terms.h"
 
 namespace dyad {

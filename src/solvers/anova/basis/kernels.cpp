@@ -1,4 +1,4 @@
-#include "solvers/anova/kernels.h"
+#include "solvers/anova/basis/kernels.h"
 
 #include <algorithm>
 #include <cmath>

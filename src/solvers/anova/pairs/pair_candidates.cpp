@@ -1,4 +1,4 @@
-#include "solvers/anova/pair_candidates.h"
+#include "solvers/anova/pairs/pair_candidates.h"
 
 #include <optional>
 

@@ -1,4 +1,4 @@
-#include "solvers/anova/variance_function.h"
+#include "solvers/anova/noise/variance_function.h"
 
 #include <algorithm>
 #include <cmath>

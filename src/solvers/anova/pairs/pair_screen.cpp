@@ -1,4 +1,4 @@
-#include "solvers/anova/pair_screen.h"
+#include "solvers/anova/pairs/pair_screen.h"
 
 #include <algorithm>
 #include <cmath>
