@@ -63,7 +63,8 @@ void Train::add_to(CLI::App& subcommand) {
              "anova: off restricts the model to weights, squares and products; default auto");
   add_number(subcommand, "--passes", options.passes, "P",
              "1: one pass; P > 1: the first pass and P - 1 levels (sweeps or ridges) of a multi-pass solver; default: "
-             "as many levels as decrease the loss of held-out rows");
+             "as many levels as decrease the loss of held-out rows; kalman: at most P passes of the filter, while they "
+             "decrease that loss; default 1");
   const auto parse_range = [this](const std::string& text) {
     const std::size_t comma = text.find(',');
     const auto low = parse_number<double>(text.substr(0, comma));
@@ -230,6 +231,8 @@ nlohmann::ordered_json Train::json(const TrainSummary& summary) const {
     fields["outliers"] = summary.outliers;
   }
   fields["passes"] = summary.passes;
+  fields["rank"] = summary.rank;
+  fields["order"] = choice_name(order_remedies, summary.order);
   if (summary.held_out)
     fields["held_out"] = {{"rows", summary.held_out->held_out_rows},
                           {"one_pass", summary.held_out->one_pass},

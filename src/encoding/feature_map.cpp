@@ -302,6 +302,16 @@ std::vector<Index> FeatureMap::feature_groups() const {
   return groups;
 }
 
+Index FeatureMap::group_of(Index feature) const {
+  const Side side = is_bilinear() && feature >= left_dim() ? Side::right : Side::left;
+  const Index index = (side == Side::right ? feature - left_dim() : feature) - first_category_[index_of(side)];
+  if (index < 0) return group_of_numbers();
+  if (has_sparse_numbers()) return group_of_side(side);
+  const auto& names = category_names_[index_of(side)];
+  return index < static_cast<Index>(names.size()) ? static_cast<Index>(names[static_cast<std::size_t>(index)].first)
+                                                  : group_of_numbers();
+}
+
 void FeatureMap::restore(std::vector<Column> columns, Index left_count, Index right_count,
                          const std::vector<std::pair<std::size_t, std::string>>& categories) {
   assign_features(std::move(columns));

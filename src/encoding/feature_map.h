@@ -145,6 +145,9 @@ class FeatureMap {
   /// group per column for its indicators, and one per side for hashed features or libsvm indices. -1 (no group) for
   /// numeric columns.
   [[nodiscard]] std::vector<Index> feature_groups() const;
+  /// Prior group of a feature: as in feature_groups(), but group_of_numbers() for all features of numeric columns.
+  [[nodiscard]] Index group_of(Index feature) const;
+  [[nodiscard]] Index group_of_numbers() const { return group_count(); }
   [[nodiscard]] Index group_count() const { return static_cast<Index>(columns_.size()) + 2; }
   [[nodiscard]] Index group_of_side(Side side) const { return static_cast<Index>(columns_.size() + index_of(side)); }
   [[nodiscard]] Index group_of_category(std::size_t column) const {

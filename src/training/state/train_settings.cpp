@@ -268,9 +268,9 @@ void TrainOptions::validate() const {
     throw std::invalid_argument("multi-pass training needs memory for cached rows; `memory` = 0 allows one pass only");
   if (passes && (*passes < 1 || *passes > max_passes))
     throw std::invalid_argument(fmt::format("passes must lie in [1, {}], got {}", max_passes, *passes));
-  if (passes.value_or(1) > 1 && (solver == Solver::moment || solver == Solver::kalman))
+  if (passes.value_or(1) > 1 && solver == Solver::moment)
     throw std::invalid_argument(
-        "the solvers moment and kalman make one pass; use auto, newton or variational with more passes");
+        "the solver moment makes one pass; use auto, kalman, newton or variational with more passes");
   if (solver == Solver::anova && (rank || diagonal || half_life || passes || batch || columns.hash_bits > 0 ||
                                   model_kind != Kind::gfm || memory == 0))
     throw std::invalid_argument(
