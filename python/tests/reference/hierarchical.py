@@ -7,10 +7,11 @@ d_j. Matrices "by place" have one column per factor, followed by the weight and 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
-from .kalman import MAX_SQUARED_RATIO, MIN_NOISE, Filter, Prior, posterior_scale, updated
+from .kalman import MAX_SQUARED_RATIO, MIN_NOISE, Filter, Prior, updated
 from .prediction import SignedFactors
 
 PSEUDO_COUNT = 10  # parameters with the variance of the level above that each level of the prior adds
@@ -172,9 +173,9 @@ class HierarchicalFilter(Filter):
     def _prior_means(self) -> np.ndarray:
         return self.relative_deviation * np.sqrt(self.learned.tau[self.groups]) * self.deviates
 
-    def exported(self) -> SignedFactors:
-        """Return the parameters of the model file. For groups of which every row has one feature, f does not change if the
-        means are replaced by terms of the intercept and of the weights."""
+    def model_parameters(self) -> SignedFactors:
+        """For groups of which every row has one feature, f does not change if the means are replaced by terms of the intercept
+        and of the weights."""
         if not self.is_absorbed:
             return self.parameters()
         model, mu = self.means.copy(), self.group_means
@@ -186,33 +187,31 @@ class HierarchicalFilter(Filter):
         model.weights += 2 * (model.A * others) @ signs
         return model
 
-    def predict_with_unknown(self, x: np.ndarray, unknown: list[int]) -> tuple[float, float]:
-        """Return f and v of a row with one unknown feature of value 1 in each group of the list.
+    def predict(self, x: np.ndarray, unknown: Sequence[int] = ()) -> tuple[float, float]:
+        """Return f and its variance v without the noise. ``unknown``: group of each unknown feature of the row.
 
-        An unknown feature has d = 0 with the variance tau.
+        An unknown feature has d = 0 with the variance tau, and the value 1. A feature of scale 0 has not occurred. It is
+        unknown too, and has the value +1 or -1.
         """
-        known = self.means
-        count, rank = len(unknown), known.A.shape[1]
-        extended = dataclasses.replace(
-            self,
-            means=dataclasses.replace(
-                known,
-                weights=np.append(known.weights, np.zeros(count)),
-                squares=np.append(known.squares, np.zeros(count)),
-                A=np.vstack([known.A, np.zeros((count, rank))]),
-            ),
-            scales=np.append(self.scales, np.ones(count)),
-            groups=np.append(self.groups, np.array(unknown, int)),
+        absent = np.flatnonzero((self.scales == 0) & (x != 0))
+        groups = np.append(self.groups[absent], np.array(unknown, int))
+        known, (dim, rank), count = self.means, self.means.A.shape, len(groups)
+        # Unknown features of a bilinear model, whose groups are its sides, are in front of or behind the known ones.
+        is_right = groups == 1 if known.left_dim else np.ones(count, bool)
+        order = np.concatenate([dim + np.flatnonzero(~is_right), np.arange(dim), dim + np.flatnonzero(is_right)]).astype(int)
+        all_groups = np.append(self.groups, groups)[order]
+        values = np.concatenate([np.where(self.scales > 0, x, 0), np.sign(x[absent]), np.ones(len(unknown))])[order]
+        tau = self.learned.tau[groups] * np.append(np.ones(rank + 1), known.diagonal == "free")
+        row = dataclasses.replace(self, groups=all_groups)
+        row.means = dataclasses.replace(
+            known,
+            weights=np.append(known.weights, np.zeros(count))[order],
+            squares=np.append(known.squares, np.zeros(count))[order],
+            A=np.vstack([known.A, np.zeros((count, rank))])[order],
+            left_dim=known.left_dim + int((~is_right).sum()) if known.left_dim else 0,
         )
-        variances = np.vstack([self.places(self.variances), self.learned.tau[np.array(unknown, int)]])
-        if known.diagonal != "free":
-            variances[:, -1] = 0
-        extended.variances = extended.vector(self.variances[0], variances)
-        return extended.predict(np.append(np.where(self.scales > 0, x, 0), np.ones(count)))
-
-    def averaged(self, f: float, v: float) -> float:
-        """Return the linear predictor whose prediction is the average over the posterior."""
-        return posterior_scale(v) * f if self.is_class else f
+        row.variances = self.vector(self.variances[0], np.vstack([self.places(self.variances), tau])[order])
+        return row.parameters().predict(values), row._explained(values, row._gradient(values, None))
 
 
 def random_deviates(seed: int, feature: int, count: int) -> np.ndarray:

@@ -85,8 +85,12 @@ class Filter:
     epsilon: float = float(np.finfo(float).eps)
 
     def parameters(self) -> SignedFactors:
-        """Return the parameters of the model."""
+        """Return the means of the parameters of f."""
         return self.means
+
+    def model_parameters(self) -> SignedFactors:
+        """Return the parameters of the model file."""
+        return self.parameters()
 
     def prior_variances(self) -> np.ndarray:
         """Return the prior variances in the order of SignedFactors.vector()."""
@@ -171,9 +175,9 @@ def updated(
     return theta + P * g * gain, np.maximum(P - (P * g) ** 2 * reduction, P * epsilon)
 
 
-def posterior_scale(variance: float) -> float:
+def posterior_scale(variance: np.ndarray | float) -> np.ndarray:
     """Return kappa = 1 / sqrt(1 + pi v / 8), with which E[logistic(f)] is about logistic(kappa E[f])."""
-    return float(1 / np.sqrt(1 + np.pi * variance / 8))
+    return 1 / np.sqrt(1 + np.pi * np.asarray(variance) / 8)
 
 
 def class_update(mean: float, variance: float, is_positive: bool, weight: float) -> tuple[float, float]:
@@ -185,7 +189,7 @@ def class_update(mean: float, variance: float, is_positive: bool, weight: float)
     """
     if weight > 1 and weight * variance > 4:
         return heavy_update(mean, variance, is_positive, weight)
-    kappa = posterior_scale(variance)
+    kappa = float(posterior_scale(variance))
     p = logistic(kappa * mean)
     reduction = kappa**2 * p * (1 - p)
     repetition = weight / (1 + (weight - 1) * reduction * variance)
