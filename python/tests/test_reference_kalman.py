@@ -8,6 +8,7 @@ import pytest
 from reference import problems, state
 from reference.hierarchical import HierarchicalFilter, start
 from reference.model_file import ModelFile
+from reference.prediction import Model
 
 
 def randomize(filter, case, random):
@@ -84,19 +85,39 @@ def test_filter_steps_equal_reference(seed, tmp_path):
     assert_equal_filters(state.read_filter(after), expected, 1e-3 if case.precision == "single" else 1e-9)
 
 
-@pytest.mark.parametrize("seed", range(24))
-def test_first_pass_equals_reference(seed, tmp_path):
-    """Start, steps and updates of the prior of a first pass. Three updates take place, after 200, 300 and 400 rows."""
-    random = np.random.default_rng(seed)
-    kind, diagonal = [("bilinear", "tied"), ("gfm", "tied"), ("gfm", "zero"), ("gfm", "free")][seed % 4]
-    case = problems.Case(kind=kind, layout="csv", diagonal=diagonal, is_class=seed % 8 >= 4)
-    case.has_pairs = bool(random.integers(2))
-    case.has_range = not case.is_class and bool(random.integers(2))
+def assert_first_pass_equals_reference(case, random, seed, folder, *options):
+    """Compare start, steps and updates of the prior. Three updates take place, after 200, 300 and 400 rows."""
     rows = problems.random_rows(case, random, 450, signal=1)
-    options = ["--solver", "kalman", "--passes", "1", "--memory", "0", "--seed", str(seed)]
-    file = ModelFile.read(problems.train(case, rows, tmp_path, *options))
+    options = [*options, "--solver", "kalman", "--passes", "1", "--memory", "0", "--seed", str(seed)]
+    file = ModelFile.read(problems.train(case, rows, folder, *options))
     found = state.read_filter(file)
     X, y = rows.encoded(file)
     expected = start(found, X, y, (X != 0).sum(axis=1), seed)
     learn(expected, rows, X, y)
     assert_equal_filters(found, expected, 1e-7)
+    return file, found
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_first_pass_equals_reference(seed, tmp_path):
+    random = np.random.default_rng(seed)
+    kind, diagonal = [("bilinear", "tied"), ("gfm", "tied"), ("gfm", "zero"), ("gfm", "free")][seed % 4]
+    case = problems.Case(kind=kind, layout="csv", diagonal=diagonal, is_class=seed % 8 >= 4)
+    case.has_pairs = bool(random.integers(2))
+    case.has_range = not case.is_class and bool(random.integers(2))
+    assert_first_pass_equals_reference(case, random, seed, tmp_path)
+
+
+@pytest.mark.parametrize("has_indicators", [False, True])
+@pytest.mark.parametrize("diagonal", ["tied", "zero", "free"])
+@pytest.mark.parametrize("seed", range(3))
+def test_first_pass_with_given_groups_equals_reference(seed, diagonal, has_indicators, tmp_path):
+    """Groups of libsvm indices have a mean if they are groups of indicators. The model contains the means."""
+    case = problems.Case(layout="libsvm", diagonal=diagonal, has_pairs=True, has_indicators=has_indicators)
+    options = ["--groups", problems.group_file(tmp_path)]
+    file, filter = assert_first_pass_equals_reference(case, np.random.default_rng(seed), seed, tmp_path, *options)
+    assert len(np.unique(filter.groups)) == 2
+    assert np.any(filter.group_variances > 0) == has_indicators
+    model, expected = Model.of(file, 0), filter.model_parameters().model()
+    np.testing.assert_allclose(model.M, expected.M, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(model.weights, expected.weights, rtol=1e-12)
