@@ -6,6 +6,7 @@ The posterior is written to a model file, ``train --resume`` learns a few rows, 
 import numpy as np
 import pytest
 from reference import problems, state
+from reference.further_passes import relearn
 from reference.hierarchical import HierarchicalFilter, start
 from reference.model_file import ModelFile
 from reference.prediction import Model
@@ -121,3 +122,21 @@ def test_first_pass_with_given_groups_equals_reference(seed, diagonal, has_indic
     model, expected = Model.of(file, 0), filter.model_parameters().model()
     np.testing.assert_allclose(model.M, expected.M, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(model.weights, expected.weights, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_second_pass_equals_reference(seed, tmp_path):
+    """The filter after two passes equals that after one pass if held-out rows prefer one pass."""
+    random = np.random.default_rng(seed)
+    kind, diagonal = [("bilinear", "tied"), ("gfm", "tied"), ("gfm", "zero"), ("gfm", "free")][seed % 4]
+    case = problems.Case(kind=kind, layout="csv", diagonal=diagonal, is_class=seed % 8 >= 4, has_pairs=True)
+    rows = problems.random_rows(case, random, 300, signal=2)
+    options = ["--solver", "kalman", "--seed", str(seed)]
+    first, second = [
+        ModelFile.read(problems.train(case, rows, tmp_path, *options, "--passes", passes)) for passes in ("1", "2")
+    ]
+    expected, found = state.read_filter(first), state.read_filter(second)
+    if found.relative_deviation == 0:
+        relearn(expected, *rows.encoded(first), seed, 2)
+    assert_equal_filters(found, expected, 1e-7)
+    assert found.relative_deviation == expected.relative_deviation
