@@ -56,7 +56,8 @@ void print_losses(Index rank, const std::string& path, const ColumnOptions& colu
 }  // namespace dyad
 
 int main(int count, char** arguments) {
-  if (count < 3) {
+  const long rank = count > 2 ? std::strtol(arguments[1], nullptr, 10) : 0;
+  if (rank < 1) {
     fmt::print(stderr, "usage: progressive_losses RANK FILE [TARGET CATEGORICAL[,...] [IGNORED[,...]]]\n");
     return 2;
   }
@@ -65,7 +66,7 @@ int main(int count, char** arguments) {
     if (count > 3) columns.target = arguments[3];
     if (count > 4) columns.categorical = dyad::split(arguments[4]);
     if (count > 5) columns.ignored = dyad::split(arguments[5]);
-    dyad::print_losses(std::strtol(arguments[1], nullptr, 10), arguments[2], columns);
+    dyad::print_losses(rank, arguments[2], columns);
   } catch (const std::exception& error) {
     fmt::print(stderr, "progressive_losses: {}\n", error.what());
     return 1;

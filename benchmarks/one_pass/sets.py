@@ -36,7 +36,7 @@ class Set:
         if not data or not (pathlib.Path(data) / self.path).is_file():
             place = f"the folder {data} of DYAD_DATA has no file {self.path}" if data else "DYAD_DATA is not set"
             sys.exit(
-                f"{self.name}: {place}. Set DYAD_DATA to the folder with the real data; benchmarks/one_pass/page.md lists its "
+                f"{self.name}: {place}. Set DYAD_DATA to the folder with the real data; docs/one-pass-comparison.md lists its "
                 "files, their columns and where they are from. `--sets clicks` measures generated rows only."
             )
         return pathlib.Path(data) / self.path
