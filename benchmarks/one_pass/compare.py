@@ -15,6 +15,7 @@ import os
 import pathlib
 import platform
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -32,15 +33,15 @@ DYAD_RUNS = 3  # the median time is shown
 BLOCKS = 20  # of consecutive rows, for standard errors
 # Rows with more columns have a smaller grid, because the time of both peers is proportional to the number of pairs of columns.
 MAX_COLUMNS_OF_FULL_GRID = 8
-RIVER_RATES = {"full": ["0.003", "0.01", "0.03", "0.1"], "small": ["0.01", "0.03"]}
-VOWPAL_WABBIT_RATES = {"full": ["0.02", "0.1", "0.5"], "small": ["0.1"]}
+RIVER_RATES = {"full": ["0.003", "0.01", "0.03", "0.05", "0.1", "0.3"], "small": ["0.003", "0.01", "0.03"]}
+VOWPAL_WABBIT_RATES = {"full": ["0.02", "0.1", "0.5", "2", "8"], "small": ["0.02", "0.1"]}
 
 
 class Run(NamedTuple):
     """One pass of a system with its settings."""
 
     settings: str
-    seconds: float
+    seconds: float  # of all processors
     peak_bytes: int
     base_bytes: int  # memory before learning: the interpreter and its libraries
     losses: np.ndarray  # of each row
@@ -82,9 +83,11 @@ def run_dyad(build: pathlib.Path, data: Set, folder: pathlib.Path) -> Run:
     """
     source = data.file(folder)
     command = [build / "dyad", "train", source, *data.arguments(), "-m", folder / "model.dyad", "--passes", "1"]
-    summaries = []
+    summaries, seconds = [], []
     for _ in range(DYAD_RUNS):
+        before = children_seconds()
         done = subprocess.run([*command, "--json", "--quiet"], check=True, capture_output=True, text=True)
+        seconds.append(children_seconds() - before)
         summaries.append(json.loads(done.stdout))
     rank = summaries[0]["rank"]
     columns = [data.target, ",".join(data.categorical), ",".join(data.ignored)] if data.target else []
@@ -95,8 +98,13 @@ def run_dyad(build: pathlib.Path, data: Set, folder: pathlib.Path) -> Run:
     expected = progressive["logloss" if data.is_class else "rmse"]
     if expected is not None and not np.isclose(total_loss(data, losses), expected, rtol=1e-4):
         sys.exit(f"{data.name}: progressive_losses has the loss {total_loss(data, losses)}, dyad train has {expected}")
-    seconds = statistics.median(summary["seconds"] for summary in summaries)
-    return Run(f"default options (rank {rank})", seconds, summaries[0]["peak_rss_bytes"], 0, losses)
+    return Run(f"default options (rank {rank})", statistics.median(seconds), summaries[0]["peak_rss_bytes"], 0, losses)
+
+
+def children_seconds() -> float:
+    """Return the processor seconds of the processes that this one has started and that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def run_peer(data: Set, system: str, settings: str, file: pathlib.Path) -> Run | None:
@@ -108,6 +116,11 @@ def run_peer(data: Set, system: str, settings: str, file: pathlib.Path) -> Run |
     if "diverged" in result:
         return None
     return Run(settings, *(result[name] for name in ("seconds", "peak_bytes", "base_bytes")), np.array(result["losses"]))
+
+
+def prefix(data: Set, system: str) -> str:
+    """Return the first part of the names of the files of a system."""
+    return f"{data.name}.{system.replace(' ', '-')}.settings"
 
 
 def store(path: pathlib.Path, run: Run | None) -> None:
@@ -234,12 +247,13 @@ def machine() -> str:
     return f"{model}, {load}, Python {platform.python_version()}, " + ", ".join(versions)
 
 
-def true_loss(folder: pathlib.Path) -> str:
-    """Return the log-loss of the true probabilities of the generated rows."""
+def generated_losses(folder: pathlib.Path) -> tuple[str, str]:
+    """Return the log-losses of the true probabilities and of the best constant on the generated rows."""
     path = next(data for data in SETS if not data.path).file(folder)
     columns = np.loadtxt(path, delimiter=",", skiprows=1, usecols=(0, -1))
     y, p = columns.T
-    return f"{-np.mean(np.where(y > 0, np.log(p), np.log(1 - p))):.4f}"
+    true, constant = (-np.mean(np.where(y > 0, np.log(q), np.log(1 - q))) for q in (p, y.mean()))
+    return f"{true:.4f}", f"{constant:.4f}"
 
 
 def write_page(runs: Runs, folder: pathlib.Path) -> str:
@@ -248,7 +262,8 @@ def write_page(runs: Runs, folder: pathlib.Path) -> str:
     parts = {"losses": loss_table, "speed": speed_table, "settings": settings_table, "behind": behind_text}
     for name, part in parts.items():
         text = text.replace("{" + name + "}", part(runs))
-    return text.replace("{machine}", machine()).replace("{true_loss}", true_loss(folder))
+    true, constant = generated_losses(folder)
+    return text.replace("{machine}", machine()).replace("{true_loss}", true).replace("{constant_loss}", constant)
 
 
 def parse(value: str, names: list[str], parser: argparse.ArgumentParser) -> list[str]:
@@ -284,8 +299,8 @@ def main() -> None:
                 print(f"{system} is left out: {MODULES[system]} is not installed", file=sys.stderr)
                 continue
             file = peer_rows(data, folder) if system in PEERS else pathlib.Path()
-            for number, settings in enumerate(grid(system, data, namespaces(data, file)) if system in PEERS else [""]):
-                path = folder / f"{data.name}.{system.replace(' ', '-')}.{number}.json"
+            for settings in grid(system, data, namespaces(data, file)) if system in PEERS else [""]:
+                path = folder / f"{prefix(data, system)}{re.sub(r'[^a-z0-9.]+', '-', short(settings))}.json"
                 if path.exists() and system in PEERS:
                     continue
                 run = run_dyad(build, data, folder) if system == "dyad" else run_peer(data, system, settings, file)
@@ -295,7 +310,7 @@ def main() -> None:
     runs: Runs = {}
     for data in SETS:
         for system in SYSTEMS:
-            paths = sorted(folder.glob(f"{data.name}.{system.replace(' ', '-')}.*.json"))
+            paths = sorted(folder.glob(f"{prefix(data, system)}*.json"))
             runs[data.name, system] = [run for run in map(load, paths) if run is not None]
     print(write_page(runs, folder), end="")
 
