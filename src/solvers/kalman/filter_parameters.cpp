@@ -100,6 +100,7 @@ template <typename Scalar>
 void FilterParameters<Scalar>::add_feature(Index j, double scale) {
   record(j)[scale_offset()] = static_cast<Scalar>(scale);
   added_.push_back(static_cast<std::int32_t>(j));
+  if (learned_prior_) return set_to_prior(j);
   for (Index c = 0; c < options_.shape.rank; ++c) draw_random_factor(j, c);
   set_variances(j, prior_);
 }
