@@ -17,8 +17,9 @@ def randomize(file, random):
         values = file.tensors[name]
         file.tensors[name] = random.normal(size=values.shape).astype(values.dtype) * values.dtype.type(size)
     filter = state.read_filter(file)
-    filter.means = filter.means.with_vector(0.5 * random.normal(size=filter.variances.size))
-    filter.variances = random.uniform(0, 1, size=filter.variances.size)
+    learned = filter.variances > 0
+    filter.means = filter.means.with_vector(np.where(learned, 0.5 * random.normal(size=learned.size), 0))
+    filter.variances = np.where(learned, random.uniform(0, 1, size=learned.size), 0)
     filter.noise.value = random.uniform(0.1, 2)
     if isinstance(filter, HierarchicalFilter):
         learned = filter.group_variances > 0

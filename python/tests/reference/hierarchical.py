@@ -16,10 +16,10 @@ from .prediction import SignedFactors
 
 PSEUDO_COUNT = 10  # parameters with the variance of the level above that each level of the prior adds
 MAX_CHANGE_RATIO = 4  # an update changes a prior variance by at most this factor
-FIRST_UPDATE, MIN_UPDATE_ROWS, UPDATE_GROWTH = 200, 100, 1.2
-RELATIVE_DEVIATION = 0.1  # standard deviation of the random prior means of factors, relative to that of the prior
+FIRST_UPDATE, MIN_UPDATE_ROWS, UPDATE_GROWTH = 200, 100, 1.4
+RELATIVE_DEVIATION = 0.1  # size of the random prior means of factors, relative to the standard deviation of the prior
 RELATIVE_MEAN_VARIANCE = 0.3  # initial variance of mu_g, relative to that of d_j
-RELATIVE_MEAN_DEVIATION = 0.2  # standard deviation of the random initial mu_g of factors, relative to sqrt(variance of mu_g)
+RELATIVE_MEAN_DEVIATION = 0.2  # size of the random initial mu_g of factors, relative to sqrt(variance of mu_g)
 INITIAL_NOISE_SHARE = 0.7
 CLASS_VARIANCE = 4  # of the log-odds
 MAX_WINDOWS = 6  # the noise estimate averages over at most this multiple of q rows
@@ -47,7 +47,9 @@ class LogNoiseTracker:
         omega = self.value / S
         score = omega / 2 * (min(squared / S, MAX_SQUARED_RATIO) - 1)
         variance = 1 / (1 / self.log_variance + omega**2 / 2)
-        self.value = max(self.value * np.exp(np.clip(variance * score, -1, 1)), MIN_NOISE)
+        change = np.clip(variance * score, -1, 1)
+        even, odd = 1 + change**2 / 12, change / 2
+        self.value = max(self.value * (even + odd) / (even - odd), MIN_NOISE)  # Pade approximant of exp(change)
         self.log_variance = max(variance, 2 / (MAX_WINDOWS * self.unknowns))
 
 
@@ -89,7 +91,7 @@ class HierarchicalFilter(Filter):
     group_variances: np.ndarray  # by place; 0: the group has no mean
     is_absorbed: bool  # whether the model contains the means in the intercept and the weights
     next_update: float  # number of rows at the next update of the prior
-    deviates: np.ndarray  # by place: random numbers with variance 1, or 0
+    signs: np.ndarray  # by place: random signs of the prior means of factors; otherwise 0
     relative_deviation: float = RELATIVE_DEVIATION
 
     def places(self, vector: np.ndarray) -> np.ndarray:
@@ -164,14 +166,14 @@ class HierarchicalFilter(Filter):
         np.add.at(counts, self.groups, np.where(learns, np.maximum(0, 1 - P / tau), 0))
         self.learned.update(squares, counts)
         new_tau = self.learned.tau[self.groups]
-        new_P = 1 / (np.maximum(0, 1 / P - 1 / tau) + 1 / new_tau)
+        new_P = 1 / (1 / P - 1 / tau + 1 / new_tau)
         new_m = new_P * (m / P - m0 / tau + self._prior_means() / new_tau)
         units = np.where(learns, units, 1)
         self.means = self.means.with_vector(self.vector(self.means.intercept, np.where(learns, new_m / units, 0)))
         self.variances = self.vector(self.variances[0], np.where(learns, new_P / units**2, 0))
 
     def _prior_means(self) -> np.ndarray:
-        return self.relative_deviation * np.sqrt(self.learned.tau[self.groups]) * self.deviates
+        return self.relative_deviation * np.sqrt(self.learned.tau[self.groups]) * self.signs
 
     def model_parameters(self) -> SignedFactors:
         """For groups of which every row has one feature, f does not change if the means are replaced by terms of the intercept
@@ -214,10 +216,10 @@ class HierarchicalFilter(Filter):
         return row.parameters().predict(values), row._explained(values, row._gradient(values, None))
 
 
-def random_deviates(seed: int, feature: int, count: int) -> np.ndarray:
-    """Return uniform random numbers with mean 0 and variance 1 that depend on the seed and the feature only.
+def random_signs(seed: int, feature: int, count: int) -> np.ndarray:
+    """Return random numbers +1 and -1 that depend on the seed and the feature only.
 
-    The hash is the finalizer of SplitMix64 (Steele, Lea and Flood 2014).
+    They are the bits of a hash, the finalizer of SplitMix64 (Steele, Lea and Flood 2014).
     """
     mask, increment = (1 << 64) - 1, 0x9E3779B97F4A7C15
 
@@ -226,21 +228,16 @@ def random_deviates(seed: int, feature: int, count: int) -> np.ndarray:
         word = (word ^ word >> 27) * 0x94D049BB133111EB & mask
         return word ^ word >> 31
 
-    base = mix(mix(seed + increment & mask) + feature & mask) | 1
-    numbers = []
-    for c in range(count):
-        bits = base + c * increment & mask
-        bits = (bits ^ bits >> 32) * 0xBF58476D1CE4E5B9 & mask
-        high = bits >> 32
-        numbers.append(np.sqrt(3) * (high - (1 << 32) * (high >> 31)) / 2**31)
-    return np.array(numbers)
+    base = mix(mix(seed + increment & mask) + feature & mask)
+    words = [mix(base + i * increment & mask) if i else base for i in range(count // 64 + 1)]
+    return np.array([1.0 - 2.0 * (words[c // 64] >> c % 64 & 1) for c in range(count)])
 
 
-def feature_deviates(seed: int, dim: int, left_dim: int, rank: int) -> np.ndarray:
-    """Return the random deviates of the factors of all features, by place. The number of a feature is twice its index in its
-    side, plus 1 on the right side."""
+def feature_signs(seed: int, dim: int, left_dim: int, rank: int) -> np.ndarray:
+    """Return the random signs of all features, by place. The number of a feature is twice its index in its side, plus 1 on the
+    right side."""
     numbers = [2 * (j - left_dim) + 1 if left_dim and j >= left_dim else 2 * j for j in range(dim)]
-    return np.array([np.append(random_deviates(seed, number, rank), [0, 0]) for number in numbers])
+    return np.array([np.append(random_signs(seed, number, rank), [0, 0]) for number in numbers])
 
 
 def clipped_moments(values: np.ndarray) -> tuple[float, float]:
@@ -273,8 +270,8 @@ def start(at: HierarchicalFilter, X: np.ndarray, y: np.ndarray, entries: np.ndar
     group_variances = has_mean * RELATIVE_MEAN_VARIANCE * learned.tau * np.append(np.ones(rank + 1), 0)
     group_means = np.zeros_like(group_variances)
     for g in np.flatnonzero(has_mean):
-        deviates = random_deviates(seed, 2 * (-1 - int(g)), rank)
-        group_means[g, :rank] = RELATIVE_MEAN_DEVIATION * np.sqrt(group_variances[g, :rank]) * deviates
+        signs = random_signs(seed, 2 * (-1 - int(g)), rank)
+        group_means[g, :rank] = RELATIVE_MEAN_DEVIATION * np.sqrt(group_variances[g, :rank]) * signs
     positive = (np.sum(y > 0) + 0.5) / (len(y) + 1)
     filter = dataclasses.replace(
         at,
@@ -283,7 +280,7 @@ def start(at: HierarchicalFilter, X: np.ndarray, y: np.ndarray, entries: np.ndar
         learned=learned,
         group_means=group_means,
         group_variances=group_variances,
-        deviates=feature_deviates(seed, dim, left_dim, rank),
+        signs=feature_signs(seed, dim, left_dim, rank),
         relative_deviation=RELATIVE_DEVIATION,
         next_update=FIRST_UPDATE,
         rows=0.0,

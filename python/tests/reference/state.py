@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from .encoding import Encoder
-from .hierarchical import HierarchicalFilter, HierarchicalPrior, LogNoiseTracker, feature_deviates
+from .hierarchical import HierarchicalFilter, HierarchicalPrior, LogNoiseTracker, feature_signs
 from .kalman import Filter, NoiseTracker, Prior
 from .model_file import ModelFile
 from .moments import FeatureMoments, MomentSums
@@ -82,7 +82,7 @@ def _read_prior(file: ModelFile, filter: Filter) -> HierarchicalFilter:
         group_variances=means[1],
         is_absorbed=bool(file.number(_FILTER + "one_feature_per_row")),
         next_update=file.number(_FILTER + "next_prior_update"),
-        deviates=feature_deviates(int(file.metadata["training.seed"]), dim, filter.means.left_dim, rank),
+        signs=feature_signs(int(file.metadata["training.seed"]), dim, filter.means.left_dim, rank),
         relative_deviation=file.number(_FILTER + "relative_prior_mean"),
     )
 
