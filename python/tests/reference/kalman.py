@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Protocol
 
 import numpy as np
 import scipy.optimize
@@ -11,6 +12,18 @@ from .prediction import SignedFactors, logistic
 
 MAX_SQUARED_RATIO = 25  # squared residuals are clipped at five standard deviations
 MIN_NOISE = 1e-30
+
+
+class NoiseEstimate(Protocol):
+    """Running estimate of the noise variance s2."""
+
+    value: float
+
+    def observe(self, squared: float, explained: float) -> None:
+        """Add a row with r^2 and v, where v is the variance of the prediction due to the parameters."""
+
+    def restarted(self, value: float) -> NoiseEstimate:
+        """Return an estimate without rows."""
 
 
 @dataclasses.dataclass
@@ -72,7 +85,7 @@ class Filter:
     variances: np.ndarray
     prior: Prior
     scales: np.ndarray
-    noise: NoiseTracker
+    noise: NoiseEstimate
     rows: float
     innovation_ratio: float
     recent_squares: float
