@@ -1,4 +1,4 @@
-// Loss of one pass over real data: default options, which select the prior, compared with the best prior of a grid.
+// Loss of one pass over real data, and its dependence on the initial prior variances.
 // Requires the data in the folder DYAD_DATA.
 #include <algorithm>
 #include <cmath>
@@ -10,6 +10,7 @@
 
 #include "likelihood/logistic.h"
 #include "real_data.h"
+#include "solvers/kalman/unknown_features.h"
 #include "training/one_pass/stream_learner.h"
 #include "training/state/train_solver.h"
 
@@ -37,20 +38,18 @@ struct Losses {
   double test = 0;
 };
 
-/// Trains one pass, with a fixed prior if given, and computes the losses. Without test rows, both losses are
-/// progressive.
+/// Trains one pass with initial prior variances that are multiplied by `prior_scale`, and computes the losses. Without
+/// test rows, both losses are progressive.
 Losses run(const FeatureMap& map, const std::vector<RowBlock<double>>& train, const std::vector<RowBlock<double>>& test,
-           std::optional<PriorShares> prior, std::uint64_t seed) {
+           Index rank, double prior_scale, std::uint64_t seed) {
   TrainSettings settings;
   settings.seed = seed;
   settings.diagonal = default_diagonal(map, train.front());
-  settings.rank = std::min<Index>(8, train.front().dim);
-  settings.uses_moments = !prior && can_use_moments(train.front(), map.target.task);
+  settings.rank = std::min<Index>(rank, train.front().dim);
+  settings.uses_moments = can_use_moments(train.front(), map.target.task);
   StreamOptions options = stream_options(TrainOptions(), settings, map);
-  if (prior) {
-    options.priors = {*prior};
-    options.buffered_start.memory = 0;
-  }
+  options.prior_scale = prior_scale;
+  options.feature_groups = train.front().new_feature_groups;
   options.kalman.shape.dim = train.front().dim;
   ThreadPool pool(0);
   StreamLearner<double> learner(options, pool);
@@ -58,26 +57,46 @@ Losses run(const FeatureMap& map, const std::vector<RowBlock<double>>& train, co
   std::vector<double> predictions;
   for (const RowBlock<double>& block : train) {
     learner.grow(block.dim, block.left_dim);
+    learner.set_feature_groups(block.new_feature_groups);
     predictions.resize(block.targets.size());
     learner.learn(block.view(), predictions);
     for (std::size_t i = 0; i < predictions.size(); ++i) progressive.add(block.targets[i], predictions[i]);
   }
   Loss test_loss(map.target);
-  const Model<double> model = learner.model();
+  const KalmanFilter<double>& filter = learner.filter();
+  std::vector<double> variances;
   for (const RowBlock<double>& block : test) {
     predictions.resize(block.targets.size());
-    model.predict(block.view(), predictions);
-    for (std::size_t i = 0; i < predictions.size(); ++i) test_loss.add(block.targets[i], predictions[i]);
+    variances.resize(block.targets.size());
+    std::size_t cell = 0;
+    predict_with_unknown_features<double>(
+        filter, block.view(),
+        [&](Index row, std::vector<Index>& groups) {
+          for (; cell < block.unknown_cells.size() && block.unknown_cells[cell].row == row; ++cell)
+            groups.push_back(block.unknown_cells[cell].group);
+        },
+        predictions, variances);
+    for (std::size_t i = 0; i < predictions.size(); ++i)
+      test_loss.add(block.targets[i], filter.learns_prior() ? filter.options().likelihood->posterior_predictor(
+                                                                  predictions[i], variances[i])
+                                                            : predictions[i]);
   }
   return {progressive.value(), test.empty() ? progressive.value() : test_loss.value()};
 }
 
-double median_of_seeds(const FeatureMap& map, const std::vector<RowBlock<double>>& train,
-                       const std::vector<RowBlock<double>>& test, std::optional<PriorShares> prior) {
+Losses median_of_seeds(const FeatureMap& map, const std::vector<RowBlock<double>>& train,
+                       const std::vector<RowBlock<double>>& test, Index rank, double prior_scale) {
+  constexpr std::size_t seeds = 5;
+  std::vector<double> progressive;
   std::vector<double> losses;
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) losses.push_back(run(map, train, test, prior, seed).test);
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    const Losses result = run(map, train, test, rank, prior_scale, seed);
+    progressive.push_back(result.progressive);
+    losses.push_back(result.test);
+  }
+  std::sort(progressive.begin(), progressive.end());
   std::sort(losses.begin(), losses.end());
-  return losses[2];
+  return {progressive[seeds / 2], losses[seeds / 2]};
 }
 
 void compare(const std::string& folder, const RealDataSet& data_set) {
@@ -98,18 +117,13 @@ void compare(const std::string& folder, const RealDataSet& data_set) {
       count += 1;
     }
   if (data_set.has_standardized_loss) scale = std::sqrt(square / count - std::pow(mean / count, 2));
-  const double default_loss = median_of_seeds(map, train, test, std::nullopt) / scale;
-  double best = INFINITY;
-  PriorShares best_prior;
-  for (const double weights : {0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8})
-    for (const double factors : {0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0}) {
-      const double loss = median_of_seeds(map, train, test, PriorShares{weights, factors}) / scale;
-      if (!(loss < best)) continue;
-      best = loss;
-      best_prior = {weights, factors};
-    }
-  fmt::print("{:<24} {:>10.4f} {:>14.4f} {:>8.2f}% {:>10.3g} {:>10.3g}\n", data_set.name, default_loss, best,
-             100 * (default_loss / best - 1), best_prior.weights, best_prior.factors);
+  for (const Index rank : {8, 16}) {
+    const Losses base = median_of_seeds(map, train, test, rank, 1);
+    fmt::print("{:<24} {:>4} {:>12.4f} {:>10.4f}", data_set.name, rank, base.progressive / scale, base.test / scale);
+    for (const double prior_scale : {1.0 / 3, 3.0})
+      fmt::print(" {:>9.2f}%", 100 * (median_of_seeds(map, train, test, rank, prior_scale).test / base.test - 1));
+    fmt::print("\n");
+  }
 }
 
 }  // namespace
@@ -121,8 +135,10 @@ int main() {
     fmt::print("one pass over real data: skipped, because DYAD_DATA is not set to the folder of the data\n");
     return 0;
   }
-  fmt::print("Loss of one pass, median of seeds 1 to 5: default options, and the best of a grid of 63 fixed priors\n");
-  fmt::print("{:<24} {:>10} {:>14} {:>9} {:>10} {:>10}\n", "", "default", "best of grid", "excess", "weights",
-             "factors");
+  fmt::print(
+      "Loss of one pass, median of seeds 1 to 5, and its change if the initial prior variances are divided or "
+      "multiplied "
+      "by 3\n");
+  fmt::print("{:<24} {:>4} {:>12} {:>10} {:>10} {:>10}\n", "", "rank", "progressive", "test", "/ 3", "x 3");
   for (const dyad::RealDataSet& data_set : dyad::real_data_sets()) dyad::compare(folder, data_set);
 }

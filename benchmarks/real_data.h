@@ -25,6 +25,20 @@ inline ColumnOptions rating_columns() {
   return columns;
 }
 
+inline ColumnOptions tag_columns() {
+  ColumnOptions columns;
+  columns.target = "used";
+  columns.categorical = {"user", "artist", "tag"};
+  return columns;
+}
+
+inline ColumnOptions click_columns() {
+  ColumnOptions columns;
+  columns.target = "click";
+  columns.categorical = {"C*"};
+  return columns;
+}
+
 inline ColumnOptions table_columns() {
   ColumnOptions columns;
   columns.target = "y";
@@ -50,6 +64,12 @@ inline std::vector<RealDataSet> real_data_sets() {
   return {{"MovieTweetings, test", "/ratings/movietweetings.train.csv", "/ratings/movietweetings.test.csv",
            rating_columns(), false},
           {"MovieTweetings, stream", "/ratings/movietweetings.stream.csv", "", rating_columns(), false},
+          {"ml-small, test", "/ratings/ml-small.train.csv", "/ratings/ml-small.test.csv", rating_columns(), false},
+          {"ml-small, stream", "/ratings/ml-small.stream.csv", "", rating_columns(), false},
+          {"lastfm-tags, log-loss", "/contexts/lastfm-tags.train.csv", "/contexts/lastfm-tags.test.csv", tag_columns(),
+           false},
+          {"criteo-sample, log-loss", "/contexts/criteo-sample.train.csv", "/contexts/criteo-sample.test.csv",
+           click_columns(), false},
           {"a9a, test log-loss", "/binary/a9a.train.svm", "/binary/a9a.test.svm", {}, false},
           {"bike, test", "/tabular/bike.train.csv", "/tabular/bike.test.csv", table_columns(), true},
           {"kin40k, test", "/tabular/kin40k.train.csv", "/tabular/kin40k.test.csv", table_columns(), true},

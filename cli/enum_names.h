@@ -2,6 +2,7 @@
 
 #include <dyad/dataset.h>
 #include <dyad/recover.h>
+#include <dyad/train.h>
 #include <dyad/types.h>
 
 #include "command.h"
@@ -19,6 +20,7 @@ inline const Choices<Outcome> outcomes{{"converged", Outcome::converged},
                                        {"diverged", Outcome::diverged},
                                        {"interrupted", Outcome::interrupted}};
 inline const Choices<FitStatus> fit_statuses(fit_status_names.begin(), fit_status_names.end());
+inline const Choices<OrderRemedy> order_remedies(order_remedy_names.begin(), order_remedy_names.end());
 
 /// The choices and "auto", which leaves the value empty.
 template <typename Value>

@@ -63,7 +63,8 @@ void Train::add_to(CLI::App& subcommand) {
              "anova: off restricts the model to weights, squares and products; default auto");
   add_number(subcommand, "--passes", options.passes, "P",
              "1: one pass; P > 1: the first pass and P - 1 levels (sweeps or ridges) of a multi-pass solver; default: "
-             "as many levels as decrease the loss of held-out rows");
+             "as many levels as decrease the loss of held-out rows; kalman: at most P passes of the filter, while they "
+             "decrease that loss; default 1");
   const auto parse_range = [this](const std::string& text) {
     const std::size_t comma = text.find(',');
     const auto low = parse_number<double>(text.substr(0, comma));
@@ -95,6 +96,11 @@ void Train::add_to(CLI::App& subcommand) {
              "Hash categories to 2^B features; default: one feature per category");
   add_number(subcommand, "--index-base", options.columns.index_base, "0|1",
              "libsvm: smallest valid index; 0 accepts one-based files too, 1 rejects the index 0; default 0");
+  subcommand
+      .add_option("--groups", options.columns.groups_path,
+                  "libsvm: file with the prior group of each feature, one name or number per line, the first line for "
+                  "the index of --index-base; default: one group")
+      ->type_name("FILE");
   subcommand
       .add_option("--validation", options.validation_path,
                   "File of validation rows, for the selection of the level (see --passes) and for the final metrics")
@@ -230,6 +236,8 @@ nlohmann::ordered_json Train::json(const TrainSummary& summary) const {
     fields["outliers"] = summary.outliers;
   }
   fields["passes"] = summary.passes;
+  fields["rank"] = summary.rank;
+  fields["order"] = choice_name(order_remedies, summary.order);
   if (summary.held_out)
     fields["held_out"] = {{"rows", summary.held_out->held_out_rows},
                           {"one_pass", summary.held_out->one_pass},

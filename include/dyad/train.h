@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -23,7 +24,8 @@ struct TrainOptions {
   std::optional<Solver> solver;  ///< default: automatic, that is, anova for tables and matrices with a numeric column;
                                  ///< otherwise kalman, then newton or variational on cached rows
   std::optional<Kind> kind;      ///< default: gfm
-  std::optional<Index> rank;     ///< selects a low-rank model; default: 8; phase: 1
+  std::optional<Index> rank;     ///< selects a low-rank model; default: 8; phase: 1; one pass over sparse rows: 16 if
+                                 ///< the first rows are predicted no worse than with 8
   bool has_curves = true;        ///< anova: false restricts the model to weights, squares and products
   std::optional<Diagonal> diagonal;    ///< default: free with numeric columns, zero with categories and indicators only
   std::optional<Index> batch;          ///< moment: rows in the first update; default: min(6 x rank x dim, 4096)
@@ -32,7 +34,8 @@ struct TrainOptions {
   std::optional<std::pair<double, double>> range;  ///< bounds at which targets are censored; default: estimated
   std::optional<Index> half_life;  ///< rows after which the weight of a row is halved; default: no forgetting
   std::optional<Index> passes;     ///< 1: one pass; n > 1: the first pass and n - 1 regularization levels (newton) or
-                                   ///< sweeps (variational); default: while the loss of held-out rows decreases
+                                   ///< sweeps (variational); default: while the loss of held-out rows decreases.
+                                   ///< kalman: at most n passes, while that loss decreases; default: 1
   double memory = 1e9;             ///< bytes for cached rows and data derived from them; 0: no cache
   bool resume = false;             ///< continue from `model_path` or `model_bytes`
   Index checkpoint_every = 0;      ///< rows between checkpoints; 0: the model is written at the end only
@@ -97,6 +100,19 @@ struct TrainStart {
   Index rows_before = 0;                 ///< rows of the previous runs that this run resumes
 };
 
+/// What train() did about a row order that hurts the first pass.
+enum class OrderRemedy {
+  none,      ///< the order does not hurt, or the solver is not affected by it
+  warning,   ///< the model of the first pass was kept, because it is better than one from a sample of the rows
+  sample,    ///< the model was trained on a uniform sample of the rows, because they are not cached
+  shuffled,  ///< the model was trained on the cached rows in random order
+};
+
+/// Names of the remedies in JSON.
+inline constexpr std::array order_remedy_names{
+    std::pair{"none", OrderRemedy::none}, std::pair{"warning", OrderRemedy::warning},
+    std::pair{"sample", OrderRemedy::sample}, std::pair{"shuffled", OrderRemedy::shuffled}};
+
 /// Result of train().
 struct TrainSummary {
   Outcome outcome = Outcome::budget;      ///< budget: training is complete
@@ -111,6 +127,8 @@ struct TrainSummary {
   Metrics metrics;                        ///< as `progressive`, for approximately the last half of the rows
   std::optional<Metrics> validation;      ///< of the final model on the validation file
   Index features = 0;                     ///< number of features
+  Index rank = 0;                         ///< k of the model; 0: no low-rank model
+  OrderRemedy order = OrderRemedy::none;  ///< remedy for the order of the rows
   Index checkpoints = 0;                  ///< number of model files written before the end
   bool is_constant = false;               ///< the model is a constant: the solver found no signal
   Solver solver = Solver::automatic;      ///< solver that produced the final model

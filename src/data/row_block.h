@@ -46,7 +46,10 @@ struct RowBlock {
   std::string file;                        ///< input file of all rows of the block
   std::vector<std::int64_t> lines;         ///< number of the line or row in `file`, from 1; one per row
   std::vector<UnknownCell> unknown_cells;  ///< sorted by row
-  bool ends_checkpoint_interval = false;   ///< true: a checkpoint is due after the last row
+  /// Symmetric models, in training: prior groups (FeatureMap::group_of) of the features that were added since the
+  /// preceding block, which are the last ones.
+  std::vector<std::int32_t> new_feature_groups;
+  bool ends_checkpoint_interval = false;  ///< true: a checkpoint is due after the last row
 
   void clear() {
     dim = left_dim = 0;
@@ -59,6 +62,7 @@ struct RowBlock {
     lines.clear();
     file.clear();
     unknown_cells.clear();
+    new_feature_groups.clear();
   }
 
   /// Records an unknown cell of the row that is being read. Call it before the row is added to `lines`.

@@ -55,7 +55,7 @@ class DriverModel {
       throw DataError(
           "the rows", 0, 0,
           "training on these values gave a model that is not finite (rescale the columns to values near 1)");
-    state_.solver->promote(std::move(filter));
+    state_.solver->promote(std::move(filter), StreamLearner<double>::Origin::multi_pass);
     map().clear_values();
     state_.settings.rows = rows;
     state_.save();
@@ -161,6 +161,7 @@ class DistributedTraining {
     total.add(1, increase);
     const auto rows = static_cast<double>(statistics.rows());
     if (rows > 0) filter_.merge(total, rows, noise / rows);
+    filter_.update_prior();
     return Losses(response);
   }
 

@@ -78,6 +78,7 @@ class FilterHandler : public RequestHandler {
 
   void read_body(Archive& body) override {
     body.group("filter", [&] { filter_.archive(body); });
+    filter_.hold_prior();
     if (!request_.has_range) filter_.set_likelihood(make_likelihood(target_.task));
     initial_ = filter_.natural_parameters();
     initial_noise_ = filter_.noise_variance();

@@ -16,8 +16,10 @@ BlockPredictor::BlockPredictor(ModelFile& file, const PredictOptions& options, c
                               .targets = targets,
                               .unknown = TableEncoder::UnknownFeatures::ignore,
                               .interrupted = hooks.interrupted}),
+      averages_predictions_(ErrorBars::averages_predictions(file)),
+      computes_deviations_(options.deviations),
       error_bars_(error_bars) {
-  if (!options.deviations || error_bars != nullptr) return;
+  if ((!options.deviations && !averages_predictions_) || error_bars != nullptr) return;
   owned_error_bars_.emplace(file_, options.model_path);
   error_bars_ = &*owned_error_bars_;
 }
@@ -28,14 +30,17 @@ bool BlockPredictor::next(PredictSummary& summary) {
   if (next != RowReader<double>::Next::block) return false;
   const Rows<double> rows = block_.view();
   values_.resize(static_cast<std::size_t>(rows.count()));
-  deviations_.resize(error_bars_ != nullptr ? values_.size() : 0);
+  deviations_.resize(computes_deviations_ ? values_.size() : 0);
   for_each_row_range([&](IndexRange range) {
     const auto first = static_cast<std::size_t>(range.first);
     const auto count = static_cast<std::size_t>(range.count);
     const auto values = std::span(values_).subspan(first, count);
-    file_.predict(rows.slice(range.first, range.count), values);
+    if (averages_predictions_)
+      error_bars_->averaged_predictors(block_, range.first, values);
+    else
+      file_.predict(rows.slice(range.first, range.count), values);
     for (double& value : values) value = target().predicted(value);
-    if (error_bars_ == nullptr) return;
+    if (!computes_deviations_) return;
     const auto deviations = std::span(deviations_).subspan(first, count);
     std::vector<double> noise(count);
     error_bars_->compute_variances(block_, range.first, deviations, noise);

@@ -19,7 +19,7 @@ class BlockPredictor {
  public:
   /// Does not own the model; the caller keeps it alive. `targets`: whether rows must have targets. `error_bars`: the
   /// error bars of the model, which the caller keeps alive. If nullptr, the constructor loads them if
-  /// options.deviations is set.
+  /// options.deviations is set or if predictions are averaged over the posterior.
   BlockPredictor(ModelFile& file, const PredictOptions& options, const PredictHooks& hooks,
                  TableEncoder::Targets targets, const ErrorBars* error_bars = nullptr);
 
@@ -48,7 +48,9 @@ class BlockPredictor {
   RowBlock<double> block_;
   std::vector<double> values_;
   std::optional<ErrorBars> owned_error_bars_;
-  const ErrorBars* error_bars_;  ///< nullptr: no deviations requested
+  bool averages_predictions_;  ///< ErrorBars::averages_predictions()
+  bool computes_deviations_;
+  const ErrorBars* error_bars_;  ///< nullptr: not needed
   std::vector<double> deviations_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };

@@ -15,7 +15,45 @@ ErrorBars::ErrorBars(const ModelFile& file, const std::string& path) : anova_(fi
   }
   KalmanFilter<double> filter = SavedPosterior::load(file, path).filter;
   UnknownFeatures unknown(filter, file.features.feature_groups(), file.features.group_count());
+  const auto& columns = file.features.columns();
+  for (Index group = 0; group < file.features.group_count(); ++group) {
+    const auto column = static_cast<std::size_t>(group);
+    const bool is_right = column < columns.size() ? columns[column].is_right
+                                                  : group == file.features.group_of_side(FeatureMap::Side::right);
+    prior_groups_.push_back(file.features.is_bilinear() ? (is_right ? 1 : 0) : group);
+  }
   filter_.emplace(FilterPosterior{std::move(filter), std::move(unknown)});
+}
+
+bool ErrorBars::averages_predictions(const ModelFile& file) {
+  const auto learns_prior = file.state.find("kalman.race.0.learns_prior");
+  if (learns_prior == file.state.end() || learns_prior->second != std::vector<double>{1}) return false;
+  if (!likelihood_of(file.features.target.task).is_classification()) return false;
+  const auto is_zero = [](const std::vector<double>& numbers) {
+    return std::all_of(numbers.begin(), numbers.end(), [](double number) { return number == 0; });
+  };
+  return !is_zero(file.model.weights) || !is_zero(file.model.spectrum);
+}
+
+void ErrorBars::predict_hierarchical(const RowBlock<double>& block, Index first, std::span<double> predictions,
+                                     std::span<double> variances) const {
+  auto cell = std::lower_bound(block.unknown_cells.begin(), block.unknown_cells.end(), first,
+                               [](const UnknownCell& unknown, Index row) { return unknown.row < row; });
+  const auto groups_of_row = [&](Index i, std::vector<Index>& groups) {
+    for (; cell != block.unknown_cells.end() && cell->row == first + i; ++cell)
+      groups.push_back(prior_groups_[static_cast<std::size_t>(cell->group)]);
+  };
+  predict_with_unknown_features<double>(filter_->filter,
+                                        block.view().slice(first, static_cast<Index>(variances.size())), groups_of_row,
+                                        predictions, variances);
+}
+
+void ErrorBars::averaged_predictors(const RowBlock<double>& block, Index first, std::span<double> predictors) const {
+  std::vector<double> variances(predictors.size());
+  predict_hierarchical(block, first, predictors, variances);
+  const Likelihood& likelihood = *filter_->filter.options().likelihood;
+  for (std::size_t i = 0; i < predictors.size(); ++i)
+    predictors[i] = likelihood.posterior_predictor(predictors[i], variances[i]);
 }
 
 double ErrorBars::unknown_variance(const Rows<double>& rows, Index i, const std::vector<Index>& groups) const {
@@ -39,8 +77,9 @@ void ErrorBars::compute_variances(const RowBlock<double>& block, Index first, st
     anova_->predict_noise(table, noise);
   } else {
     std::vector<double> means(variances.size());
-    filter_->filter.predict(rows, means, variances);
     std::fill(noise.begin(), noise.end(), filter_->filter.noise_variance());
+    if (filter_->filter.learns_prior()) return predict_hierarchical(block, first, means, variances);
+    filter_->filter.predict(rows, means, variances);
   }
   auto cell = std::lower_bound(block.unknown_cells.begin(), block.unknown_cells.end(), first,
                                [](const UnknownCell& unknown, Index row) { return unknown.row < row; });

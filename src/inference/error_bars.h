@@ -21,6 +21,14 @@ class ErrorBars {
   /// Throws std::invalid_argument if the model has no posterior, and DataError if the posterior is damaged.
   ErrorBars(const ModelFile& file, const std::string& path);
 
+  /// Whether predictions of the model are averaged over its posterior (averaged_predictors()). True for classes learned
+  /// in one pass with a hierarchical prior, unless the model is a constant.
+  [[nodiscard]] static bool averages_predictions(const ModelFile& file);
+
+  /// Writes the linear predictors of the averaged predictions (Likelihood::posterior_predictor) of the rows
+  /// [first, first + predictors.size()) of a block. Call it only if averages_predictions().
+  void averaged_predictors(const RowBlock<double>& block, Index first, std::span<double> predictors) const;
+
   /// Writes the variances of the linear predictor (scaled target, or log-odds) of the rows
   /// [first, first + variances.size()) of a block, without observation noise, and the variances of the noise of the
   /// scaled target.
@@ -33,12 +41,16 @@ class ErrorBars {
     UnknownFeatures unknown_features;
   };
 
+  /// Predictions and variances of a filter with a hierarchical prior.
+  void predict_hierarchical(const RowBlock<double>& block, Index first, std::span<double> predictions,
+                            std::span<double> variances) const;
   /// Variance that the unknown cells of row i add.
   [[nodiscard]] double unknown_variance(const Rows<double>& rows, Index i, const std::vector<Index>& groups) const;
 
   std::optional<AnovaModel> anova_;
   std::optional<ColumnReader> reader_;     ///< of `anova_`
   std::optional<FilterPosterior> filter_;  ///< null for an AnovaModel
+  std::vector<Index> prior_groups_;        ///< group of the filter for each group of the feature map
 };
 
 }  // namespace dyad

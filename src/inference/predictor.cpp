@@ -48,7 +48,9 @@ PredictSummary Predictor::predict(const DatasetView& rows, std::span<double> val
   options.deviations = !deviations.empty();
   options.threads = threads;
   BlockPredictor block_predictor(implementation_->file, options, hooks, TableEncoder::Targets::none,
-                                 options.deviations ? &implementation_->error_bars() : nullptr);
+                                 options.deviations || ErrorBars::averages_predictions(implementation_->file)
+                                     ? &implementation_->error_bars()
+                                     : nullptr);
   PredictSummary summary;
   std::size_t done = 0;
   while (block_predictor.next(summary)) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numbers>
 
 #include "likelihood/logistic.h"
 
@@ -31,7 +33,14 @@ double posterior_mode(double start, double strength) {
   return low;
 }
 
+/// kappa = 1 / sqrt(1 + pi variance / 8).
+double posterior_scale(double variance) { return 1 / std::sqrt(1 + std::numbers::pi / 8 * variance); }
+
 }  // namespace
+
+double BernoulliLikelihood::posterior_predictor(double mean, double variance) const {
+  return posterior_scale(variance) * mean;
+}
 
 Likelihood::Expansion BernoulliLikelihood::expand(double y, double f) const {
   const double p = logistic(f);
@@ -42,11 +51,18 @@ Likelihood::Expansion BernoulliLikelihood::expand(double y, double f) const {
 double BernoulliLikelihood::loss(double y, double f) const { return -log_logistic(y > 0 ? f : -f); }
 
 Likelihood::Update BernoulliLikelihood::update(double y, double mean, double variance, double weight,
-                                               double noise_variance) const {
+                                               double) const {
   constexpr double max_newton_strength = 4;  // 1 / max logistic'(f) = 1 / (1/4); see the header
   const double strength = weight * variance;
-  if (!(weight > 1 && strength > max_newton_strength))
-    return Likelihood::update(y, mean, variance, weight, noise_variance);
+  if (!(weight > 1 && strength > max_newton_strength)) {
+    const double kappa = posterior_scale(variance);
+    const double p = logistic(kappa * mean);
+    const double q = logistic(-kappa * mean);
+    // Bounded away from 0, so that the row carries information.
+    const double precision = kappa * kappa * std::max(p * q, std::numeric_limits<double>::min());
+    const double repetition = weight / (1 + (weight - 1) * precision * variance);
+    return {y > 0 ? logistic(-mean) : -logistic(mean), repetition * kappa * (y > 0 ? q : -p), repetition * precision};
+  }
   const double sign = y > 0 ? 1 : -1;
   const double start = sign * mean;
   const double mode = posterior_mode(start, strength);

@@ -57,6 +57,10 @@ class Likelihood {
   [[nodiscard]] virtual Update update(double y, double mean, double variance, double weight,
                                       double noise_variance) const;
 
+  /// Linear predictor whose mean() is the expected target for f ~ N(mean, variance), approximately. Equal to `mean` for
+  /// an identity link.
+  [[nodiscard]] virtual double posterior_predictor(double mean, double) const { return mean; }
+
   /// Expected target for a linear predictor: the inverse of the link function. For classes, the probability of the
   /// positive class.
   [[nodiscard]] virtual double mean(double f) const = 0;

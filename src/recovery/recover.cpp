@@ -320,7 +320,8 @@ class Recovery {
     stream.moment = moment;
     stream.features_are_independent = true;
     // Priors of two candidates: variances of weights and of factors, as shares of the variance of the targets.
-    stream.priors = {{0.5, 0.03}, {0.5, 0.5}};
+    stream.learns_prior = false;
+    stream.fixed_priors = {{0.5, 0.03}, {0.5, 0.5}};
     stream.buffered_start.memory = options_.resolved_solver() == Solver::kalman ? 0 : options_.memory;
     stream.buffered_start.searches_starts = true;
     stream.buffered_start.diagnoses = true;

@@ -33,8 +33,8 @@ MultiPassTraining<Scalar>::MultiPassTraining(const TrainOptions& options, const 
     : options_(options), settings_(settings) {
   const auto& paths = options.data.paths;
   const bool is_stream = std::find(paths.begin(), paths.end(), "-") != paths.end();
-  const bool is_possible = settings.solver != Solver::moment && settings.solver != Solver::kalman && !options.resume &&
-                           settings.half_life == 0 && options.memory > 0 && options.passes.value_or(2) > 1;
+  const bool is_possible = settings.solver != Solver::moment && !options.resume && settings.half_life == 0 &&
+                           options.memory > 0 && options.passes.value_or(2) > 1;
   if (is_possible && (options.requests_multiple_passes() || !is_stream)) cache_.emplace();
 }
 
@@ -46,7 +46,9 @@ void MultiPassTraining<Scalar>::disable(std::string reason) {
 
 template <typename Scalar>
 std::string MultiPassTraining<Scalar>::plan() const {
-  if (!cache_) return {};
+  if (!cache_ || (settings_.solver == Solver::kalman && !options_.requests_multiple_passes())) return {};
+  if (settings_.solver == Solver::kalman)
+    return fmt::format("then up to {} more passes while the loss on held-out rows decreases", *options_.passes - 1);
   if (options_.passes) return fmt::format("then {} more passes over all rows", *options_.passes - 1);
   return fmt::format("then more passes over all rows while the loss on {} rows decreases",
                      options_.validation_path.empty() ? "held-out" : "validation");

@@ -25,17 +25,19 @@ class MultiPassTraining {
 
   /// Warning that states why multi-pass training is skipped. Empty if it is not skipped, or if the options exclude it.
   [[nodiscard]] const std::string& skip_reason() const { return skip_reason_; }
-  /// Whether rows are cached, so that multi-pass training follows the first pass.
+  /// Whether rows are cached.
   [[nodiscard]] bool is_caching() const { return cache_.has_value(); }
+  /// Whether train_multi_pass() follows the first pass. The rows of the solver kalman are cached for further passes of
+  /// the filter and as a remedy for their order.
+  [[nodiscard]] bool follows() const { return is_caching() && settings_.solver != Solver::kalman; }
+  /// The cached rows; null if they are not cached. Do not cache rows afterwards.
+  [[nodiscard]] std::optional<Rows<Scalar>> cached_rows(const ModelShape& shape);
   /// One-line description of the passes after the first one; empty if no rows are cached.
   [[nodiscard]] std::string plan() const;
 
   /// Appends a block to the cache. Disables multi-pass training if the rows exceed the memory limit, cannot be written
   /// to disk, or are dense with different numbers of features.
   void cache_rows(const RowBlock<Scalar>& block);
-
-  /// View of the cached rows; null if there are none.
-  [[nodiscard]] std::optional<Rows<Scalar>> cached_rows(const ModelShape& shape);
 
   /// Whether row weights act as exact repetition counts and row order has no effect: for dense in-memory rows that fit
   /// in one block, except measurements. The result of the first pass is not used in that case.

@@ -20,6 +20,8 @@
 #include "encoding/sources/row_reader.h"
 #include "training/anova_comparison.h"
 #include "training/model_output.h"
+#include "training/order_guard.h"
+#include "training/rank_selection.h"
 #include "training/state/anova_training.h"
 #include "training/train_report.h"
 
@@ -117,6 +119,7 @@ class Training {
     outliers_ += clip_outliers(block, target().task, state_.median_squared_norm, target().clip_limit);
     if (!progress_) initialize(block);
     state_.solver->grow(block.dim, block.left_dim);
+    state_.solver->set_feature_groups(block.new_feature_groups);
     remove_violated_range(targets);
     // Predictions are limited to a range around the observed targets, except for measurements.
     if (likelihood_of(target().task).has_identity_link() && !map().is_measurement())
@@ -124,6 +127,7 @@ class Training {
     predictions_.resize(static_cast<std::size_t>(block.count()));
     state_.solver->learn(block.view(), predictions_);
     if (multi_pass_) multi_pass_->cache_rows(block);
+    if (guard_) guard_->add(block.view(), predictions_, likelihood_of(target().task));
     run_rows_ += block.count();
     const double rate = rows_per_second();
     progress_->set_predicted(state_.solver->predicts_rows());
@@ -145,6 +149,7 @@ class Training {
         state_.settings.rows));
     state_.solver.reset();
     multi_pass_.reset();  // its rows have targets of the class encoding
+    guard_.reset();
     progress_.reset();
   }
 
@@ -156,8 +161,8 @@ class Training {
     if (run_rows_ == 0) report_.add_first_block(block);
     if (!state_.solver) make_solver(block);
     if (!hooks_.start) return;
-    const bool is_caching = multi_pass_ && multi_pass_->is_caching();
-    hooks_.start(report_.start(block.count(), is_caching ? "; " + multi_pass_->plan() : std::string()));
+    const std::string plan = multi_pass_ ? multi_pass_->plan() : std::string();
+    hooks_.start(report_.start(block.count(), plan.empty() ? plan : "; " + plan));
   }
 
   void make_solver(const RowBlock<Scalar>& block) {
@@ -180,11 +185,22 @@ class Training {
       settings.rank = max_rank;
     }
     if (!settings.diagonal) settings.diagonal = default_diagonal(map(), block);
-    require_memory(block.dim, settings.rank, pool_.count(), sizeof(Scalar));
     settings.uses_moments = can_use_moments(block, target().task);
+    if (!options_.resume && !multi_pass_) multi_pass_.emplace(options_, settings);
+    selects_rank_ = !options_.resume && !options_.rank && !(multi_pass_ && multi_pass_->follows()) &&
+                    can_select_rank(settings, map(), block);
+    if (selects_rank_) {
+      StreamOptions stream = stream_options(options_, settings, map());
+      stream.feature_groups = block.new_feature_groups;
+      settings.rank = select_rank(std::move(stream), block.view(), target(), pool_);
+    }
+    require_memory(block.dim, settings.rank, pool_.count(), sizeof(Scalar));
     state_.solver = make_train_solver<Scalar>(options_, settings, map(), pool_, &block, hooks_.interrupted);
     if (options_.resume) return;
-    if (!multi_pass_) multi_pass_.emplace(options_, settings);
+    if (const auto* stream = state_.solver->stream(); stream != nullptr && stream->options().learns_prior &&
+                                                      !map().is_bilinear() && settings.half_life == 0 &&
+                                                      options_.checkpoint_every == 0)
+      guard_.emplace(settings.seed);
     validation_.read(map());
   }
 
@@ -271,7 +287,13 @@ class Training {
       report_.add_constant(constant_, progress_->all().is_target_constant());
       if (options_.model_path.empty()) summary.model_bytes = output_.updated_file().to_bytes();
     }
+    if (map().index_groups && !options_.resume && map().index_groups->feature_count() > map().seen_count())
+      report_.warn(fmt::format(
+          "{} has {} lines, but the rows have no index above that of line {}; if this is not expected, check that line "
+          "1 is the group of the index {} (`index_base`)",
+          options_.columns.groups_path, map().index_groups->feature_count(), map().seen_count(), map().index_base));
     summary.features = map().seen_count();
+    summary.rank = state_.settings.rank;
     if (!options_.validation_path.empty() && progress_ && !was_interrupted()) {
       (void)output_.updated_file();
       summary.validation = validation_.measure(std::move(state_.file), pool_);
@@ -287,9 +309,12 @@ class Training {
     report_.summary.has_read_all_rows = true;
     if (!multi_pass_) return;
     const bool has_signal = !progress_->all().is_target_constant() && progress_->all().weight() > 0;
-    // An exact fit by the first pass leaves nothing to improve. If weights act as counts, the first pass is not used:
-    // an exact fit to copies of a few rows does not determine the model.
-    if (multi_pass_->is_caching() && has_signal &&
+    if (has_signal && state_.solver->stream() != nullptr && !state_.solver->stream()->fits_exactly()) {
+      if (guard_) remedy_order();
+      if (!was_interrupted()) make_further_passes();
+      if (was_interrupted()) return;
+    }
+    if (multi_pass_->follows() && has_signal &&
         (!state_.solver->stream()->fits_exactly() || multi_pass_->treats_weights_as_counts(map()))) {
       try {
         use_result(
@@ -302,6 +327,67 @@ class Training {
     const auto* stream = state_.solver->stream();
     if (stream != nullptr && has_signal && report_.summary.outcome != Outcome::interrupted)
       report_.add_diagnosis(multi_pass_->diagnose(stream->filter(), hooks_.interrupted, pool_));
+  }
+
+  [[nodiscard]] FurtherPassesOptions<Scalar> further_passes_options() {
+    FurtherPassesOptions<Scalar> options;
+    options.max_passes = options_.passes.value_or(1);
+    options.seed = state_.settings.seed;
+    options.loss = [this](double y, double f) { return target().score(y, f); };
+    options.interrupted = hooks_.interrupted;
+    if (selects_rank_)
+      options.select_rank = [this](StreamOptions stream, const Rows<Scalar>& rows) {
+        stream.kalman.shape.rank = TrainSettings().rank;
+        return select_rank(std::move(stream), rows, target(), pool_);
+      };
+    if (hooks_.multi_pass)
+      options.progress = [this](Index pass, double held_out) {
+        hooks_.multi_pass({fmt::format("pass {}", pass), std::numeric_limits<double>::quiet_NaN(),
+                           report_.in_units(held_out), elapsed_seconds(), false});
+      };
+    return options;
+  }
+
+  /// Replaces the filter of the first pass by one that learned rows in random order if the order of the rows hurts.
+  void remedy_order() {
+    const StreamLearner<Scalar>& stream = *state_.solver->stream();
+    if (multi_pass_->treats_weights_as_counts(map())) return;  // the first pass is not used
+    const std::optional<Rows<Scalar>> cached = multi_pass_->cached_rows(stream.filter().options().shape);
+    auto remedy =
+        guard_->remedy(stream, cached ? &*cached : nullptr, !multi_pass_->follows(), further_passes_options(), pool_);
+    report_.summary.row_reads += remedy.row_reads;
+    if (hooks_.interrupted && hooks_.interrupted()) {
+      report_.summary.outcome = Outcome::interrupted;
+      return;
+    }
+    if (remedy.filter) {
+      state_.settings.rank = remedy.filter->options().shape.rank;
+      state_.solver->promote(std::move(*remedy.filter), StreamLearner<Scalar>::Origin::shuffled);
+      output_.save();
+    }
+    report_.add_order_remedy(remedy.kind);
+  }
+
+  /// Further passes of the filter, if requested for the solver kalman.
+  void make_further_passes() {
+    if (state_.settings.solver != Solver::kalman || options_.passes.value_or(1) < 2) return;
+    const KalmanFilter<Scalar>& filter = state_.solver->stream()->filter();
+    const std::optional<Rows<Scalar>> cached = multi_pass_->cached_rows(filter.options().shape);
+    if (!cached) return;
+    if (!filter.learns_prior())
+      return report_.warn(
+          "further passes of the solver kalman need the start with a hierarchical prior, which another "
+          "start has replaced; use the solver newton for more passes");
+    FurtherPassesResult<Scalar> result = train_further_passes(filter, *cached, further_passes_options());
+    if (result.interrupted) {
+      report_.summary.outcome = Outcome::interrupted;
+      return;
+    }
+    if (result.filter) {
+      state_.solver->promote(std::move(*result.filter), StreamLearner<Scalar>::Origin::multi_pass);
+      output_.save();
+    }
+    report_.add_further_passes(result);
   }
 
   [[nodiscard]] MultiPassOptions multi_pass_options() const {
@@ -323,7 +409,7 @@ class Training {
       return;
     }
     constant_.set_held_out_gain(result.gain_over_constant);
-    if (result.filter) state_.solver->promote(std::move(*result.filter));
+    if (result.filter) state_.solver->promote(std::move(*result.filter), StreamLearner<Scalar>::Origin::multi_pass);
     if (result.filter || constant_.has_held_out()) output_.save();
     report_.add_multi_pass(result, *multi_pass_);
     if (compares_anova_) compare_anova(result);
@@ -335,12 +421,15 @@ class Training {
   TrainState<Scalar> state_;  ///< its solver uses the pool
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::optional<MultiPassTraining<Scalar>> multi_pass_;  ///< null before the first block and in resumed runs
+  /// Null in resumed runs, with checkpoints or forgetting, for bilinear models, and for other solvers than kalman.
+  std::optional<OrderGuard<Scalar>> guard_;
   ConstantProbability<Scalar> constant_{state_, multi_pass_};
   ModelOutput<Scalar> output_;
   ValidationRows<Scalar> validation_;
   TrainReport<Scalar> report_{options_, state_};
   std::optional<ProgressReporter> progress_;
   bool compares_anova_ = false;  ///< the solver anova is a candidate for the cached rows
+  bool selects_rank_ = false;  ///< the rank is that of select_rank()
   std::vector<double> predictions_;
   Index dim_ = 0;       ///< number of features that passed require_memory()
   Index run_rows_ = 0;  ///< rows read in this run

@@ -12,6 +12,7 @@
 
 #include "encoding/sources/row_stream.h"
 #include "training/constant_probability.h"
+#include "training/one_pass/further_passes.h"
 #include "training/progress_reporter.h"
 
 namespace dyad {
@@ -120,6 +121,37 @@ class TrainReport {
     summary.origin = state_.solver->origin();
     summary.noise = noise_in_units();
     if (!state_.solver->warning().empty()) warn(state_.solver->warning());
+  }
+
+  /// Adds the remedy for the order of the rows.
+  void add_order_remedy(OrderRemedy remedy) {
+    summary.order = remedy;
+    if (remedy == OrderRemedy::none) return;
+    const std::string reason =
+        "the order of the rows hurts one pass (rows that were learned early are predicted worse at the end than before "
+        "they were learned); ";
+    if (remedy == OrderRemedy::shuffled)
+      warn(reason + "the cached rows were learned again in random order; shuffle the file to save this pass");
+    else if (remedy == OrderRemedy::sample)
+      warn(reason +
+           "the model was trained on a uniform sample of the rows, because they are not cached; shuffle the rows, or "
+           "train on a file with more than one pass and enough `memory`");
+    else
+      warn(reason + "shuffle the rows, or train on a file with more than one pass and enough `memory`");
+    summary.origin = state_.solver->origin();
+    summary.noise = noise_in_units();
+  }
+
+  /// Adds the end of further passes of the filter. If their model is used, the solver already contains it.
+  void add_further_passes(const FurtherPassesResult<Scalar>& result) {
+    summary.row_reads += result.row_reads;
+    if (result.held_out_rows == 0)
+      return warn("further passes need at least 20 held-out rows; the model comes from one pass");
+    summary.held_out = HeldOutLosses{in_units(result.one_pass), in_units(result.best), result.held_out_rows};
+    summary.passes = result.passes;
+    if (!result.filter) return;
+    summary.origin = fmt::format("{} passes of the Kalman filter", result.passes);
+    summary.noise = noise_in_units();
   }
 
   /// Adds the diagnosis of measurements, with a warning if the fit may be wrong.

@@ -125,7 +125,7 @@ TEST(OptionNames, TrainErrorsNameOptions) {
            [](TrainOptions& o) { o.columns.index_base = 2; },
            [](TrainOptions& o) { o.passes = 0; },
            [](TrainOptions& o) { o.passes = 3, o.memory = 0; },
-           [](TrainOptions& o) { o.passes = 3, o.solver = Solver::kalman; },
+           [](TrainOptions& o) { o.passes = 3, o.solver = Solver::moment; },
            [](TrainOptions& o) { o.passes = 1, o.solver = Solver::newton; },
            [](TrainOptions& o) { o.passes = 3, o.half_life = 10; },
            [](TrainOptions& o) { o.passes = 3, o.resume = true; },

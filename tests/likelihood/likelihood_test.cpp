@@ -162,6 +162,45 @@ TEST(Likelihood, GaussianUpdateEqualsExactPosterior) {
     }
 }
 
+/// Mean of g(f) over the normal distribution N(mean, variance).
+template <typename Function>
+double normal_mean(double mean, double variance, Function&& g) {
+  double sum = 0;
+  double total = 0;
+  for (int i = -4000; i <= 4000; ++i) {
+    const double z = i / 500.0;
+    sum += std::exp(-z * z / 2) * g(mean + std::sqrt(variance) * z);
+    total += std::exp(-z * z / 2);
+  }
+  return sum / total;
+}
+
+/// The errors of the approximations of MacKay (1992) are below 0.02 in the probability, and below 0.2 standard deviations
+/// in the posterior mean of f.
+TEST(Likelihood, BernoulliUpdateMatchesMomentsOfThePosterior) {
+  const Likelihood& classes = likelihood_of(Task::classification);
+  for (const double mean : {-3.0, -0.5, 0.0, 1.0, 4.0})
+    for (const double variance : {0.01, 0.5, 2.0, 8.0}) {
+      const auto probability = [&](double f) { return classes.mean(f); };
+      const double exact = normal_mean(mean, variance, probability);
+      EXPECT_NEAR(classes.mean(classes.posterior_predictor(mean, variance)), exact, 0.02);
+      const double posterior_mean = normal_mean(mean, variance, [&](double f) { return f * classes.mean(f); }) / exact;
+      const auto update = classes.update(1, mean, variance, 1, 1);
+      EXPECT_NEAR(mean + variance * update.gain, posterior_mean, 0.2 * std::sqrt(variance));
+      EXPECT_GT(update.innovation_precision, 0);
+      EXPECT_LT(variance * update.innovation_precision, 1);
+    }
+}
+
+/// Without variance, a row of weight n acts as n rows.
+TEST(Likelihood, BernoulliUpdateOfSmallVarianceIsProportionalToTheWeight) {
+  const Likelihood& classes = likelihood_of(Task::classification);
+  const auto once = classes.update(1, 0.3, 1e-9, 1, 1);
+  const auto often = classes.update(1, 0.3, 1e-9, 5, 1);
+  EXPECT_NEAR(often.gain, 5 * once.gain, 1e-6);
+  EXPECT_NEAR(often.innovation_precision, 5 * once.innovation_precision, 1e-6);
+}
+
 TEST(Likelihood, BernoulliUpdatesAreSymmetricInClasses) {
   const Likelihood& classes = likelihood_of(Task::classification);
   for (const double mean : log_odds)

@@ -120,6 +120,25 @@ class Encoder:
                 features[offset + self._number[i]] = _scaled(column["scaling"], float(cell))
         return features
 
+    def unknown_groups(self, row: Mapping[Any, Any]) -> list[int]:
+        """Return the prior group of each category or index of a row that is not in the model.
+
+        The group is the column; hashed features and indices: a group per side behind the columns; bilinear: the side.
+        """
+        unknown = []
+        if self.is_libsvm:
+            unknown = [side for side, position in map(self._position_of_index, row) if position is None]
+            return unknown if self.is_bilinear else [len(self.columns) + side for side in unknown]
+        for i, column in enumerate(self.columns):
+            side = int(column.get("right", False))
+            if column["role"] != "category":
+                continue
+            cell = row[column["name"]]
+            if self._position_of_category(i, side, "" if cell in _MISSING else cell) is None:
+                group = len(self.columns) + side if self.map["hash_bits"] else i
+                unknown.append(side if self.is_bilinear else group)
+        return unknown
+
     def _position_of_category(self, column: int, side: int, text: str) -> int | None:
         if self.map["hash_bits"]:
             return self._slot(side, stable_hash(text.encode(), column))

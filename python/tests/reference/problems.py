@@ -42,6 +42,7 @@ class Case:
     rank: int = 2
     index_step: int = 1  # libsvm: distance between the indices that occur
     has_pairs: bool = False  # every row has two entries, one per side, as in ratings
+    has_indicators: bool = False  # libsvm: all values are 1
 
     @property
     def is_measurement(self) -> bool:
@@ -173,7 +174,16 @@ def _random_sparse_row(case: Case, random: np.random.Generator) -> dict[Any, Any
     left = random.choice(half, size=1 if case.has_pairs else 2, replace=False)
     count = 1 if case.has_pairs else random.integers(1, 4)
     right = half + random.choice(_SPARSE_INDICES - half, size=count, replace=False)
-    return {int(index) * case.index_step: float(random.uniform(0.3, 3)) for index in sorted([*left, *right])}
+    indices = [int(index) * case.index_step for index in sorted([*left, *right])]
+    return {index: 1.0 if case.has_indicators else float(random.uniform(0.3, 3)) for index in indices}
+
+
+def group_file(folder: pathlib.Path) -> str:
+    """Write the prior groups of the indices of libsvm rows, one group per side; return the path."""
+    half = _SPARSE_INDICES // 2
+    path = folder / "groups.txt"
+    path.write_text("left\n" * half + "right\n" * (_SPARSE_INDICES - half))
+    return str(path)
 
 
 def _random_table_row(case: Case, random: np.random.Generator) -> dict[Any, Any]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from .encoding import Encoder
+from .hierarchical import HierarchicalFilter, HierarchicalPrior, LogNoiseTracker, feature_signs
 from .kalman import Filter, NoiseTracker, Prior
 from .model_file import ModelFile
 from .moments import FeatureMoments, MomentSums
@@ -41,12 +44,14 @@ def read_filter(file: ModelFile) -> Filter:
     half_life = float(file.metadata["training.half_life"])
     is_single = file.tensors["weights"].dtype == np.float32
     low, high = encoder.scaled_range()
-    return Filter(
+    learns_prior = _FILTER + "learns_prior" in file.tensors and number("learns_prior") == 1
+    noise_type = LogNoiseTracker if learns_prior else NoiseTracker
+    filter = Filter(
         means=means,
         variances=variances,
         prior=Prior(*(number("prior." + name) for name in ("intercept", "weights", "squares", "factors"))),
         scales=linear[:, 4].copy(),
-        noise=NoiseTracker(*(number("noise." + name) for name in ("value", "recent", "unknowns", "rows", "since_fall"))),
+        noise=noise_type(*(number("noise." + field.name) for field in dataclasses.fields(noise_type))),
         rows=number("rows"),
         innovation_ratio=number("surprise"),
         recent_squares=number("recent_squares"),
@@ -58,6 +63,37 @@ def read_filter(file: ModelFile) -> Filter:
         amplitude=file.features["kind"] == "phase",
         epsilon=float(np.finfo(np.float32 if is_single else float).eps),
     )
+    return _read_prior(file, filter) if learns_prior else filter
+
+
+def _read_prior(file: ModelFile, filter: Filter) -> HierarchicalFilter:
+    """Return the filter with the hierarchical prior of the file."""
+    dim, rank = filter.means.A.shape
+    tau = file.tensors[_FILTER + "learned_prior.variances"].reshape(-1, rank + 2).copy()
+    # Mean and variance of each factor, of the weight, and of the square (free diagonal).
+    stored = file.tensors[_FILTER + "group_means"].reshape(len(tau), -1, 2)
+    means = np.zeros((2, *tau.shape))
+    means[:, :, : stored.shape[1]] = np.moveaxis(stored, 2, 0)
+    return HierarchicalFilter(
+        **vars(filter),
+        learned=HierarchicalPrior(file.tensors[_FILTER + "learned_prior.initial"].copy(), tau),
+        groups=file.tensors[_FILTER + "feature_groups"].astype(int),
+        group_means=means[0],
+        group_variances=means[1],
+        is_absorbed=bool(file.number(_FILTER + "one_feature_per_row")),
+        next_update=file.number(_FILTER + "next_prior_update"),
+        signs=feature_signs(int(file.metadata["training.seed"]), dim, filter.means.left_dim, rank),
+        relative_deviation=file.number(_FILTER + "relative_prior_mean"),
+    )
+
+
+def _write_prior(file: ModelFile, filter: HierarchicalFilter) -> None:
+    """Replace the hierarchical prior of the file."""
+    stored = file.tensors[_FILTER + "group_means"].reshape(len(filter.learned.tau), -1, 2)
+    means = np.stack([filter.group_means, filter.group_variances], axis=2)[:, : stored.shape[1]]
+    file.tensors[_FILTER + "group_means"] = means.ravel().astype(float)
+    file.tensors[_FILTER + "learned_prior.variances"] = filter.learned.tau.ravel()
+    file.set_number(_FILTER + "next_prior_update", filter.next_update)
 
 
 def write_filter(file: ModelFile, filter: Filter) -> None:
@@ -85,6 +121,8 @@ def write_filter(file: ModelFile, filter: Filter) -> None:
     signs[:rank] = means.signs
     if filter.half_life:
         file.tensors[_FILTER + "last_seen"] = filter.last_seen
+    if isinstance(filter, HierarchicalFilter):
+        _write_prior(file, filter)
     for name, value in (
         ("intercept", means.intercept),
         ("intercept_variance", intercept_variance.item()),

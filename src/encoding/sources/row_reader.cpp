@@ -32,6 +32,7 @@ void transfer(RowBlock<double>& from, RowBlock<float>& to) {
   to.left_dim = from.left_dim;
   to.is_dense = from.is_dense;
   to.unknown_cells.swap(from.unknown_cells);
+  to.new_feature_groups.swap(from.new_feature_groups);
   to.ends_checkpoint_interval = from.ends_checkpoint_interval;
   to.offsets.swap(from.offsets);
   to.columns.swap(from.columns);
@@ -104,7 +105,13 @@ bool RowReader<Scalar>::fill(RowBlock<double>& block) {
   if (options_.checkpoint_interval > 0)
     limits.max_rows = std::min(limits.max_rows, options_.checkpoint_interval - rows_ % options_.checkpoint_interval);
   stream_->fill(block, limits);
-  if (options_.unknown == TableEncoder::UnknownFeatures::add) map_.update_values(block);
+  block.new_feature_groups.clear();
+  if (options_.unknown == TableEncoder::UnknownFeatures::add) {
+    map_.update_values(block);
+    if (!map_.is_bilinear())
+      for (; grouped_features_ < map_.dim(); ++grouped_features_)
+        block.new_feature_groups.push_back(static_cast<std::int32_t>(map_.group_of(grouped_features_)));
+  }
   rows_ += block.count();
   block.ends_checkpoint_interval = options_.checkpoint_interval > 0 && rows_ % options_.checkpoint_interval == 0;
   return block.count() > 0;

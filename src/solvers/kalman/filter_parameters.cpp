@@ -10,8 +10,10 @@
 namespace dyad {
 namespace {
 
-/// Fields of a record after the factors: weight, its variance, square, its variance, scale.
-constexpr Index linear_field_count = 5;
+/// Fields of a record after the factors: weight, its variance, square, its variance, scale, prior group.
+constexpr Index linear_field_count = 6;
+/// Number of these fields that are archived with each feature: all but the prior group.
+constexpr Index archived_field_count = 5;
 
 /// The smallest multiple of `unit` that is at least `number`.
 Index round_up(Index number, Index unit) { return (number + unit - 1) / unit * unit; }
@@ -51,9 +53,22 @@ FilterParameters<Scalar>::FilterParameters(const KalmanOptions& options, const P
 }
 
 template <typename Scalar>
+FilterParameters<Scalar>::FilterParameters(const KalmanOptions& options, const Prior& prior, const FilterGroups& groups)
+    : FilterParameters(options, prior) {
+  groups_ = groups;
+  learned_prior_.emplace(groups.count, options.shape.rank, prior.factors, prior.weights, prior.squares);
+  group_records_.assign(static_cast<std::size_t>(2 * groups.count * stride_), Scalar(0));
+  set_prior_records();
+  start_group_means();
+}
+
+template <typename Scalar>
 void FilterParameters<Scalar>::set_scales(std::span<const double> scales) {
   for (Index j = 0; j < options_.shape.dim; ++j)
-    record(j)[scale_offset()] = static_cast<Scalar>(scales[static_cast<std::size_t>(j)]);
+    if (scales[static_cast<std::size_t>(j)] > 0) {
+      record(j)[scale_offset()] = static_cast<Scalar>(scales[static_cast<std::size_t>(j)]);
+      added_.push_back(static_cast<std::int32_t>(j));
+    }
 }
 
 template <typename Scalar>
@@ -84,6 +99,8 @@ void FilterParameters<Scalar>::set_variances(const SignedFactors<Scalar>& varian
 template <typename Scalar>
 void FilterParameters<Scalar>::add_feature(Index j, double scale) {
   record(j)[scale_offset()] = static_cast<Scalar>(scale);
+  added_.push_back(static_cast<std::int32_t>(j));
+  if (learned_prior_) return set_to_prior(j);
   for (Index c = 0; c < options_.shape.rank; ++c) draw_random_factor(j, c);
   set_variances(j, prior_);
 }
@@ -94,6 +111,7 @@ void FilterParameters<Scalar>::set_variances(Index j, const Prior& prior) {
   const auto scale = static_cast<double>(feature[scale_offset()]);
   if (!(scale > 0)) return;
   const double inverse_square = 1 / (scale * scale);
+  if (learned_prior_) return set_prior_variances(j);
   std::fill(feature + width_, feature + width_ + options_.shape.rank,
             static_cast<Scalar>(prior.factors * inverse_square));
   if (options_.shape.linear) feature[weight_offset() + 1] = static_cast<Scalar>(prior.weights * inverse_square);
@@ -105,6 +123,12 @@ void FilterParameters<Scalar>::set_variances(Index j, const Prior& prior) {
 /// seed, the feature and the factor only, not on the row in which the feature first occurs.
 template <typename Scalar>
 void FilterParameters<Scalar>::draw_random_factor(Index j, Index factor) {
+  if (learned_prior_) {
+    const double tau = learned_prior_->variances(group_of(j))[static_cast<std::size_t>(factor)];
+    const auto scale = static_cast<double>(record(j)[scale_offset()]);
+    record(j)[factor] = scale > 0 ? static_cast<Scalar>(prior_mean(j, factor, tau) / scale) : Scalar(0);
+    return;
+  }
   // Standard deviation of the initial factors divided by that of the prior. Sensitivity: docs/constants.md.
   constexpr double relative_deviation = 0.5;
   const bool is_right = side_of(j) == 1;
@@ -131,6 +155,8 @@ void FilterParameters<Scalar>::grow(Index dim, Index left_dim) {
   };
   insert(records_, stride_, Scalar(0));
   if (options_.half_life > 0) insert(last_occurrence_, 1, rows_);
+  for (std::int32_t& j : added_)
+    if (j >= left_before) j += static_cast<std::int32_t>(left_after - left_before);
   options_.shape.dim = dim;
   options_.shape.left_dim = left_dim;
   first_right_feature_ = first_right_feature(options_);
@@ -155,6 +181,7 @@ SignedFactors<Scalar> FilterParameters<Scalar>::parameters() const {
     intercept -= static_cast<double>(feature[square_offset()]) * options_.square_center;
   }
   result.intercept = static_cast<Scalar>(intercept);
+  if (learned_prior_) add_group_means(result);
   return result;
 }
 
@@ -184,12 +211,18 @@ void NaturalParameters::archive(Archive& archive, Index size) {
   archive.vector("moments", moments, size);
 }
 
-/// Calls visit(mean, variance) for the intercept and for all parameters of each feature, whether it was added or not:
-/// factors, weight, square (free diagonal).
+/// Calls visit(mean, variance) for the intercept, for the group means of a hierarchical prior (factors, weight), and
+/// for all parameters of each feature, whether it was added or not: factors, weight, square (free diagonal).
 template <typename Scalar>
 template <typename Self, typename Visit>
 void FilterParameters<Scalar>::for_each_parameter(Self& self, Visit&& visit) {
   visit(self.intercept_, self.intercept_variance_);
+  const Index means = self.learned_prior_ ? self.groups_.count : 0;
+  for (Index group = 0; group < means; ++group) {
+    auto* mean = self.mean_record(group);
+    for (Index c = 0; c < self.options_.shape.rank; ++c) visit(mean[c], mean[self.width_ + c]);
+    visit(mean[self.weight_offset()], mean[self.weight_offset() + 1]);
+  }
   for (Index j = 0; j < self.options_.shape.dim; ++j) {
     auto* feature = self.record(j);
     for (Index c = 0; c < self.options_.shape.rank; ++c) visit(feature[c], feature[self.width_ + c]);
@@ -201,7 +234,8 @@ void FilterParameters<Scalar>::for_each_parameter(Self& self, Visit&& visit) {
 
 template <typename Scalar>
 Index FilterParameters<Scalar>::natural_parameter_count() const {
-  return 1 + options_.shape.dim * (options_.shape.rank + 1 + (options_.shape.diagonal == Diagonal::free ? 1 : 0));
+  return 1 + (learned_prior_ ? groups_.count * (options_.shape.rank + 1) : 0) +
+         options_.shape.dim * (options_.shape.rank + 1 + (options_.shape.diagonal == Diagonal::free ? 1 : 0));
 }
 
 template <typename Scalar>
@@ -233,7 +267,8 @@ void FilterParameters<Scalar>::set_natural_parameters(const NaturalParameters& n
 template <typename Scalar>
 bool FilterParameters<Scalar>::is_finite() const {
   return std::isfinite(intercept_) && std::isfinite(intercept_variance_) &&
-         std::all_of(records_.begin(), records_.end(), [](Scalar number) { return std::isfinite(number); });
+         std::all_of(records_.begin(), records_.end(), [](Scalar number) { return std::isfinite(number); }) &&
+         std::all_of(group_records_.begin(), group_records_.end(), [](Scalar number) { return std::isfinite(number); });
 }
 
 template <typename Scalar>
@@ -255,6 +290,7 @@ void FilterParameters<Scalar>::archive(Archive& archive) {
   archive.vector("signs", signs_, width_);
   if (!(intercept_variance_ >= 0))
     throw std::runtime_error("the training state has a variance of the intercept below 0");
+  archive_groups(archive);
   archive_features(archive);
   if (options_.half_life > 0) archive.vector("last_seen", last_occurrence_, options_.shape.dim);
 }
@@ -262,18 +298,17 @@ void FilterParameters<Scalar>::archive(Archive& archive) {
 /// Archives the features that were added, without the padding of their records.
 template <typename Scalar>
 void FilterParameters<Scalar>::archive_features(Archive& archive) {
-  const Index numbers_per_feature = 2 * options_.shape.rank + linear_field_count;
+  const Index numbers_per_feature = 2 * options_.shape.rank + archived_field_count;
   std::vector<double> indices;
   std::vector<Scalar> values;
   const auto visit = [&](Index j, auto&& each) {
     Scalar* feature = record(j);
     for (Index c = 0; c < options_.shape.rank; ++c) each(feature[c]);
     for (Index c = 0; c < options_.shape.rank; ++c) each(feature[width_ + c]);
-    for (Index i = 0; i < linear_field_count; ++i) each(feature[weight_offset() + i]);
+    for (Index i = 0; i < archived_field_count; ++i) each(feature[weight_offset() + i]);
   };
   if (!archive.is_loading())
-    for (Index j = 0; j < options_.shape.dim; ++j) {
-      if (!(record(j)[scale_offset()] > 0)) continue;
+    for (const Index j : added_) {
       indices.push_back(static_cast<double>(j));
       visit(j, [&](Scalar value) { values.push_back(value); });
     }
@@ -285,13 +320,15 @@ void FilterParameters<Scalar>::archive_features(Archive& archive) {
   archive.vector("feature_places", indices, count);
   archive.vector("features", values, count * numbers_per_feature);
   if (!archive.is_loading()) return;
-  std::fill(records_.begin(), records_.end(), Scalar(0));
+  for (Index j = 0; j < options_.shape.dim; ++j) std::fill(record(j), record(j) + group_offset(), Scalar(0));
+  added_.clear();
   std::size_t next = 0;
   for (const double index : indices) {
     if (!(index >= 0 && index < static_cast<double>(options_.shape.dim)))
       throw std::runtime_error("the training state has a feature index outside of those of the model");
     const auto j = static_cast<Index>(index);
     visit(j, [&](Scalar& value) { value = values[next++]; });
+    added_.push_back(static_cast<std::int32_t>(j));
     const Scalar* feature = record(j);
     const bool is_valid = std::all_of(feature + width_, feature + 2 * width_, [](Scalar p) { return p >= 0; }) &&
                           feature[weight_offset() + 1] >= 0 && feature[square_offset() + 1] >= 0 &&
@@ -302,6 +339,7 @@ void FilterParameters<Scalar>::archive_features(Archive& archive) {
   }
 }
 
+// The members that are defined in filter_prior.cpp are instantiated there.
 template class FilterParameters<float>;
 template class FilterParameters<double>;
 

@@ -10,10 +10,23 @@
 #include "solvers/kalman/filter.h"
 
 namespace dyad {
+namespace {
+
+/// Rows before the first update of the hierarchical prior. Sensitivity: docs/constants.md.
+constexpr double first_prior_update_rows = 200;
+
+}  // namespace
 
 template <typename Scalar>
 KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, double noise)
-    : Base(options, prior), noise_(noise, options.unknowns_per_row()) {}
+    : Base(options, prior), noise_(noise, options.unknowns_per_row()), next_prior_update_(first_prior_update_rows) {}
+
+template <typename Scalar>
+KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, const FilterGroups& prior_groups,
+                                   double noise)
+    : Base(options, prior, prior_groups),
+      log_noise_(noise, options.unknowns_per_row()),
+      next_prior_update_(first_prior_update_rows) {}
 
 template <typename Scalar>
 KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, const Model<Scalar>& model,
@@ -29,8 +42,8 @@ KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& pr
   // A row of independent standard normal features has E[g^2] = 1 for the intercept and each weight, and
   // E[g^2] = Var[x^2] = 2 for each centered square.
   const bool has_squares = options.shape.diagonal == Diagonal::free;
-  const int groups = 1 + (options.shape.linear ? 1 : 0) + (has_squares ? 1 : 0);
-  const double variance = parameter_share * residual_variance / groups / options.entries_per_row;
+  const int kinds = 1 + (options.shape.linear ? 1 : 0) + (has_squares ? 1 : 0);
+  const double variance = parameter_share * residual_variance / kinds / options.entries_per_row;
   intercept_variance_ = options.shape.intercept ? variance : 0;
   for (Index j = 0; j < options.shape.dim; ++j) set_variances(j, {variance, variance, variance / 2, variance});
   // Factors, for features divided by their scales. Symmetric: g = 2 p_c x_j with E[p_c^2] = sum_j A_jc^2. Bilinear: g
@@ -76,10 +89,21 @@ KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& pr
 }
 
 template <typename Scalar>
+KalmanFilter<Scalar> KalmanFilter<Scalar>::without_data(double noise) const {
+  if (!Base::learns_prior()) return KalmanFilter(options_, prior_, noise);
+  KalmanFilter result(options_, prior_, groups_, noise);
+  result.learned_prior_ = learned_prior_;
+  result.set_prior_records();
+  for (Index j = 0; j < options_.shape.dim; ++j) result.set_group(j, group_of(j));
+  return result;
+}
+
+template <typename Scalar>
 void KalmanFilter<Scalar>::merge(const NaturalParameters& combined, double rows, double noise) {
   Base::set_natural_parameters(combined);
   rows_ += rows;
   noise_ = NoiseTracker(noise, options_.unknowns_per_row(), rows_);
+  if (Base::learns_prior()) log_noise_.restart(noise);
   innovation_ratio_ = 1;
   recent_squares_ = noise;
 }
@@ -116,6 +140,7 @@ template <typename Scalar>
 void KalmanFilter<Scalar>::reset_variances() {
   innovation_ratio_ = 1;
   noise_.restart(recent_squares_ / 2);
+  if (Base::learns_prior()) log_noise_.restart(recent_squares_ / 2);
   for (Index j = 0; j < options_.shape.dim; ++j) set_variances(j, prior_);
   if (options_.shape.intercept) intercept_variance_ = prior_.intercept;
 }
@@ -140,7 +165,7 @@ std::optional<KalmanFilter<Scalar>> KalmanFilter<Scalar>::with_weak_factors_sign
   // All variances restart from the residual variance, because the strong factors change together with the weak ones.
   const bool is_unscaled =
       std::all_of(feature_scales.begin(), feature_scales.end(), [](double s) { return s == 1 || s == 0; });
-  KalmanFilter copy(options_, prior_, is_unscaled ? eigen : parameters().model(), feature_scales, noise_.value());
+  KalmanFilter copy(options_, prior_, is_unscaled ? eigen : parameters().model(), feature_scales, noise_variance());
   copy.set_means(eigen_factors);
   copy.sign_flips_ = sign_flips_ + 1;
   copy.rows_ = rows_;
@@ -163,12 +188,16 @@ void KalmanFilter<Scalar>::archive(Archive& archive) {
   Base::archive(archive);
   archive.number("surprise", innovation_ratio_);
   archive.number("recent_squares", recent_squares_);
-  archive.group("noise", [&] { noise_.archive(archive); });
+  archive.group("noise", [&] { Base::learns_prior() ? log_noise_.archive(archive) : noise_.archive(archive); });
+  if (!Base::learns_prior()) return;
+  archive.number("next_prior_update", next_prior_update_);
 }
 
 // The other members are instantiated in filter.cpp.
 template KalmanFilter<float>::KalmanFilter(const KalmanOptions&, const Prior&, double);
+template KalmanFilter<float>::KalmanFilter(const KalmanOptions&, const Prior&, const FilterGroups&, double);
 template KalmanFilter<double>::KalmanFilter(const KalmanOptions&, const Prior&, double);
+template KalmanFilter<double>::KalmanFilter(const KalmanOptions&, const Prior&, const FilterGroups&, double);
 template KalmanFilter<float>::KalmanFilter(const KalmanOptions&, const Prior&, const Model<float>&,
                                            std::span<const double>, double, double);
 template KalmanFilter<double>::KalmanFilter(const KalmanOptions&, const Prior&, const Model<double>&,
@@ -181,6 +210,8 @@ template KalmanFilter<float>::KalmanFilter(const KalmanOptions&, const Prior&, c
                                            std::span<const double>, double);
 template KalmanFilter<double>::KalmanFilter(const KalmanOptions&, const Prior&, const Posterior<double>&,
                                             std::span<const double>, double);
+template KalmanFilter<float> KalmanFilter<float>::without_data(double) const;
+template KalmanFilter<double> KalmanFilter<double>::without_data(double) const;
 template void KalmanFilter<float>::merge(const NaturalParameters&, double, double);
 template void KalmanFilter<double>::merge(const NaturalParameters&, double, double);
 template void KalmanFilter<float>::set_noise_variance(double, double);

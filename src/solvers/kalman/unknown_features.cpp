@@ -42,6 +42,36 @@ Matrix<double> second_moments(const FeaturePosterior<Scalar>& feature, const Kal
 }  // namespace
 
 template <typename Scalar>
+void predict_with_unknown_features(const KalmanFilter<Scalar>& filter, const Rows<Scalar>& rows,
+                                   const std::function<void(Index row, std::vector<Index>& groups)>& unknown_groups,
+                                   std::span<Scalar> predictions, std::span<Scalar> variances) {
+  const Index dim = filter.options().shape.dim;
+  std::vector<Index> offsets{0};
+  std::vector<std::int32_t> columns;
+  std::vector<Scalar> values;
+  std::vector<Index> groups;
+  bool has_unknown = false;
+  for (Index i = 0; i < rows.count(); ++i) {
+    rows.for_each_entry(i, [&](Index j, Scalar x) {
+      columns.push_back(static_cast<std::int32_t>(j));
+      values.push_back(x);
+    });
+    groups.clear();
+    unknown_groups(i, groups);
+    has_unknown = has_unknown || !groups.empty();
+    for (const Index group : groups) {
+      columns.push_back(static_cast<std::int32_t>(dim + group));
+      values.push_back(1);
+    }
+    offsets.push_back(static_cast<Index>(columns.size()));
+  }
+  if (!has_unknown) return filter.predict(rows, predictions, variances);
+  filter.predict(Rows<Scalar>::template sparse_unchecked<Index>(offsets, columns, values,
+                                                                dim + filter.groups().count, {}),
+                 predictions, variances);
+}
+
+template <typename Scalar>
 UnknownFeatures::UnknownFeatures(const KalmanFilter<Scalar>& filter, std::vector<Index> groups, Index group_count)
     : groups_(std::move(groups)), is_right_(static_cast<std::size_t>(group_count)) {
   compute_moments(filter, filter.options().shape.dim);
@@ -148,6 +178,12 @@ double UnknownFeatures::variance(const KalmanFilter<Scalar>& filter, const Rows<
   return variance;
 }
 
+template void predict_with_unknown_features(const KalmanFilter<float>&, const Rows<float>&,
+                                            const std::function<void(Index, std::vector<Index>&)>&, std::span<float>,
+                                            std::span<float>);
+template void predict_with_unknown_features(const KalmanFilter<double>&, const Rows<double>&,
+                                            const std::function<void(Index, std::vector<Index>&)>&, std::span<double>,
+                                            std::span<double>);
 template UnknownFeatures::UnknownFeatures(const KalmanFilter<float>&, std::vector<Index>, Index);
 template UnknownFeatures::UnknownFeatures(const KalmanFilter<double>&, std::vector<Index>, Index);
 template UnknownFeatures::UnknownFeatures(const KalmanFilter<float>&);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -10,7 +11,15 @@
 
 namespace dyad {
 
-/// Variance that unknown features (features without training data) add to a prediction. The prediction omits them.
+/// Writes the linear predictor and its variance of each row by a filter with a hierarchical prior. `unknown_groups`
+/// appends the groups of the unknown features of a row, which have value 1.
+template <typename Scalar>
+void predict_with_unknown_features(const KalmanFilter<Scalar>& filter, const Rows<Scalar>& rows,
+                                   const std::function<void(Index row, std::vector<Index>& groups)>& unknown_groups,
+                                   std::span<Scalar> predictions, std::span<Scalar> variances);
+
+/// Variance that unknown features (features without training data) add to a prediction of a filter with a fixed prior,
+/// which omits them.
 ///
 /// A feature adds u + sum_c g_c a_c to the prediction, where u is its main effect, a its factors, and g the gradient of
 /// its interactions with the other features of the row. The parameters (u, a) of an unknown feature are assumed to have

@@ -98,8 +98,8 @@ bool HeldOutFolds<Scalar>::assign_folds_by_hash(const Rows<Scalar>& rows) {
   return std::count(counts.begin(), counts.end(), 0) == 0;
 }
 
-/// Posterior of one pass over the training rows. If the first pass had no moments, it compared filters that differ in
-/// their priors only; the best of these priors is used again.
+/// Posterior of one pass over the training rows. If the first pass had no moments, it starts from the prior of its
+/// filter.
 template <typename Scalar>
 Posterior<double> HeldOutFolds<Scalar>::learn_one_pass(const Rows<Scalar>& rows, const std::vector<double>& scales) {
   start_row_reads_ += rows.count();
@@ -113,8 +113,8 @@ Posterior<double> HeldOutFolds<Scalar>::learn_one_pass(const Rows<Scalar>& rows,
     start_row_reads_ += learner.extra_row_reads();
     return learner.filter().posterior().template cast<double>();
   }
-  KalmanFilter<Scalar> filter(context_.kalman(), context_.one_pass().prior_variances(),
-                              std::max(context_.one_pass().noise_variance(), min_start_noise_variance));
+  KalmanFilter<Scalar> filter =
+      context_.one_pass().without_data(std::max(context_.one_pass().noise_variance(), min_start_noise_variance));
   for (Index j = 0; j < rows.dim(); ++j)
     if (scales[static_cast<std::size_t>(j)] > 0) filter.add_feature(j, 1);
   for_each_block(rows, [&](const Rows<Scalar>& block, std::span<Scalar> f) { filter.learn(block, f); });

@@ -7,7 +7,7 @@ namespace {
 
 /// Maximum number of variational sweeps. The regularization path of Gauss-Newton has at most 12 levels. Sensitivity:
 /// docs/constants.md.
-constexpr Index max_levels = 200;
+constexpr Index max_regularization_levels = 200;
 /// EarlyStopping: number of levels over which the loss must decrease. Sensitivity: docs/constants.md.
 constexpr std::size_t variational_patience = 3;
 constexpr std::size_t newton_patience = 2;  // sensitivity: docs/constants.md
@@ -24,7 +24,7 @@ SelectedLevel select_level(const MultiPassContext<Scalar>& context, HeldOutFolds
   context.report({"one pass", std::numeric_limits<double>::quiet_NaN(), stopping.one_pass_loss(), false});
   folds.make_solvers(options);
   SelectedLevel selected;
-  while (stopping.level() < max_levels && folds.advance()) {
+  while (stopping.level() < max_regularization_levels && folds.advance()) {
     held_out = folds.evaluate();
     context.report(
         {folds.first_solver().level(), context.options.progress ? folds.objective() : 0, held_out.loss, false});

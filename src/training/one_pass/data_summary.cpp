@@ -105,6 +105,24 @@ Prior DataSummary::prior(const PriorShares& shares, const KalmanOptions& options
           initial_predictor};
 }
 
+Prior DataSummary::hierarchical_prior(const KalmanOptions& options) const {
+  const bool is_classification = options.likelihood->is_classification();
+  // Classes: log-odds of two standard deviations or less have probabilities between 0.02 and 0.98.
+  constexpr double class_variance = 4;
+  const double variance = is_classification ? class_variance : predictor_variance;
+  const bool is_bilinear = options.shape.left_dim > 0;
+  const double squared_norm = is_bilinear ? left_squared_norm + right_squared_norm : left_squared_norm;
+  const double weight_variance = 0.5 * variance / std::max(1.0, squared_norm);
+  // With factor variances P, the variance of x'Mx is about 4k P^2 sum_{i<j} x_i^2 x_j^2, and that of x'Mz is
+  // k P^2 |x|^2 |z|^2.
+  const double products = is_bilinear ? left_squared_norm * right_squared_norm
+                                      : 4 * std::max(1.0, left_squared_norm * (left_squared_norm - 1) / 2);
+  const double factor_variance = std::sqrt(variance / (static_cast<double>(options.shape.rank) * products));
+  // Variance of the mean of the targets of the first rows: at most that of single targets.
+  const double intercept_variance = is_classification ? 1 : variance / 4 + target_mean * target_mean;
+  return {intercept_variance, weight_variance, weight_variance, factor_variance, initial_predictor};
+}
+
 template DataSummary DataSummary::of(const Rows<float>&, std::span<const double>, const KalmanOptions&);
 template DataSummary DataSummary::of(const Rows<double>&, std::span<const double>, const KalmanOptions&);
 

@@ -16,11 +16,8 @@ struct PriorShares {
   double factors = 0;
 };
 
-/// Priors of the candidates with a random start, by descending plausibility. If memory does not suffice for all of
-/// them, the first ones are used. On four data sets the selection is within 0.3% of the best of 63 fixed priors
-/// (docs/method.md). The last prior allows little more than the mean of the targets.
-inline const std::vector<PriorShares> default_prior_shares{
-    {0.5, 0.01}, {0.5, 0.5}, {1.5, 0.01}, {1.5, 0.5}, {5, 0.01}, {5, 0.5}, {0.15, 0.01}, {0.15, 0.5}, {0.01, 0.0001}};
+/// Fixed priors of the random starts of measurements (models without a linear term).
+inline const std::vector<PriorShares> measurement_prior_shares{{0.5, 0.5}, {1.5, 0.5}, {5, 0.5}};
 
 /// Statistics of the first rows, from which the priors are computed. Values are clipped at 10 median absolute
 /// deviations from their median. Rows of weight 0 are ignored.
@@ -41,6 +38,10 @@ struct DataSummary {
 
   /// Variances such that weights and interactions explain these shares of the variance of the linear predictor.
   [[nodiscard]] Prior prior(const PriorShares& shares, const KalmanOptions& options) const;
+
+  /// Initial variances of a hierarchical prior: weights explain half of the variance of the linear predictor, and
+  /// interactions all of it, because factors that start with too little variance vanish.
+  [[nodiscard]] Prior hierarchical_prior(const KalmanOptions& options) const;
 };
 
 }  // namespace dyad

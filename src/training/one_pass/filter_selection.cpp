@@ -17,8 +17,8 @@ constexpr double promotion_z_score = 2;
 /// Sensitivity: docs/constants.md.
 constexpr double removal_z_score = -4;
 constexpr double min_rows_before_removal = 1000;  // sensitivity: docs/constants.md
-/// Limit of the number of candidates in a training state. With the default priors a selection has at most 15 (9 priors,
-/// 3 from moments, 3 others), so that a larger number is damaged data.
+/// Limit of the number of candidates in a training state. A selection has at most 9 (3 random starts, 3 from moments, 3
+/// others), and those of earlier versions at most 15, so that a larger number is damaged data.
 constexpr Index max_archived_candidates = 100;
 
 /// Maximum number of candidates after a number of learned rows. It bounds the time per row, which is proportional to
@@ -166,7 +166,7 @@ void FilterSelection<Scalar>::archive(Archive& archive, const std::function<Kalm
     archive.group(std::to_string(index++), [&] {
       auto origin = static_cast<Index>(candidate.origin);
       archive.number("origin", origin);
-      candidate.origin = static_cast<Origin>(std::clamp<Index>(origin, 0, static_cast<Index>(Origin::multi_pass)));
+      candidate.origin = static_cast<Origin>(std::clamp<Index>(origin, 0, static_cast<Index>(Origin::shuffled)));
       archive.number("lead_rows", candidate.advantage.rows);
       archive.number("lead_mean", candidate.advantage.mean);
       archive.number("lead_square", candidate.advantage.square);

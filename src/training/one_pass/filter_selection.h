@@ -26,7 +26,8 @@ class FilterSelection {
     buffered_rows,  ///< Gauss-Newton fit to the first rows (BufferedStart)
     phase_search,   ///< PhaseSearch
     sign_flipped,   ///< copy of the best candidate with the signs of its weak factors flipped
-    multi_pass      ///< multi-pass training
+    multi_pass,     ///< multi-pass training
+    shuffled        ///< rows in random order, after rows in an order that hurts (RowSample)
   };
 
   explicit FilterSelection(ThreadPool& pool) : pool_(pool) {}

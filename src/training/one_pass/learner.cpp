@@ -52,6 +52,8 @@ StreamOptions stream_options(const LearnerOptions& options) {
   kalman.likelihood = make_likelihood(options.task, support);
   kalman.half_life = options.half_life;
   stream.features_are_standardized = false;
+  stream.learns_prior = options.shape.linear;
+  if (options.shape.left_dim > 0) stream.groups.count = 2;
   stream.buffered_start.memory = options.memory;
   stream.buffered_start.searches_starts = options.shape.is_measurement();
   return stream;
@@ -128,8 +130,7 @@ void Learner<Scalar>::predict(const Rows<Scalar>& rows, std::span<Scalar> predic
   require_finite_features(rows);
   std::vector<Scalar> variances(predictions.size());
   if (implementation_->learner) {
-    implementation_->learner->filter().predict(rows, predictions, variances);
-    if (!deviations.empty()) implementation_->add_unknown_features(rows, variances, unseen);
+    implementation_->predict(rows, predictions, variances, unseen, !deviations.empty());
   }
   if (!implementation_->learner || implementation_->is_constant())
     std::fill(predictions.begin(), predictions.end(), static_cast<Scalar>(implementation_->constant()));

@@ -60,6 +60,26 @@ struct Learner<Scalar>::Implementation {
   /// Whether predictions are the constant probability.
   [[nodiscard]] bool is_constant() const { return likelihood().is_classification() && !evidence.is_sufficient(); }
 
+  /// Predictions and variances of the rows. `unseen`: as in Learner::predict().
+  void predict(const Rows<Scalar>& block, std::span<Scalar> predictions, std::span<Scalar> variances,
+               std::span<const Index> unseen, bool needs_variances) const {
+    const KalmanFilter<Scalar>& filter = learner->filter();
+    if (!filter.learns_prior()) {
+      filter.predict(block, predictions, variances);
+      if (needs_variances) add_unknown_features(block, variances, unseen);
+      return;
+    }
+    predict_with_unknown_features<Scalar>(
+        filter, block,
+        [&](Index row, std::vector<Index>& groups) {
+          if (!unseen.empty()) groups.assign(static_cast<std::size_t>(unseen[static_cast<std::size_t>(row)]), 0);
+        },
+        predictions, variances);
+    for (std::size_t i = 0; i < predictions.size(); ++i)
+      predictions[i] = static_cast<Scalar>(likelihood().posterior_predictor(static_cast<double>(predictions[i]),
+                                                                            static_cast<double>(variances[i])));
+  }
+
   /// Adds the variance of features without data to `variances`. `unseen`: as in Learner::predict().
   void add_unknown_features(const Rows<Scalar>& block, std::span<Scalar> variances,
                             std::span<const Index> unseen) const {

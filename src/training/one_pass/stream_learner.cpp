@@ -11,9 +11,11 @@
 namespace dyad {
 namespace {
 
-/// Memory limit of all candidates with random starts. With very many features only the first priors are used.
-/// Sensitivity: docs/constants.md.
-constexpr double max_candidate_bytes = 1e9;
+/// Prior of the starts from moments, fits and searches, and of sign-flipped copies, unless the learner has fixed
+/// priors.
+constexpr PriorShares default_shares{0.5, 0.01};
+/// Share of the variance of the targets that is attributed to the noise at first. Sensitivity: docs/constants.md.
+constexpr double initial_noise_share = 0.7;
 /// A sign-flipped copy of the best filter is added at this number of rows, or at this multiple of the parameters that a
 /// row updates if that is larger, and whenever the number of rows has doubled. Sensitivity: docs/constants.md.
 constexpr Index min_sign_flip_rows = 1024;
@@ -73,18 +75,16 @@ void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
   kalman.entries_per_row = summary.entries_per_row;
   min_target_ = summary.min_target;
   max_target_ = summary.max_target;
-  prior_ = summary.prior(options_.priors.front(), kalman);
-
+  prior_ = summary.prior(options_.learns_prior ? default_shares : options_.fixed_priors.front(), kalman);
+  if (options_.learns_prior) selection_.add(make_hierarchical_filter(summary, rows), Origin::random);
   // Half of the variance of the linear predictor is attributed to the noise, half to the parameters.
   const double initial_noise_variance = summary.predictor_variance / 2;
   // Without a linear term, priors with equal factor variances are equal. A prior equal to the preceding one is skipped.
   double last_factors = -1;
-  for (const PriorShares& shares : options_.priors) {
+  for (const PriorShares& shares : options_.fixed_priors) {
+    if (options_.learns_prior) break;
     const Prior prior = summary.prior(shares, kalman);
     if (!kalman.shape.linear && prior.factors == std::exchange(last_factors, prior.factors)) continue;
-    if (!selection_.is_empty() &&
-        static_cast<double>(selection_.count() + 1) * selection_.best_filter().bytes() > max_candidate_bytes)
-      break;
     selection_.add(KalmanFilter<Scalar>(kalman, prior, initial_noise_variance), Origin::random);
   }
   selection_.for_each([&](KalmanFilter<Scalar>& filter) {
@@ -94,8 +94,54 @@ void StreamLearner<Scalar>::start(const Rows<Scalar>& rows) {
   if (kalman.shape.is_phase_retrieval()) search_.emplace(kalman.shape.dim, kalman.seed);
   // The buffered fit starts from moments of the targets, which are biased by censored targets.
   if (options_.moment && !kalman.likelihood->support().is_bounded()) buffered_start_.start(kalman, rows.is_sparse());
-  next_sign_flip_ =
-      std::max<Index>(min_sign_flip_rows, sign_flip_rows_per_parameter * static_cast<Index>(kalman.unknowns_per_row()));
+  constexpr Index never = Index{1} << 52;
+  next_sign_flip_ = compares_starts() || !rows.is_sparse()
+                        ? std::max<Index>(min_sign_flip_rows,
+                                          sign_flip_rows_per_parameter * static_cast<Index>(kalman.unknowns_per_row()))
+                        : never;
+}
+
+template <typename Scalar>
+KalmanFilter<Scalar> StreamLearner<Scalar>::make_hierarchical_filter(const DataSummary& summary,
+                                                                     const Rows<Scalar>& rows) {
+  Prior prior = summary.hierarchical_prior(options_.kalman);
+  for (double* variance : {&prior.weights, &prior.squares, &prior.factors}) *variance *= options_.prior_scale;
+  KalmanFilter<Scalar> filter(options_.kalman, prior, indicator_groups(rows),
+                              initial_noise_share * summary.predictor_variance);
+  for (Index j = 0; j < options_.kalman.shape.dim; ++j) filter.set_group(j, default_group(j));
+  return filter;
+}
+
+template <typename Scalar>
+FilterGroups StreamLearner<Scalar>::indicator_groups(const Rows<Scalar>& rows) const {
+  FilterGroups groups = options_.groups;
+  if (groups.have_mean.empty()) return groups;
+  std::vector<Index> last_row(static_cast<std::size_t>(groups.count), -1);  // last row with a feature of the group
+  for (Index i = 0; i < rows.count(); ++i)
+    rows.for_each_entry(i, [&](Index j, Scalar x) {
+      const auto group = static_cast<std::size_t>(default_group(j));
+      if (x != 1 || last_row[group] == i) groups.have_mean[group] = false;
+      last_row[group] = i;
+    });
+  return groups;
+}
+
+template <typename Scalar>
+Index StreamLearner<Scalar>::default_group(Index j) const {
+  if (options_.kalman.shape.left_dim > 0) return j >= options_.kalman.shape.left_dim ? 1 : 0;
+  return j < static_cast<Index>(options_.feature_groups.size()) ? options_.feature_groups[static_cast<std::size_t>(j)]
+                                                                : 0;
+}
+
+template <typename Scalar>
+void StreamLearner<Scalar>::set_feature_groups(std::span<const std::int32_t> groups) {
+  Index j = options_.kalman.shape.dim - static_cast<Index>(groups.size());
+  for (const std::int32_t group : groups) {
+    selection_.for_each([&](KalmanFilter<Scalar>& filter) {
+      if (filter.learns_prior()) filter.set_group(j, group);
+    });
+    ++j;
+  }
 }
 
 template <typename Scalar>
@@ -135,7 +181,11 @@ void StreamLearner<Scalar>::grow(Index dim, Index left_dim) {
     if (probe_) probe_.emplace(*options_.moment, pool_);
   }
   if (search_) search_->grow(dim);
-  selection_.for_each([&](KalmanFilter<Scalar>& filter) { filter.grow(dim, left_dim); });
+  selection_.for_each([&](KalmanFilter<Scalar>& filter) {
+    filter.grow(dim, left_dim);
+    if (filter.learns_prior() && left_dim > 0)
+      for (Index j = left_before; j < dim; ++j) filter.set_group(j, default_group(j));
+  });
   buffered_start_.stop();  // the buffered rows have the previous shape
 }
 
@@ -294,9 +344,10 @@ void StreamLearner<Scalar>::finish_buffered_start() {
 }
 
 template <typename Scalar>
-void StreamLearner<Scalar>::promote(KalmanFilter<Scalar> filter) {
+void StreamLearner<Scalar>::promote(KalmanFilter<Scalar> filter, Origin origin) {
   scales_.adopt(filter.scales());
-  selection_.promote(std::move(filter), Origin::multi_pass);
+  options_.kalman.shape.rank = filter.options().shape.rank;
+  selection_.promote(std::move(filter), origin);
   selection_.drop_all_but_best();
   search_.reset();
 }
@@ -326,9 +377,8 @@ void StreamLearner<Scalar>::add_sign_flipped_copy() {
 
 template <typename Scalar>
 std::string StreamLearner<Scalar>::plan() const {
-  std::string text = selection_.count() > 1
-                         ? fmt::format("{} priors are compared on the first rows", selection_.count())
-                         : std::string("one prior, random start");
+  std::string text =
+      options_.learns_prior ? "hierarchical prior, random start" : fmt::format("{} random starts", selection_.count());
   if (buffered_start_.is_buffering())
     text +=
         fmt::format("; the first {} rows are buffered and fitted by least squares", buffered_start_.rows_of_next_fit());
@@ -354,6 +404,8 @@ std::string StreamLearner<Scalar>::origin() const {
       return "the Kalman filter with flipped signs of weak factors";
     case Origin::multi_pass:
       return "the Kalman filter after multi-pass training";
+    case Origin::shuffled:
+      return "the Kalman filter, from rows in random order";
   }
   return {};
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,17 +28,25 @@ struct StreamOptions {
   std::optional<MomentOptions> moment;    ///< moments beside the filters, for dense features; null: none
   std::optional<Index> batch;             ///< rows in the first batch of the moment solver; null: its default
   bool features_are_independent = false;  ///< mean 0, variance 1, independent: ResidualProbe, not MomentLearner
-  std::vector<PriorShares> priors = default_prior_shares;  ///< of the candidates with random starts; at least one
+  bool learns_prior = true;  ///< one random start with a hierarchical prior; false: random starts with fixed priors
+  FilterGroups groups;       ///< of the features. `have_mean`: groups that have a mean if they are groups of indicators
+  std::vector<std::int32_t> feature_groups;  ///< groups of the first features; all others: 0, or the side (bilinear)
+  /// Multiplies the initial variances of the hierarchical prior, for measurements of their influence.
+  double prior_scale = 1;
+  std::vector<PriorShares> fixed_priors = measurement_prior_shares;  ///< unless learns_prior; at least one
   bool features_are_standardized = true;  ///< features have scale 1; false: scales are estimated (FeatureScales)
   BufferedStartOptions buffered_start;    ///< Gauss-Newton on the first rows; used if there are moments
 };
 
-/// One-pass solver without a step size. Kalman filters from several starts learn the rows, and FilterSelection compares
-/// the losses of their predictions. The starts are random factors with several priors, the moment solver, a
-/// Gauss-Newton fit to the first rows (BufferedStart), PhaseSearch, and copies of the best filter with flipped signs of
-/// weak factors. The moment solver runs beside the filters and adds a start after each of its steps, which may contain
-/// eigenvectors of M that the best filter lacks. For independent features, ResidualProbe replaces the moment solver and
-/// the sign-flipped copies: its starts are the best filter plus a direction of its residuals. Not thread-safe.
+/// One-pass solver without a step size. A Kalman filter with a hierarchical prior, which is estimated along the stream,
+/// learns the rows from random factors. Sparse rows need no other filter.
+///
+/// For dense rows and measurements, FilterSelection compares it with filters from other starts, which have fixed
+/// priors: the moment solver, a Gauss-Newton fit to the first rows (BufferedStart), PhaseSearch, random factors with
+/// several priors (measurements), and copies of the best filter with flipped signs of weak factors. The moment solver
+/// runs beside the filters and adds a start after each of its steps, which may contain eigenvectors of M that the best
+/// filter lacks. For independent features, ResidualProbe replaces the moment solver and the sign-flipped copies: its
+/// starts are the best filter plus a direction of its residuals. Not thread-safe.
 template <typename Scalar>
 class StreamLearner {
  public:
@@ -54,14 +63,19 @@ class StreamLearner {
   /// Adds features at the end of their side.
   void grow(Index dim, Index left_dim);
 
+  /// Sets the prior groups of the last features, which have no data.
+  void set_feature_groups(std::span<const std::int32_t> groups);
+
   /// Replaces the likelihood of all candidates.
   void set_likelihood(const LikelihoodPointer& likelihood);
 
   /// Fits the buffered rows, if there are enough, and ends the buffering.
   void finish_buffered_start();
 
-  /// Replaces all candidates by the result of multi-pass training.
-  void promote(KalmanFilter<Scalar> filter);
+  using Origin = typename FilterSelection<Scalar>::Origin;
+
+  /// Replaces all candidates by a filter.
+  void promote(KalmanFilter<Scalar> filter, Origin origin = Origin::multi_pass);
 
   [[nodiscard]] Model<Scalar> model() const { return selection_.best_filter().model(); }
   [[nodiscard]] const StreamOptions& options() const { return options_; }
@@ -85,8 +99,12 @@ class StreamLearner {
   void archive(Archive& archive);
 
  private:
-  using Origin = typename FilterSelection<Scalar>::Origin;
-
+  /// A filter with the hierarchical prior of the options.
+  [[nodiscard]] KalmanFilter<Scalar> make_hierarchical_filter(const DataSummary& summary, const Rows<Scalar>& rows);
+  /// The groups of the options, without means of groups that are not groups of indicators in these rows.
+  [[nodiscard]] FilterGroups indicator_groups(const Rows<Scalar>& rows) const;
+  /// Group of feature j unless set_feature_groups() was called for it.
+  [[nodiscard]] Index default_group(Index j) const;
   void add_new_features(const Rows<Scalar>& rows);
   void update_target_bounds(const Rows<Scalar>& rows);
   void update_search(const Rows<Scalar>& rows);
@@ -96,6 +114,8 @@ class StreamLearner {
   void add(std::optional<typename BufferedStart<Scalar>::Start> start);
   Index predict_consistent_rows(const Rows<Scalar>& rows, std::span<Scalar> predictions) const;
   void withdraw_exact_start(const Rows<Scalar>& inconsistent_row);
+  /// Whether other starts than the random one are used: for measurements and dense rows.
+  [[nodiscard]] bool compares_starts() const { return !options_.learns_prior || options_.moment; }
   void update_selection();
   void add_sign_flipped_copy();
 
@@ -107,7 +127,7 @@ class StreamLearner {
   std::optional<MomentLearner<Scalar>> moments_;
   std::optional<ResidualProbe<Scalar>> probe_;
   std::optional<PhaseSearch<Scalar>> search_;
-  Prior prior_;  ///< of the first entry of StreamOptions::priors
+  Prior prior_;  ///< fixed prior of the starts that are not random
   bool has_started_ = false;
   Index rows_ = 0;            ///< number of rows so far
   Index next_selection_ = 0;  ///< number of rows at the next update of the selection

@@ -143,6 +143,7 @@ class KalmanTraining : public TrainSolver<Scalar> {
   }
 
   void grow(Index dim, Index left_dim) override { learner_.grow(dim, left_dim); }
+  void set_feature_groups(std::span<const std::int32_t> groups) override { learner_.set_feature_groups(groups); }
   void remove_target_range() override { learner_.set_likelihood(make_likelihood(Task::regression)); }
 
   Model<double> model() override {
@@ -155,7 +156,9 @@ class KalmanTraining : public TrainSolver<Scalar> {
   }
 
   [[nodiscard]] const StreamLearner<Scalar>* stream() const override { return &learner_; }
-  void promote(KalmanFilter<Scalar> filter) override { learner_.promote(std::move(filter)); }
+  void promote(KalmanFilter<Scalar> filter, typename StreamLearner<Scalar>::Origin origin) override {
+    learner_.promote(std::move(filter), origin);
+  }
 
   [[nodiscard]] std::string plan() const override { return "kalman: " + learner_.plan(); }
   [[nodiscard]] std::string origin() const override { return learner_.origin(); }
@@ -192,6 +195,21 @@ bool can_use_moments(const RowBlock<Scalar>& first, Task task) {
          (first.is_dense || majority_satisfies(first, [](Scalar) { return true; }));
 }
 
+FilterGroups prior_groups(const FeatureMap& map) {
+  if (map.is_bilinear()) return {.count = 2, .have_mean = {}, .one_feature_per_row = false};
+  FilterGroups groups;
+  groups.count = map.group_count();
+  if (map.index_groups) {
+    groups.have_mean.assign(static_cast<std::size_t>(groups.count), false);
+    std::fill(groups.have_mean.begin() + map.first_index_group(), groups.have_mean.end(), true);
+  }
+  if (map.layout != Layout::table || map.hash_bits > 0) return groups;
+  groups.one_feature_per_row = true;
+  for (const Column& column : map.columns()) groups.have_mean.push_back(column.role == Column::Role::categorical);
+  groups.have_mean.resize(static_cast<std::size_t>(groups.count));
+  return groups;
+}
+
 KalmanOptions kalman_options(const TrainSettings& settings, const FeatureMap& map) {
   KalmanOptions kalman = kalman_options(moment_options(settings, map));
   kalman.likelihood = map.target.likelihood(settings.precision == Precision::single_precision);
@@ -204,6 +222,8 @@ StreamOptions stream_options(const TrainOptions& options, const TrainSettings& s
   stream.kalman = kalman_options(settings, map);
   if (settings.uses_moments) stream.moment = moment_options(settings, map);
   stream.batch = settings.batch;
+  stream.learns_prior = stream.kalman.shape.linear;
+  stream.groups = prior_groups(map);
   stream.features_are_standardized = map.layout != Layout::sparse && !map.is_measurement();
   // Standardized dense features have mean square 1.
   if (stream.features_are_standardized && map.is_dense()) stream.kalman.square_center = 1;
@@ -226,6 +246,7 @@ std::unique_ptr<TrainSolver<Scalar>> make_train_solver(const TrainOptions& optio
                                                     map.target.likelihood(), pool);
   StreamOptions stream = stream_options(options, settings, map);
   stream.buffered_start.interrupted = interrupted;
+  if (first != nullptr) stream.feature_groups = first->new_feature_groups;
   auto training = std::make_unique<KalmanTraining<Scalar>>(std::move(stream), pool);
   if (first != nullptr) training->start(first->view());
   return training;

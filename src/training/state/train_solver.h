@@ -32,6 +32,8 @@ class TrainSolver {
   [[nodiscard]] virtual bool predicted_by_constant(std::size_t) const { return false; }
   /// Increases the number of features. `left_dim`: number of features of the left side; 0 unless bilinear.
   virtual void grow(Index dim, Index left_dim) = 0;
+  /// Sets the prior groups of the last features, which have no data.
+  virtual void set_feature_groups(std::span<const std::int32_t>) {}
   /// Removes the range of the target from the likelihood, because some target lies outside of it.
   virtual void remove_target_range() {}
   /// Returns the current model. May first fit buffered rows.
@@ -54,8 +56,8 @@ class TrainSolver {
 
   /// Start of multi-pass training; null if the solver does not support it.
   [[nodiscard]] virtual const StreamLearner<Scalar>* stream() const { return nullptr; }
-  /// Replaces the filter by the result of multi-pass training.
-  virtual void promote(KalmanFilter<Scalar>) {}
+  /// Replaces the filter.
+  virtual void promote(KalmanFilter<Scalar>, typename StreamLearner<Scalar>::Origin) {}
 
   /// The moment solver, for distributed training; null for other solvers.
   [[nodiscard]] virtual MomentLearner<Scalar>* moments() { return nullptr; }
@@ -95,6 +97,8 @@ Diagonal default_diagonal(const FeatureMap& map, const RowBlock<Scalar>& first);
 template <typename Scalar>
 bool can_use_moments(const RowBlock<Scalar>& first, Task task);
 
+/// Prior groups of the features of a map: those of FeatureMap::group_of(), or the sides of a bilinear model.
+FilterGroups prior_groups(const FeatureMap& map);
 /// Options of a Kalman filter for rows of this map.
 KalmanOptions kalman_options(const TrainSettings& settings, const FeatureMap& map);
 /// Options of the one-pass solver for rows of this map.

@@ -146,7 +146,8 @@ TEST(StreamLearner, ProbeFindsWeakDirections) {
     const auto rows = planted_rows(truth, 30000, 0.0001, seed + 10);
     StreamOptions options = stream_options_for(30, 3, 0);
     options.features_are_independent = true;
-    options.priors = {default_prior_shares.front()};
+    options.learns_prior = false;
+    options.fixed_priors = {{0.5, 0.01}};
     StreamLearner<double> learner(options, test::pool());
     const auto predictions = learn(learner, rows.dense(), 5000);
     EXPECT_LT(mean_square(predictions, rows.targets, 25000), 1.1e-8) << seed << ": " << learner.origin();
@@ -168,7 +169,8 @@ TEST(StreamLearner, ArchiveContainsTheProbe) {
   StreamLearner<double> resumed(options, pool);
   Archive loaded(saved.arrays());
   resumed.archive(loaded);
-  EXPECT_EQ(learn(learner, rows.dense().slice(1010, 2990), 500), learn(resumed, rows.dense().slice(1010, 2990), 700));
+  // Equal chunks, because the sums of the probe are rounded per chunk.
+  EXPECT_EQ(learn(learner, rows.dense().slice(1010, 2990), 500), learn(resumed, rows.dense().slice(1010, 2990), 500));
 
   auto arrays = saved.take();
   std::erase_if(arrays, [](const auto& array) { return array.first.starts_with("probe."); });
@@ -184,7 +186,8 @@ TEST(StreamLearner, MomentsRecoverMissedDirections) {
     const auto rows = planted_rows(truth, 40000, 0.05, seed + 10);
     StreamOptions options = stream_options_for(30, 3, 0);
     options.features_are_independent = true;
-    options.priors = {default_prior_shares.front()};
+    options.learns_prior = false;
+    options.fixed_priors = {{0.5, 0.01}};
     StreamLearner<double> learner(options, test::pool());
     const auto predictions = learn(learner, rows.dense(), 5000);
     EXPECT_LT(mean_square(predictions, rows.targets, 35000), 0.0035) << seed << ": " << learner.origin();
