@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
+#include "solvers/kalman/feature_noise.h"
 #include "solvers/kalman/filter_parameters.h"
 
 namespace dyad {
@@ -141,6 +144,8 @@ void FilterParameters<Scalar>::set_to_prior(Index j) {
   }
   feature[weight_offset() + 1] = prior[weight_offset() + 1] * inverse * inverse;
   feature[square_offset() + 1] = prior[square_offset() + 1] * inverse * inverse * inverse * inverse;
+  feature[noise_offset()] = 0;
+  feature[noise_offset() + 1] = groups_.has_mean(group_of(j)) ? static_cast<Scalar>(FeatureNoise::log_variance) : 0;
 }
 
 template <typename Scalar>
@@ -369,6 +374,10 @@ void FilterParameters<Scalar>::archive_groups(Archive& archive) {
   }
   archive.group("learned_prior", [&] { learned_prior_->archive(archive); });
   std::vector<double> feature_groups;
+  std::vector<Scalar> noise;
+  for (Index j = 0; j < options_.shape.dim; ++j)
+    noise.insert(noise.end(), record(j) + noise_offset(), record(j) + noise_offset() + 2);
+  archive.vector("feature_noise", noise, 2 * options_.shape.dim);
   for (Index j = 0; j < options_.shape.dim; ++j) feature_groups.push_back(static_cast<double>(group_of(j)));
   archive.vector("feature_groups", feature_groups, options_.shape.dim);
   std::vector<Scalar> means;
@@ -389,6 +398,10 @@ void FilterParameters<Scalar>::archive_groups(Archive& archive) {
     if (!(group >= 0 && group < static_cast<double>(groups_.count)))
       throw std::runtime_error("the training state has an invalid prior group of feature " + std::to_string(j));
     set_group(j, static_cast<Index>(group));
+    const Scalar* multiplier = noise.data() + 2 * j;
+    if (!(std::isfinite(multiplier[0]) && multiplier[1] >= 0))
+      throw std::runtime_error("the training state has an invalid noise multiplier of feature " + std::to_string(j));
+    std::copy(multiplier, multiplier + 2, record(j) + noise_offset());
   }
   set_prior_records();
 }
