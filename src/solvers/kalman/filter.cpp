@@ -26,7 +26,7 @@ constexpr Index prefetch_distance_rows = 2;
 /// grown by the factor `prior_update_growth`, but by at least `min_prior_update_rows` rows. Sensitivity:
 /// docs/constants.md.
 constexpr double min_prior_update_rows = 100;
-constexpr double prior_update_growth = 1.4;
+constexpr double prior_update_growth = 1.2;
 
 }  // namespace
 
@@ -316,6 +316,7 @@ template <typename Form>
 DYAD_TARGET_CLONES void KalmanFilter<Scalar>::learn_rows(const Rows<Scalar>& rows, std::span<Scalar> predictions) {
   Row<Scalar> row(gradient_count());
   const bool has_noise = options_.likelihood->has_noise_variance();
+  const bool has_feature_noise = has_noise && !groups_.have_mean.empty();
   for (Index i = 0; i < rows.count(); ++i) {
     rows_ += 1;
     prefetch_row(rows, i + prefetch_distance_rows);
@@ -332,9 +333,10 @@ DYAD_TARGET_CLONES void KalmanFilter<Scalar>::learn_rows(const Rows<Scalar>& row
     if (has_noise) {
       const double residual = static_cast<double>(target) - row.prediction;
       const double expected = noise_variance() + row.variance;
-      if constexpr (Form::is_hierarchical)
+      if constexpr (Form::is_hierarchical) {
+        if (has_feature_noise) observe_feature_noise(row, residual * residual);
         log_noise_.observe(residual * residual, row.variance);
-      else
+      } else
         noise_.observe(residual * residual, row.variance);
       if (has_diverged(residual * residual, expected)) reset_variances();
     }
@@ -342,6 +344,41 @@ DYAD_TARGET_CLONES void KalmanFilter<Scalar>::learn_rows(const Rows<Scalar>& row
       Base::update_prior();
       next_prior_update_ = std::max(rows_ + min_prior_update_rows, std::floor(rows_ * prior_update_growth));
     }
+  }
+}
+
+template <typename Scalar>
+void KalmanFilter<Scalar>::observe_feature_noise(const Row<Scalar>& row, double squared) {
+  double log_multiplier = 0;
+  double uncertainty = 0;
+  bool has_new = false;
+  for (const bool is_right : {false, true})
+    for (const RowEntry<Scalar>& entry : row.side(is_right)) {
+      log_multiplier += static_cast<double>(entry.record[noise_offset()]);
+      uncertainty += static_cast<double>(entry.record[noise_offset() + 1]);
+      // Each row with the feature decreases the variance of its multiplier.
+      has_new = has_new || entry.record[noise_offset() + 1] == static_cast<Scalar>(FeatureNoise::log_variance);
+    }
+  const FeatureNoise::Step step =
+      feature_noise_.observe(squared, row.variance, log_multiplier, uncertainty, has_new, log_noise_.value());
+  for (const bool is_right : {false, true})
+    for (const RowEntry<Scalar>& entry : row.side(is_right)) {
+      Scalar* noise = entry.record + noise_offset();
+      noise[0] += noise[1] * static_cast<Scalar>(step.mean);
+      noise[1] -= noise[1] * noise[1] * static_cast<Scalar>(step.precision);
+    }
+}
+
+template <typename Scalar>
+void KalmanFilter<Scalar>::noise_variances(const Rows<Scalar>& rows, const std::vector<bool>& have_unknown,
+                                           std::span<Scalar> variances) const {
+  if (!Base::learns_prior() || !feature_noise_.is_better())
+    return std::fill(variances.begin(), variances.end(), static_cast<Scalar>(noise_variance()));
+  for (Index i = 0; i < rows.count(); ++i) {
+    double log_multiplier = 0;
+    rows.for_each_entry(i, [&](Index j, Scalar) { log_multiplier += static_cast<double>(record(j)[noise_offset()]); });
+    const auto at = static_cast<std::size_t>(i);
+    variances[at] = static_cast<Scalar>(feature_noise_.value(log_multiplier, have_unknown[at]));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 
+#include "solvers/kalman/feature_noise.h"
 #include "solvers/kalman/filter_parameters.h"
 #include "solvers/kalman/log_noise.h"
 #include "solvers/kalman/noise.h"
@@ -91,6 +92,11 @@ class KalmanFilter : private FilterParameters<Scalar> {
   /// index dim + g is a feature of group g without data.
   void predict(const Rows<Scalar>& rows, std::span<Scalar> predictions, std::span<Scalar> variances) const;
 
+  /// Writes the noise variance of each row: noise_variance(), or that of FeatureNoise if its predictive likelihood is
+  /// larger. `have_unknown`: rows with features that are not in `rows`.
+  void noise_variances(const Rows<Scalar>& rows, const std::vector<bool>& have_unknown,
+                       std::span<Scalar> variances) const;
+
   /// A copy in which each weak factor (small eigenvalue of M) has the opposite sign, random means and prior variances.
   /// A factor with the wrong sign shrinks to 0 during training and cannot change its sign. std::nullopt if no factor is
   /// weak, or if the signs are fixed (bilinear, positive).
@@ -138,9 +144,12 @@ class KalmanFilter : private FilterParameters<Scalar> {
   template <typename Number>
   struct Row;
 
-  using Base::group_of, Base::mean_record, Base::prior_record, Base::record, Base::scale_offset, Base::set_means,
-      Base::set_scales, Base::set_variances, Base::side_of, Base::square_offset, Base::draw_random_factor,
-      Base::weight_offset;
+  /// Updates the noise per feature with a row that has a step. `squared`: squared residual.
+  void observe_feature_noise(const Row<Scalar>& row, double squared);
+
+  using Base::group_of, Base::mean_record, Base::noise_offset, Base::prior_record, Base::record, Base::scale_offset,
+      Base::set_means, Base::set_scales, Base::set_variances, Base::side_of, Base::square_offset,
+      Base::draw_random_factor, Base::weight_offset;
   using Base::groups_, Base::intercept_, Base::intercept_variance_, Base::last_occurrence_, Base::learned_prior_,
       Base::options_, Base::prior_, Base::records_, Base::rows_, Base::signs_, Base::stride_, Base::sign_flips_,
       Base::width_;
@@ -178,6 +187,7 @@ class KalmanFilter : private FilterParameters<Scalar> {
   double recent_squares_ = 0;    ///< moving average of r^2
   NoiseTracker noise_;           ///< fixed prior
   LogNoiseTracker log_noise_;    ///< hierarchical prior
+  FeatureNoise feature_noise_;   ///< hierarchical prior with group means
   double next_prior_update_;     ///< value of rows_ at the next update of the hierarchical prior
   bool holds_prior_ = false;     ///< see hold_prior(); not archived
 };

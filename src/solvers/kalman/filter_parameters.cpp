@@ -10,9 +10,10 @@
 namespace dyad {
 namespace {
 
-/// Fields of a record after the factors: weight, its variance, square, its variance, scale, prior group.
-constexpr Index linear_field_count = 6;
-/// Number of these fields that are archived with each feature: all but the prior group.
+/// Fields of a record after the factors: weight, its variance, square, its variance, scale, prior group, logarithm of
+/// the noise multiplier, its variance.
+constexpr Index linear_field_count = 8;
+/// Number of these fields that are archived with each feature: all before the prior group.
 constexpr Index archived_field_count = 5;
 
 /// The smallest multiple of `unit` that is at least `number`.

@@ -136,6 +136,8 @@ class FilterParameters {
   [[nodiscard]] Index square_offset() const { return 2 * width_ + 2; }
   [[nodiscard]] Index scale_offset() const { return 2 * width_ + 4; }
   [[nodiscard]] Index group_offset() const { return 2 * width_ + 5; }
+  /// Logarithm of the noise multiplier (FeatureNoise), and its variance; 0 for features without a multiplier.
+  [[nodiscard]] Index noise_offset() const { return 2 * width_ + 6; }
   [[nodiscard]] Index group_of(Index j) const { return static_cast<Index>(record(j)[group_offset()]); }
   /// Mean of a group and its variance. The scale is 1 if the group has a mean that is estimated, otherwise 0.
   [[nodiscard]] Scalar* mean_record(Index group) { return group_records_.data() + 2 * group * stride_; }
@@ -196,12 +198,13 @@ class FilterParameters {
   Index first_right_feature_;  ///< first feature of the right side; symmetric: larger than any index
   Index width_;                ///< the rank, rounded up to full SIMD vectors
   Index stride_;               ///< numbers per record, rounded up to full cache lines
-  /// Per feature: factors, their variances, weight and its variance, square and its variance, scale, prior group.
+  /// Per feature: factors, their variances, weight and its variance, square and its variance, scale, prior group,
+  /// logarithm of the noise multiplier and its variance.
   CacheAlignedVector<Scalar> records_;
   CacheAlignedVector<Scalar> group_records_;  ///< per group: mean_record(), prior_record(); empty: the prior is fixed
   /// Standard deviation of the prior means of the factors, relative to that of the prior. They are random, because all
   /// factors of 0 are a saddle point. Sensitivity: docs/constants.md.
-  double relative_prior_mean_ = 0.1;
+  double relative_prior_mean_ = 0.15;
   std::vector<std::int32_t> added_;  ///< features that were added, in this order
   std::vector<Scalar> signs_;        ///< +1 or -1 per factor; 0 in the padding
   double intercept_ = 0;             ///< with centered squares

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
+#include "solvers/kalman/feature_noise.h"
 #include "solvers/kalman/filter_parameters.h"
 
 namespace dyad {
@@ -58,10 +61,9 @@ Scalar sign_of(std::uint64_t bits, Index bit) {
 
 /// Adds the factors of a feature to the sums of its group, by place. `prior`: of the group.
 template <typename Scalar>
-DYAD_TARGET_CLONES void add_factors(const Scalar* __restrict means, const Scalar* __restrict variances, Index rank,
-                                    Scalar scale, std::uint64_t hash, const Scalar* __restrict precision,
-                                    const Scalar* __restrict deviation, Scalar* __restrict squares,
-                                    Scalar* __restrict counts) {
+inline void add_factors(const Scalar* __restrict means, const Scalar* __restrict variances, Index rank, Scalar scale,
+                        std::uint64_t hash, const Scalar* __restrict precision, const Scalar* __restrict deviation,
+                        Scalar* __restrict squares, Scalar* __restrict counts) {
   const Scalar square = scale * scale;
   for (Index first = 0; first < rank; first += bits_per_word) {
     const std::uint64_t bits = sign_bits(hash, first / bits_per_word);
@@ -79,10 +81,9 @@ DYAD_TARGET_CLONES void add_factors(const Scalar* __restrict means, const Scalar
 ///   P' = P / D,   m' = (m + P (m0'/tau' - m0/tau)) / D.
 /// `precision_change`: 1/tau' - 1/tau. `shift`: m0'/tau' - m0/tau for the sign +1.
 template <typename Scalar>
-DYAD_TARGET_CLONES void exchange_factor_priors(Scalar* __restrict means, Scalar* __restrict variances, Index rank,
-                                               Scalar scale, std::uint64_t hash,
-                                               const Scalar* __restrict precision_change,
-                                               const Scalar* __restrict shift) {
+inline void exchange_factor_priors(Scalar* __restrict means, Scalar* __restrict variances, Index rank, Scalar scale,
+                                   std::uint64_t hash, const Scalar* __restrict precision_change,
+                                   const Scalar* __restrict shift) {
   const Scalar square = scale * scale;
   for (Index first = 0; first < rank; first += bits_per_word) {
     const std::uint64_t bits = sign_bits(hash, first / bits_per_word);
@@ -141,6 +142,8 @@ void FilterParameters<Scalar>::set_to_prior(Index j) {
   }
   feature[weight_offset() + 1] = prior[weight_offset() + 1] * inverse * inverse;
   feature[square_offset() + 1] = prior[square_offset() + 1] * inverse * inverse * inverse * inverse;
+  feature[noise_offset()] = 0;
+  feature[noise_offset() + 1] = groups_.has_mean(group_of(j)) ? static_cast<Scalar>(FeatureNoise::log_variance) : 0;
 }
 
 template <typename Scalar>
@@ -189,7 +192,7 @@ std::uint64_t FilterParameters<Scalar>::hash_of(Index j) const {
 }
 
 template <typename Scalar>
-PriorSums FilterParameters<Scalar>::prior_sums() const {
+DYAD_TARGET_CLONES PriorSums FilterParameters<Scalar>::prior_sums() const {
   const Index rank = options_.shape.rank;
   const PriorConstants<Scalar> prior(*learned_prior_, rank, relative_prior_mean_);
   PriorSums sums = learned_prior_->zero_sums();
@@ -231,7 +234,7 @@ PriorSums FilterParameters<Scalar>::prior_sums() const {
 /// posterior mean m, the posterior under the new prior is
 ///   1/P' = L + 1/tau',   m' = P' (m/P - m0/tau + m0'/tau').
 template <typename Scalar>
-void FilterParameters<Scalar>::update_prior() {
+DYAD_TARGET_CLONES void FilterParameters<Scalar>::update_prior() {
   if (!learned_prior_) return;
   const Index rank = options_.shape.rank;
   const PriorConstants<Scalar> before(*learned_prior_, rank, relative_prior_mean_);
@@ -369,6 +372,10 @@ void FilterParameters<Scalar>::archive_groups(Archive& archive) {
   }
   archive.group("learned_prior", [&] { learned_prior_->archive(archive); });
   std::vector<double> feature_groups;
+  std::vector<Scalar> noise;
+  for (Index j = 0; j < options_.shape.dim; ++j)
+    noise.insert(noise.end(), record(j) + noise_offset(), record(j) + noise_offset() + 2);
+  archive.vector("feature_noise", noise, 2 * options_.shape.dim);
   for (Index j = 0; j < options_.shape.dim; ++j) feature_groups.push_back(static_cast<double>(group_of(j)));
   archive.vector("feature_groups", feature_groups, options_.shape.dim);
   std::vector<Scalar> means;
@@ -389,6 +396,10 @@ void FilterParameters<Scalar>::archive_groups(Archive& archive) {
     if (!(group >= 0 && group < static_cast<double>(groups_.count)))
       throw std::runtime_error("the training state has an invalid prior group of feature " + std::to_string(j));
     set_group(j, static_cast<Index>(group));
+    const Scalar* multiplier = noise.data() + 2 * j;
+    if (!(std::isfinite(multiplier[0]) && multiplier[1] >= 0))
+      throw std::runtime_error("the training state has an invalid noise multiplier of feature " + std::to_string(j));
+    std::copy(multiplier, multiplier + 2, record(j) + noise_offset());
   }
   set_prior_records();
 }
