@@ -16,10 +16,10 @@ BlockPredictor::BlockPredictor(ModelFile& file, const PredictOptions& options, c
                               .targets = targets,
                               .unknown = TableEncoder::UnknownFeatures::ignore,
                               .interrupted = hooks.interrupted}),
-      averages_predictions_(ErrorBars::averages_predictions(file)),
+      predicts_by_filter_(ErrorBars::predicts_by_filter(file)),
       computes_deviations_(options.deviations),
       error_bars_(error_bars) {
-  if ((!options.deviations && !averages_predictions_) || error_bars != nullptr) return;
+  if ((!options.deviations && !predicts_by_filter_) || error_bars != nullptr) return;
   owned_error_bars_.emplace(file_, options.model_path);
   error_bars_ = &*owned_error_bars_;
 }
@@ -35,8 +35,8 @@ bool BlockPredictor::next(PredictSummary& summary) {
     const auto first = static_cast<std::size_t>(range.first);
     const auto count = static_cast<std::size_t>(range.count);
     const auto values = std::span(values_).subspan(first, count);
-    if (averages_predictions_)
-      error_bars_->averaged_predictors(block_, range.first, values);
+    if (predicts_by_filter_)
+      error_bars_->filter_predictors(block_, range.first, values);
     else
       file_.predict(rows.slice(range.first, range.count), values);
     for (double& value : values) value = target().predicted(value);

@@ -48,7 +48,7 @@ class BlockPredictor {
   RowBlock<double> block_;
   std::vector<double> values_;
   std::optional<ErrorBars> owned_error_bars_;
-  bool averages_predictions_;  ///< ErrorBars::averages_predictions()
+  bool predicts_by_filter_;  ///< ErrorBars::predicts_by_filter()
   bool computes_deviations_;
   const ErrorBars* error_bars_;  ///< nullptr: not needed
   std::vector<double> deviations_;

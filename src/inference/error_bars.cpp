@@ -1,6 +1,7 @@
 #include "inference/error_bars.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -25,10 +26,14 @@ ErrorBars::ErrorBars(const ModelFile& file, const std::string& path) : anova_(fi
   filter_.emplace(FilterPosterior{std::move(filter), std::move(unknown)});
 }
 
-bool ErrorBars::averages_predictions(const ModelFile& file) {
-  const auto learns_prior = file.state.find("kalman.race.0.learns_prior");
-  if (learns_prior == file.state.end() || learns_prior->second != std::vector<double>{1}) return false;
-  if (!likelihood_of(file.features.target.task).is_classification()) return false;
+bool ErrorBars::predicts_by_filter(const ModelFile& file) {
+  const auto contains_one = [&](const char* field) {
+    const auto found = file.state.find(std::string("kalman.race.0.") + field);
+    return found != file.state.end() && std::find(found->second.begin(), found->second.end(), 1) != found->second.end();
+  };
+  if (!contains_one("learns_prior")) return false;
+  const bool has_separate_means = contains_one("groups_with_mean") && !contains_one("one_feature_per_row");
+  if (!likelihood_of(file.features.target.task).is_classification() && !has_separate_means) return false;
   const auto is_zero = [](const std::vector<double>& numbers) {
     return std::all_of(numbers.begin(), numbers.end(), [](double number) { return number == 0; });
   };
@@ -48,7 +53,7 @@ void ErrorBars::predict_hierarchical(const RowBlock<double>& block, Index first,
                                         predictions, variances);
 }
 
-void ErrorBars::averaged_predictors(const RowBlock<double>& block, Index first, std::span<double> predictors) const {
+void ErrorBars::filter_predictors(const RowBlock<double>& block, Index first, std::span<double> predictors) const {
   std::vector<double> variances(predictors.size());
   predict_hierarchical(block, first, predictors, variances);
   const Likelihood& likelihood = *filter_->filter.options().likelihood;

@@ -21,13 +21,15 @@ class ErrorBars {
   /// Throws std::invalid_argument if the model has no posterior, and DataError if the posterior is damaged.
   ErrorBars(const ModelFile& file, const std::string& path);
 
-  /// Whether predictions of the model are averaged over its posterior (averaged_predictors()). True for classes learned
-  /// in one pass with a hierarchical prior, unless the model is a constant.
-  [[nodiscard]] static bool averages_predictions(const ModelFile& file);
+  /// Whether predictions of the model are those of its filter (filter_predictors()). True for a model that was learned
+  /// in one pass with a hierarchical prior, and that is not a constant: for classes, whose predictions are averaged
+  /// over the posterior, and for groups whose means contribute to predictions with unknown features and are not
+  /// absorbed into the intercept.
+  [[nodiscard]] static bool predicts_by_filter(const ModelFile& file);
 
-  /// Writes the linear predictors of the averaged predictions (Likelihood::posterior_predictor) of the rows
-  /// [first, first + predictors.size()) of a block. Call it only if averages_predictions().
-  void averaged_predictors(const RowBlock<double>& block, Index first, std::span<double> predictors) const;
+  /// Writes the linear predictors of the rows [first, first + predictors.size()) of a block, averaged over the posterior
+  /// (Likelihood::posterior_predictor). Call it only if predicts_by_filter().
+  void filter_predictors(const RowBlock<double>& block, Index first, std::span<double> predictors) const;
 
   /// Writes the variances of the linear predictor (scaled target, or log-odds) of the rows
   /// [first, first + variances.size()) of a block, without observation noise, and the variances of the noise of the

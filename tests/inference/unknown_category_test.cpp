@@ -97,6 +97,48 @@ TEST(UnknownCategories, AddVarianceOfTheirColumn) {
   }
 }
 
+using UnknownIndices = test::TemporaryFolderTest;
+
+// Users have the indices 0 to 19, films 20 to 29, and y = u + v with v about 3. A new film, whose index is in the file
+// of groups, is predicted with the mean of the known films.
+TEST_F(UnknownIndices, ArePredictedWithTheMeanOfTheirGroup) {
+  Random random(3, 0);
+  std::string text;
+  std::vector<double> effects;
+  for (int j = 0; j < 30; ++j) effects.push_back((j < 20 ? 1 : 3) + random.normal());
+  for (int i = 0; i < 2000; ++i) {
+    const int user = static_cast<int>(20 * random.uniform());
+    const int film = 20 + static_cast<int>(10 * random.uniform());
+    text += std::to_string(effects[static_cast<std::size_t>(user)] + effects[static_cast<std::size_t>(film)] +
+                           0.1 * random.normal()) +
+            " " + std::to_string(user) + ":1 " + std::to_string(film) + ":1\n";
+  }
+  std::string groups;
+  for (int j = 0; j < 35; ++j) groups += j < 20 ? "user\n" : "film\n";
+  TrainOptions options;
+  options.data.paths = {write("rows.svm", text)};
+  options.columns.groups_path = write("groups.txt", groups);
+  options.model_path = path("m.dyad");
+  options.passes = 1;
+  options.rank = 2;
+  options.threads = 1;
+  (void)train(options);
+  std::string fresh = "0 3:1 32:1\n";
+  for (int film = 20; film < 30; ++film) fresh += "0 3:1 " + std::to_string(film) + ":1\n";
+  PredictOptions prediction;
+  prediction.data.paths = {write("fresh.svm", fresh)};
+  prediction.model_path = path("m.dyad");
+  prediction.output_path = path("p.txt");
+  (void)predict(prediction);
+  std::ifstream file(path("p.txt"));
+  std::vector<double> values;
+  for (double value = 0; file >> value;) values.push_back(value);
+  ASSERT_EQ(values.size(), 11U);
+  // The group mean is the mean of 10 effects with deviation 1, shrunk to 0 by about 1 / 10.
+  const double mean = std::accumulate(values.begin() + 1, values.end(), 0.0) / 10;
+  EXPECT_NEAR(values[0], mean, 0.5);
+}
+
 class HashedCategories : public test::TemporaryFolderTest {
  protected:
   /// y = u + noise for one of five categories; the numeric column b has no effect.

@@ -16,8 +16,8 @@ from .prediction import SignedFactors
 
 PSEUDO_COUNT = 10  # parameters with the variance of the level above that each level of the prior adds
 MAX_CHANGE_RATIO = 4  # an update changes a prior variance by at most this factor
-FIRST_UPDATE, MIN_UPDATE_ROWS, UPDATE_GROWTH = 200, 100, 1.4
-RELATIVE_DEVIATION = 0.1  # size of the random prior means of factors, relative to the standard deviation of the prior
+FIRST_UPDATE, MIN_UPDATE_ROWS, UPDATE_GROWTH = 200, 100, 1.2
+RELATIVE_DEVIATION = 0.15  # size of the random prior means of factors, relative to the standard deviation of the prior
 RELATIVE_MEAN_VARIANCE = 0.3  # initial variance of mu_g, relative to that of d_j
 RELATIVE_MEAN_DEVIATION = 0.2  # size of the random initial mu_g of factors, relative to sqrt(variance of mu_g)
 INITIAL_NOISE_SHARE = 0.7
