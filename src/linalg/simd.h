@@ -14,23 +14,31 @@
 
 namespace dyad {
 
-/// Four numbers that are processed by SIMD instructions. Uses the vector extensions of GCC and Clang. Loops over the
+/// `width` numbers that are processed by SIMD instructions. Uses the vector extensions of GCC and Clang. Loops over the
 /// factors of a feature use this class, because compilers do not vectorize these loops: they access several arrays, and
 /// the compiler cannot prove that the arrays do not overlap.
-template <typename Scalar>
+/// The default width is that of an AVX2 register of doubles; an AVX2 register contains 8 floats.
+template <typename Scalar, Index width = 4>
 class SimdVector {
  public:
-  static constexpr Index count = 4;  ///< doubles of an AVX2 register; two SSE2 registers without AVX2
+  static constexpr Index count = width;
 
-  /// Sets all four numbers to `value`.
-  explicit SimdVector(Scalar value) : values_{value, value, value, value} {}
-  /// Loads four numbers. The address needs no alignment beyond that of Scalar.
+  /// Sets all numbers to `value`.
+  explicit SimdVector(Scalar value) : values_(value - Vector{}) {}
+  /// Loads `width` numbers. The address needs no alignment beyond that of Scalar.
   explicit SimdVector(const Scalar* from) : values_(*reinterpret_cast<const Unaligned*>(from)) {}
   void store(Scalar* to) const { *reinterpret_cast<Unaligned*>(to) = values_; }
 
   friend SimdVector operator+(const SimdVector& a, const SimdVector& b) { return SimdVector(a.values_ + b.values_); }
   friend SimdVector operator-(const SimdVector& a, const SimdVector& b) { return SimdVector(a.values_ - b.values_); }
-  [[nodiscard]] Scalar sum() const { return (values_[0] + values_[1]) + (values_[2] + values_[3]); }
+  [[nodiscard]] Scalar sum() const {
+    if constexpr (width == 4)
+      return (values_[0] + values_[1]) + (values_[2] + values_[3]);
+    else
+      return (SimdVector<Scalar, width / 2>(reinterpret_cast<const Scalar*>(&values_)) +
+              SimdVector<Scalar, width / 2>(reinterpret_cast<const Scalar*>(&values_) + width / 2))
+          .sum();
+  }
   friend SimdVector operator*(const SimdVector& a, const SimdVector& b) { return SimdVector(a.values_ * b.values_); }
 
   /// Component-wise maximum.
@@ -38,7 +46,7 @@ class SimdVector {
     return SimdVector(a.values_ > b.values_ ? a.values_ : b.values_);
   }
 
-  /// sums[0..3] += these numbers.
+  /// sums[0..width) += these numbers.
   void add_to(Scalar* sums) const { (SimdVector(sums) + *this).store(sums); }
 
  private:
