@@ -18,6 +18,7 @@ constexpr std::array fields{
     FieldOption{"dim", "--dim"},
     FieldOption{"features", "--features"},
     FieldOption{"format", "--format"},
+    FieldOption{"groups_path", "--groups"},
     FieldOption{"half_life", "--forget"},
     FieldOption{"hash_bits", "--hash-bits"},
     FieldOption{"ignored", "--ignore"},

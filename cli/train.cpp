@@ -97,6 +97,11 @@ void Train::add_to(CLI::App& subcommand) {
   add_number(subcommand, "--index-base", options.columns.index_base, "0|1",
              "libsvm: smallest valid index; 0 accepts one-based files too, 1 rejects the index 0; default 0");
   subcommand
+      .add_option("--groups", options.columns.groups_path,
+                  "libsvm: file with the prior group of each feature, one name or number per line, the first line for "
+                  "the index of --index-base; default: one group")
+      ->type_name("FILE");
+  subcommand
       .add_option("--validation", options.validation_path,
                   "File of validation rows, for the selection of the level (see --passes) and for the final metrics")
       ->type_name("FILE");

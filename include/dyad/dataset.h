@@ -102,7 +102,10 @@ struct ColumnOptions {
   std::vector<std::string> right;        ///< bilinear: columns of z; libsvm and npy: ranges FIRST-LAST or FIRST-
   std::optional<Task> task;              ///< default: classification if the targets have two non-numeric values
   Index index_base = 0;  ///< libsvm: smallest valid index. 0 accepts one-based files too; 1 rejects the index 0.
-  int hash_bits = 0;     ///< > 0: categories (libsvm: indices) are hashed to 2^hash_bits features
+  /// libsvm: file with the prior group of each index, one name or number per line; the first line is the group of the
+  /// index `index_base`. Empty: all features are in one group.
+  std::string groups_path;
+  int hash_bits = 0;  ///< > 0: categories (libsvm: indices) are hashed to 2^hash_bits features
 };
 
 /// Column of a table as read from a file.

@@ -296,8 +296,8 @@ std::vector<Index> FeatureMap::feature_groups() const {
   if (hash_bits == 0 && layout != Layout::sparse) return groups;
   for (const Side side : {Side::left, Side::right}) {
     const Index first = side == Side::right ? count(Side::left) : 0;
-    std::fill(groups.begin() + first + first_category_[index_of(side)], groups.begin() + first + count(side),
-              group_of_side(side));
+    for (Index j = first + first_category_[index_of(side)]; j < first + count(side); ++j)
+      groups[static_cast<std::size_t>(j)] = group_of(j);
   }
   return groups;
 }
@@ -306,10 +306,20 @@ Index FeatureMap::group_of(Index feature) const {
   const Side side = is_bilinear() && feature >= left_dim() ? Side::right : Side::left;
   const Index index = (side == Side::right ? feature - left_dim() : feature) - first_category_[index_of(side)];
   if (index < 0) return group_of_numbers();
-  if (has_sparse_numbers()) return group_of_side(side);
+  if (has_sparse_numbers()) return hash_bits > 0 ? group_of_side(side) : group_of_index(side, index + index_base);
   const auto& names = category_names_[index_of(side)];
   return index < static_cast<Index>(names.size()) ? static_cast<Index>(names[static_cast<std::size_t>(index)].first)
                                                   : group_of_numbers();
+}
+
+PriorGroups FeatureMap::prior_groups() const {
+  std::vector<std::string> names;
+  for (const Column& column : columns_) names.push_back(column.name);
+  names.insert(names.end(), {"x", "z", "numbers"});
+  if (index_groups) names.insert(names.end(), index_groups->names().begin(), index_groups->names().end());
+  std::vector<std::int32_t> groups;
+  for (Index j = 0; j < dim(); ++j) groups.push_back(static_cast<std::int32_t>(group_of(j)));
+  return PriorGroups(std::move(names), std::move(groups));
 }
 
 void FeatureMap::restore(std::vector<Column> columns, Index left_count, Index right_count,

@@ -16,6 +16,7 @@
 #include <dyad/shape.h>
 #include <dyad/types.h>
 
+#include "data/prior_groups.h"
 #include "data/row_block.h"
 #include "encoding/dictionary.h"
 #include "encoding/scaling.h"
@@ -63,12 +64,13 @@ class FeatureMap {
   Layout layout = Layout::table;
   Kind kind = Kind::gfm;
   Target target;
-  std::string weight;           ///< name of the column of weights; empty: none
-  int hash_bits = 0;            ///< above 0: categories, or libsvm indices, share 2^hash_bits features per side
-  Index index_base = 0;         ///< libsvm: smallest index
-  Index right_first = -1;       ///< libsvm and npy, bilinear models: first index of z; -1: none
-  Index right_last = -1;        ///< last index of z; -1: no limit
-  Index min_feature_count = 1;  ///< lower bound of count() for a side that grows; keeps count() >= rank
+  std::string weight;      ///< name of the column of weights; empty: none
+  int hash_bits = 0;       ///< above 0: categories, or libsvm indices, share 2^hash_bits features per side
+  Index index_base = 0;    ///< libsvm: smallest index
+  Index right_first = -1;  ///< libsvm and npy, bilinear models: first index of z; -1: none
+  Index right_last = -1;   ///< last index of z; -1: no limit
+  std::optional<PriorGroups> index_groups;  ///< libsvm: given groups of the indices from index_base on; null: none
+  Index min_feature_count = 1;              ///< lower bound of count() for a side that grows; keeps count() >= rank
 
   [[nodiscard]] bool is_bilinear() const { return kind == Kind::bilinear; }
   /// True for sensing and phase retrieval. Their columns are measurement vectors, which are neither centered nor scaled
@@ -147,9 +149,21 @@ class FeatureMap {
   [[nodiscard]] std::vector<Index> feature_groups() const;
   /// Prior group of a feature: as in feature_groups(), but group_of_numbers() for all features of numeric columns.
   [[nodiscard]] Index group_of(Index feature) const;
-  [[nodiscard]] Index group_of_numbers() const { return group_count(); }
-  [[nodiscard]] Index group_count() const { return static_cast<Index>(columns_.size()) + 2; }
+  /// group_of() of all features. The groups are the columns, the sides, the numbers, and those of `index_groups`.
+  [[nodiscard]] PriorGroups prior_groups() const;
+  [[nodiscard]] Index group_of_numbers() const { return static_cast<Index>(columns_.size()) + 2; }
+  [[nodiscard]] Index group_count() const { return first_index_group() + (index_groups ? index_groups->count() : 0); }
+  /// First of the groups of `index_groups`.
+  [[nodiscard]] Index first_index_group() const { return group_of_numbers() + 1; }
   [[nodiscard]] Index group_of_side(Side side) const { return static_cast<Index>(columns_.size() + index_of(side)); }
+  /// Group of a libsvm index, which need not be a feature.
+  [[nodiscard]] Index group_of_index(Side side, std::int64_t index) const {
+    return has_group(index) ? first_index_group() + index_groups->group_of(index - index_base) : group_of_side(side);
+  }
+  /// Whether `index_groups` contains the libsvm index.
+  [[nodiscard]] bool has_group(std::int64_t index) const {
+    return index_groups && index - index_base < index_groups->feature_count();
+  }
   [[nodiscard]] Index group_of_category(std::size_t column) const {
     return hash_bits > 0 ? group_of_side(side_of(columns_[column])) : static_cast<Index>(column);
   }

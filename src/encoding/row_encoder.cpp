@@ -44,9 +44,15 @@ void RowEncoder::add_index(std::int64_t index, double value, const InputLocation
   };
   expect(index >= map_.index_base, "of at least ", map_.index_base);
   expect(map_.right_last < 0 || index <= map_.right_last, "up to ", map_.right_last);
+  if (adds_features_ && map_.index_groups && !map_.has_group(index))
+    throw DataError(location.file, location.line, 0,
+                    "expected an index with a line in the file of groups, whose " +
+                        std::to_string(map_.index_groups->feature_count()) + " lines are for the indices from " +
+                        std::to_string(map_.index_base) + " on, got " + std::to_string(index) +
+                        (map_.index_base == 0 ? " (if the smallest index is 1, set `index_base` to 1)" : ""));
   const auto [side, feature] = map_.encode_index(index, adds_features_);
   if (feature == FeatureMap::unknown)
-    block.add_unknown_cell(map_.group_of_side(side));
+    block.add_unknown_cell(map_.group_of_index(side, index));
   else
     add_entry(side == FeatureMap::Side::right, feature, value);
 }
@@ -96,7 +102,10 @@ void RowEncoder::encode_sparse(RowBlock<double>& block) {
   if (is_by_index_ && !map_.is_bilinear() && map_.hash_bits == 0 && map_.index_base == 0) {
     // Indices equal features if all are known. Encoding the largest one adds all features up to it.
     const auto largest = std::max_element(block.columns.begin(), block.columns.end());
-    if (largest == block.columns.end() || map_.encode_index(*largest, adds_features_).second != FeatureMap::unknown)
+    const bool needs_check =
+        adds_features_ && map_.index_groups && largest != block.columns.end() && !map_.has_group(*largest);
+    if (!needs_check &&
+        (largest == block.columns.end() || map_.encode_index(*largest, adds_features_).second != FeatureMap::unknown))
       return finish(map_, block);
   }
   std::swap(raw_, block);

@@ -25,6 +25,7 @@ constexpr const char* categories_columns_name = "categories.columns";
 // Files that dyad 0.1.0 wrote do not have these three.
 constexpr const char* used_slots_name = "hash.used";
 constexpr const char* binary_features_name = "flags";
+constexpr const char* index_groups_name = "groups";  // also the field with the names
 constexpr const char* values_field = "values";
 
 /// Largest `hash_bits` that training accepts: 2^30 is the largest power of two below the limit of 2^31 - 1 features.
@@ -66,28 +67,33 @@ JsonText to_json(const FeatureMap& map) {
     }
     columns.push_back(JsonText::object(fields));
   }
-  return JsonText::object({{"format", name_of(layout_names, map.layout)},
-                           {"kind", name_of(kind_names, map.kind)},
-                           {"columns", JsonText::array(columns)},
-                           {"left_count", map.seen_count(FeatureMap::Side::left)},
-                           {"right_count", map.seen_count(FeatureMap::Side::right)},
-                           {"least_count", map.min_feature_count},
-                           {"hash_bits", map.hash_bits},
-                           {"index_base", map.index_base},
-                           {"right_first", map.right_first},
-                           {"right_last", map.right_last},
-                           {"weight", map.weight},
-                           {"target", JsonText::object({{"name", map.target.name},
-                                                        {"task", name_of(task_names, map.target.task)},
-                                                        {"scaling", to_json(map.target.scaling)},
-                                                        {"reach", map.target.clip_limit},
-                                                        {"low", map.target.low},
-                                                        {"high", map.target.high},
-                                                        {"range_is_given", map.target.is_range_given},
-                                                        {"least_seen", map.target.min_seen},
-                                                        {"most_seen", map.target.max_seen},
-                                                        {"negative", map.target.negative},
-                                                        {"positive", map.target.positive}})}});
+  std::vector<std::pair<std::string, JsonText>> fields{
+      {"format", name_of(layout_names, map.layout)},
+      {"kind", name_of(kind_names, map.kind)},
+      {"columns", JsonText::array(columns)},
+      {"left_count", map.seen_count(FeatureMap::Side::left)},
+      {"right_count", map.seen_count(FeatureMap::Side::right)},
+      {"least_count", map.min_feature_count},
+      {"hash_bits", map.hash_bits},
+      {"index_base", map.index_base},
+      {"right_first", map.right_first},
+      {"right_last", map.right_last},
+      {"weight", map.weight},
+      {"target", JsonText::object({{"name", map.target.name},
+                                   {"task", name_of(task_names, map.target.task)},
+                                   {"scaling", to_json(map.target.scaling)},
+                                   {"reach", map.target.clip_limit},
+                                   {"low", map.target.low},
+                                   {"high", map.target.high},
+                                   {"range_is_given", map.target.is_range_given},
+                                   {"least_seen", map.target.min_seen},
+                                   {"most_seen", map.target.max_seen},
+                                   {"negative", map.target.negative},
+                                   {"positive", map.target.positive}})}};
+  if (map.index_groups)
+    fields.emplace_back(index_groups_name, JsonText::array(std::vector<JsonText>(map.index_groups->names().begin(),
+                                                                                 map.index_groups->names().end())));
+  return JsonText::object(fields);
 }
 
 /// Categories as three tensors: their texts concatenated, the end offset of each text, and the column index of each.
@@ -187,6 +193,23 @@ std::vector<std::pair<std::size_t, std::string>> read_categories(const ModelRead
   return categories;
 }
 
+/// Groups of libsvm indices; std::nullopt if the file has none.
+std::optional<PriorGroups> read_index_groups(const ModelReader& reader, const json& fields) {
+  if (!fields.contains(index_groups_name)) return std::nullopt;
+  reader.require(fields[index_groups_name].is_array() && !fields[index_groups_name].empty(),
+                 "'groups' is not a list of names");
+  std::vector<std::string> names;
+  for (const json& name : fields[index_groups_name]) {
+    reader.require(name.is_string(), "'groups' contains a name that is not a text");
+    names.push_back(name.get<std::string>());
+  }
+  auto groups = reader.values<std::int32_t>(index_groups_name);
+  for (const std::int32_t group : groups)
+    reader.require(group >= 0 && static_cast<std::size_t>(group) < names.size(),
+                   "the group of a feature does not exist");
+  return PriorGroups(std::move(names), std::move(groups));
+}
+
 }  // namespace
 
 void add_feature_schema(const FeatureMap& map, Safetensors& file) {
@@ -196,6 +219,9 @@ void add_feature_schema(const FeatureMap& map, Safetensors& file) {
   file.tensors[categories_ends_name] = make_tensor(categories.ends, {static_cast<Index>(categories.ends.size())});
   file.tensors[categories_columns_name] =
       make_tensor(categories.columns, {static_cast<Index>(categories.columns.size())});
+  if (map.index_groups)
+    file.tensors[index_groups_name] =
+        make_tensor(map.index_groups->group_of_features(), {map.index_groups->feature_count()});
   const std::vector<std::uint8_t> used_slots = map.used_slots();
   if (!used_slots.empty())
     file.tensors[used_slots_name] = make_tensor(used_slots, {static_cast<Index>(used_slots.size())});
@@ -223,6 +249,7 @@ void read_feature_schema(const ModelReader& reader, FeatureMap& map) {
                      is_index(map.min_feature_count),
                  "'index_base', 'right_first', 'right_last' or 'least_count' is outside [0, 2^31)");
 
+  map.index_groups = read_index_groups(reader, fields);
   std::vector<Column> columns = read_columns(reader, reader.child(fields, "columns"));
   const auto categories = read_categories(reader, columns.size(), map.hash_bits > 0);
   const auto left = reader.field<Index>(fields, "left_count");

@@ -287,6 +287,11 @@ class Training {
       report_.add_constant(constant_, progress_->all().is_target_constant());
       if (options_.model_path.empty()) summary.model_bytes = output_.updated_file().to_bytes();
     }
+    if (map().index_groups && !options_.resume && map().index_groups->feature_count() > map().seen_count())
+      report_.warn(fmt::format(
+          "{} has {} lines, but the rows have no index above that of line {}; if this is not expected, check that line "
+          "1 is the group of the index {} (`index_base`)",
+          options_.columns.groups_path, map().index_groups->feature_count(), map().seen_count(), map().index_base));
     summary.features = map().seen_count();
     summary.rank = state_.settings.rank;
     if (!options_.validation_path.empty() && progress_ && !was_interrupted()) {

@@ -10,6 +10,7 @@
 #include <dyad/dataset.h>
 #include <dyad/error.h>
 
+#include "encoding/group_file.h"
 #include "encoding/sources/streams.h"
 
 namespace dyad {
@@ -190,6 +191,13 @@ std::unique_ptr<RowStream> open_rows(FeatureMap& map, const RowStreamOptions& op
   } else {
     map.layout = layout;
     map.hash_bits = options.columns.hash_bits;
+    if (!options.columns.groups_path.empty()) {
+      if (layout != Layout::sparse || map.is_bilinear() || map.hash_bits > 0)
+        throw std::invalid_argument(
+            "ColumnOptions::groups_path requires libsvm files or sparse rows, a kind other than bilinear, and no "
+            "hashing; the columns of a table are its groups");
+      map.index_groups = read_group_file(options.columns.groups_path, options.stop);
+    }
   }
   if (options.data.dataset != nullptr) return open_memory(map, options);
   if (format == Format::libsvm) return open_libsvm(map, options);

@@ -34,7 +34,7 @@ class KalmanFilter : private FilterParameters<Scalar> {
   KalmanFilter(const KalmanOptions& options, const Prior& prior, double noise);
 
   /// Starts from a hierarchical prior with the initial variances `prior`, without features.
-  KalmanFilter(const KalmanOptions& options, const Prior& prior, const PriorGroups& groups, double noise);
+  KalmanFilter(const KalmanOptions& options, const Prior& prior, const FilterGroups& groups, double noise);
 
   /// Starts from the parameters of `model`. `residual_variance`: variance of its residuals on rows that it was not
   /// fitted to. The share `parameter_share` of it is attributed to the parameters, the rest to the noise. Weights,

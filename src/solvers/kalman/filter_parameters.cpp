@@ -53,7 +53,7 @@ FilterParameters<Scalar>::FilterParameters(const KalmanOptions& options, const P
 }
 
 template <typename Scalar>
-FilterParameters<Scalar>::FilterParameters(const KalmanOptions& options, const Prior& prior, const PriorGroups& groups)
+FilterParameters<Scalar>::FilterParameters(const KalmanOptions& options, const Prior& prior, const FilterGroups& groups)
     : FilterParameters(options, prior) {
   groups_ = groups;
   learned_prior_.emplace(groups.count, options.shape.rank, prior.factors, prior.weights, prior.squares);
@@ -210,8 +210,8 @@ void NaturalParameters::archive(Archive& archive, Index size) {
   archive.vector("moments", moments, size);
 }
 
-/// Calls visit(mean, variance) for the intercept, for the group means of a hierarchical prior (factors, weight), and for
-/// all parameters of each feature, whether it was added or not: factors, weight, square (free diagonal).
+/// Calls visit(mean, variance) for the intercept, for the group means of a hierarchical prior (factors, weight), and
+/// for all parameters of each feature, whether it was added or not: factors, weight, square (free diagonal).
 template <typename Scalar>
 template <typename Self, typename Visit>
 void FilterParameters<Scalar>::for_each_parameter(Self& self, Visit&& visit) {

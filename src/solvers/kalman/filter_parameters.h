@@ -79,7 +79,7 @@ class FilterParameters {
   /// Starts from the prior, without features.
   FilterParameters(const KalmanOptions& options, const Prior& prior);
   /// Starts from a hierarchical prior with the initial variances `prior`. All features are in group 0.
-  FilterParameters(const KalmanOptions& options, const Prior& prior, const PriorGroups& groups);
+  FilterParameters(const KalmanOptions& options, const Prior& prior, const FilterGroups& groups);
 
   /// Sets the prior group of feature j, which must not have been added.
   void set_group(Index j, Index group) { record(j)[group_offset()] = static_cast<Scalar>(group); }
@@ -107,7 +107,7 @@ class FilterParameters {
   [[nodiscard]] const Prior& prior_variances() const { return prior_; }
   /// Whether the prior is hierarchical and estimated along the stream.
   [[nodiscard]] bool learns_prior() const { return learned_prior_.has_value(); }
-  [[nodiscard]] const PriorGroups& groups() const { return groups_; }
+  [[nodiscard]] const FilterGroups& groups() const { return groups_; }
   /// The estimated prior; null if the prior is fixed.
   [[nodiscard]] const std::optional<HierarchicalPrior>& learned_prior() const { return learned_prior_; }
   /// Sums over all features from which the prior is estimated.
@@ -187,7 +187,7 @@ class FilterParameters {
 
   KalmanOptions options_;
   Prior prior_;
-  PriorGroups groups_;
+  FilterGroups groups_;
   std::optional<HierarchicalPrior> learned_prior_;  ///< null: the prior is fixed
   Index first_right_feature_;  ///< first feature of the right side; symmetric: larger than any index
   Index width_;                ///< the rank, rounded up to full SIMD vectors

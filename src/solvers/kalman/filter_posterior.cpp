@@ -22,7 +22,7 @@ KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& pr
     : Base(options, prior), noise_(noise, options.unknowns_per_row()), next_prior_update_(first_prior_update_rows) {}
 
 template <typename Scalar>
-KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, const PriorGroups& prior_groups,
+KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& prior, const FilterGroups& prior_groups,
                                    double noise)
     : Base(options, prior, prior_groups),
       log_noise_(noise, options.unknowns_per_row()),
@@ -195,9 +195,9 @@ void KalmanFilter<Scalar>::archive(Archive& archive) {
 
 // The other members are instantiated in filter.cpp.
 template KalmanFilter<float>::KalmanFilter(const KalmanOptions&, const Prior&, double);
-template KalmanFilter<float>::KalmanFilter(const KalmanOptions&, const Prior&, const PriorGroups&, double);
+template KalmanFilter<float>::KalmanFilter(const KalmanOptions&, const Prior&, const FilterGroups&, double);
 template KalmanFilter<double>::KalmanFilter(const KalmanOptions&, const Prior&, double);
-template KalmanFilter<double>::KalmanFilter(const KalmanOptions&, const Prior&, const PriorGroups&, double);
+template KalmanFilter<double>::KalmanFilter(const KalmanOptions&, const Prior&, const FilterGroups&, double);
 template KalmanFilter<float>::KalmanFilter(const KalmanOptions&, const Prior&, const Model<float>&,
                                            std::span<const double>, double, double);
 template KalmanFilter<double>::KalmanFilter(const KalmanOptions&, const Prior&, const Model<double>&,

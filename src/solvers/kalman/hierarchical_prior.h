@@ -10,7 +10,7 @@
 namespace dyad {
 
 /// Groups of features that share a prior distribution, for example the categories of a column.
-struct PriorGroups {
+struct FilterGroups {
   Index count = 1;
   /// Per group: whether its parameters have a common mean, which is estimated. Empty: none.
   std::vector<bool> have_mean;
@@ -51,7 +51,8 @@ class HierarchicalPrior {
   [[nodiscard]] Index group_count() const { return static_cast<Index>(variances_.size()) / places(); }
   /// The variances of a group, by place.
   [[nodiscard]] std::span<const double> variances(Index group) const {
-    return std::span(variances_).subspan(static_cast<std::size_t>(group * places()), static_cast<std::size_t>(places()));
+    return std::span(variances_)
+        .subspan(static_cast<std::size_t>(group * places()), static_cast<std::size_t>(places()));
   }
   /// Initial variance of a place, for all groups.
   [[nodiscard]] double initial(Index place) const {

@@ -113,8 +113,8 @@ KalmanFilter<Scalar> StreamLearner<Scalar>::make_hierarchical_filter(const DataS
 }
 
 template <typename Scalar>
-PriorGroups StreamLearner<Scalar>::indicator_groups(const Rows<Scalar>& rows) const {
-  PriorGroups groups = options_.groups;
+FilterGroups StreamLearner<Scalar>::indicator_groups(const Rows<Scalar>& rows) const {
+  FilterGroups groups = options_.groups;
   if (groups.have_mean.empty()) return groups;
   std::vector<Index> last_row(static_cast<std::size_t>(groups.count), -1);  // last row with a feature of the group
   for (Index i = 0; i < rows.count(); ++i)

@@ -29,7 +29,7 @@ struct StreamOptions {
   std::optional<Index> batch;             ///< rows in the first batch of the moment solver; null: its default
   bool features_are_independent = false;  ///< mean 0, variance 1, independent: ResidualProbe, not MomentLearner
   bool learns_prior = true;  ///< one random start with a hierarchical prior; false: random starts with fixed priors
-  PriorGroups groups;        ///< of the features. `have_mean`: groups that have a mean if they are groups of indicators
+  FilterGroups groups;       ///< of the features. `have_mean`: groups that have a mean if they are groups of indicators
   std::vector<std::int32_t> feature_groups;  ///< groups of the first features; all others: 0, or the side (bilinear)
   /// Multiplies the initial variances of the hierarchical prior, for measurements of their influence.
   double prior_scale = 1;
@@ -102,7 +102,7 @@ class StreamLearner {
   /// A filter with the hierarchical prior of the options.
   [[nodiscard]] KalmanFilter<Scalar> make_hierarchical_filter(const DataSummary& summary, const Rows<Scalar>& rows);
   /// The groups of the options, without means of groups that are not groups of indicators in these rows.
-  [[nodiscard]] PriorGroups indicator_groups(const Rows<Scalar>& rows) const;
+  [[nodiscard]] FilterGroups indicator_groups(const Rows<Scalar>& rows) const;
   /// Group of feature j unless set_feature_groups() was called for it.
   [[nodiscard]] Index default_group(Index j) const;
   void add_new_features(const Rows<Scalar>& rows);

@@ -116,6 +116,7 @@ void require_same_columns(const ColumnOptions& given, const FeatureMap& map) {
   if (given.task && *given.task != map.target.task) reject_option("`task`");
   if (given.hash_bits > 0 && given.hash_bits != map.hash_bits) reject_option("`hash_bits`");
   if (given.index_base > 0 && given.index_base != map.index_base) reject_option("`index_base`");
+  if (!given.groups_path.empty()) reject_option("`groups_path`");
   for (const std::string& name : given.categorical)
     if (!all_have(name, categorical)) reject_option("`categorical`");
   for (const std::string& name : given.ignored)
@@ -239,6 +240,7 @@ void TrainOptions::validate() const {
   if ((model_path.empty() && data.dataset == nullptr) || model_path == "-")
     throw std::invalid_argument("model_path must name a file for the model");
   std::vector<NamedFile> inputs = input_files(data);
+  if (!columns.groups_path.empty()) inputs.push_back({columns.groups_path, "the groups"});
   inputs.push_back({validation_path, "the validation rows"});
   require_distinct_files({{model_path, "the model"}}, inputs);
   if (rank && (*rank < 1 || *rank > max_rank))

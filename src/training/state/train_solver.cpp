@@ -195,10 +195,14 @@ bool can_use_moments(const RowBlock<Scalar>& first, Task task) {
          (first.is_dense || majority_satisfies(first, [](Scalar) { return true; }));
 }
 
-PriorGroups prior_groups(const FeatureMap& map) {
+FilterGroups prior_groups(const FeatureMap& map) {
   if (map.is_bilinear()) return {.count = 2, .have_mean = {}, .one_feature_per_row = false};
-  PriorGroups groups;
-  groups.count = map.group_of_numbers() + 1;
+  FilterGroups groups;
+  groups.count = map.group_count();
+  if (map.index_groups) {
+    groups.have_mean.assign(static_cast<std::size_t>(groups.count), false);
+    std::fill(groups.have_mean.begin() + map.first_index_group(), groups.have_mean.end(), true);
+  }
   if (map.layout != Layout::table || map.hash_bits > 0) return groups;
   groups.one_feature_per_row = true;
   for (const Column& column : map.columns()) groups.have_mean.push_back(column.role == Column::Role::categorical);

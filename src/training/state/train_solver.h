@@ -98,7 +98,7 @@ template <typename Scalar>
 bool can_use_moments(const RowBlock<Scalar>& first, Task task);
 
 /// Prior groups of the features of a map: those of FeatureMap::group_of(), or the sides of a bilinear model.
-PriorGroups prior_groups(const FeatureMap& map);
+FilterGroups prior_groups(const FeatureMap& map);
 /// Options of a Kalman filter for rows of this map.
 KalmanOptions kalman_options(const TrainSettings& settings, const FeatureMap& map);
 /// Options of the one-pass solver for rows of this map.

@@ -54,7 +54,7 @@ KalmanOptions options_for(Index dim, Index rank, Diagonal diagonal = Diagonal::z
   return options;
 }
 
-PriorGroups column_groups(bool absorbs_means = true) {
+FilterGroups column_groups(bool absorbs_means = true) {
   return {.count = 4, .have_mean = {true, true, true, false}, .one_feature_per_row = absorbs_means};
 }
 
@@ -146,7 +146,7 @@ TEST(HierarchicalPrior, LearnsTheVarianceOfTheWeights) {
   for (const double start : {0.01, 5.0}) {
     KalmanOptions options = options_for(count, 1);
     options.entries_per_row = 1;
-    KalmanFilter<double> filter(options, Prior{1, start, start, 1e-4, 0}, PriorGroups{}, 1);
+    KalmanFilter<double> filter(options, Prior{1, start, start, 1e-4, 0}, FilterGroups{}, 1);
     for (Index j = 0; j < count; ++j) filter.add_feature(j, 1);
     Random random(1, 2);
     std::vector<double> weights;
