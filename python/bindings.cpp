@@ -25,7 +25,7 @@ namespace {
 
 constexpr auto solver_names = {std::pair{"auto", Solver::automatic}, {"moment", Solver::moment},
                                {"kalman", Solver::kalman},           {"newton", Solver::newton},
-                               {"variational", Solver::variational}, {"anova", Solver::anova}};
+                               {"variational", Solver::variational}, {"sampling", Solver::sampling}, {"anova", Solver::anova}};
 
 std::string name_of(FitStatus status) {
   for (const auto& [name, value] : fit_status_names)

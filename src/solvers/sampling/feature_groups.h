@@ -3,32 +3,28 @@
 #include <cstdint>
 #include <vector>
 
+#include "data/prior_groups.h"
 #include "solvers/sampling/feature_columns.h"
 
 namespace dyad {
 
-/// Prior group of each feature: the parameters of the features of a group share a prior distribution. Groups are
-/// statistical, for example the columns of a table. See ColourClasses for the partition that allows parallel draws.
+/// Prior groups of the sampler: the parameters of the features of a group share a prior distribution. Groups are
+/// statistical; see ColourClasses for the partition that allows parallel draws. The last group is for features without
+/// rows, unless their group is known; it keeps the initial prior.
 struct FeatureGroups {
-  static constexpr std::int32_t none = -1;  ///< no group, for features without rows; their parameters are 0
+  std::vector<std::int32_t> group_of;  ///< group of each feature
+  Index count = 0;                     ///< number of groups
+  std::vector<std::int32_t> merged;    ///< group of the sampler for each group of the PriorGroups
 
-  std::vector<std::int32_t> group_of;
-  Index count = 0;
+  /// The given groups. All groups with a single feature that occurs are merged into one, because one feature does not
+  /// determine a prior. Groups without such features become the last group.
+  static FeatureGroups of(const PriorGroups& groups, const FeatureColumns& columns);
 
-  /// All features in one group.
-  static FeatureGroups single(Index dim);
+  /// Groups of sparse rows without columns, by co-occurrence: features that never share a row belong to one group
+  /// (greedy colouring by decreasing number of rows). If there are more than twice as many groups as entries in the
+  /// longest row, the features do not form columns, and all features that occur are in one group. `unknown_groups`:
+  /// number of groups of unknown features, which become the last group.
+  static FeatureGroups discover(const FeatureColumns& columns, Index unknown_groups);
 };
-
-/// Groups of sparse rows without columns, by co-occurrence: features that never share a row belong to one group (greedy
-/// colouring by decreasing number of rows). If there are more than twice as many groups as entries in the longest row,
-/// the features do not form columns, and the result is a single group. Features without rows have no group.
-FeatureGroups discover_groups(const FeatureColumns& columns);
-
-/// Merges all groups with a single feature that occurs into one group, because one feature does not determine a
-/// prior.
-FeatureGroups merge_single_features(const FeatureGroups& groups, const FeatureColumns& columns);
-
-/// Whether no row contains two features of the group, for each group.
-std::vector<bool> find_exclusive_groups(const FeatureGroups& groups, const FeatureColumns& columns);
 
 }  // namespace dyad

@@ -40,7 +40,7 @@ std::vector<std::int32_t> colouring_order(const FeatureColumns& columns, const F
 GibbsSampler::GibbsSampler(const FeatureColumns& columns, const FeatureGroups& groups, const SamplerOptions& options,
                            ThreadPool& pool)
     : columns_(columns),
-      groups_(merge_single_features(groups, columns)),
+      groups_(groups),
       colours_(columns, colouring_order(columns, groups)),
       options_(options),
       pool_(pool),
@@ -313,7 +313,7 @@ void GibbsSampler::set_means_of_undrawn_features() {
   std::vector<float> change(at(parameters.width()));
   for (Index j = 0; j < columns_.dim(); ++j) {
     const std::int32_t group = groups_.group_of[at(j)];
-    if (is_drawn_[at(j)] || group == FeatureGroups::none) continue;
+    if (is_drawn_[at(j)]) continue;
     const double* means = sample_.hyperpriors.means(group);
     const Index rank = parameters.rank();
     const FeatureColumns::Column column = columns_.column(j);

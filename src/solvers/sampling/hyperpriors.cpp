@@ -35,6 +35,7 @@ void Hyperpriors::draw(const FeatureParameters& parameters, const FeatureGroups&
     Random random = draw_random(seed, sweep, DrawPurpose::hyperprior, group);
     for (Index place = 0; place < places(); ++place) {
       const auto at = static_cast<std::size_t>(group * places() + place);
+      if (counts[at] == 0) continue;
       const double scale = deviation(place) * deviation(place);
       // One observation belongs to the precision itself, and one to the mean.
       const double shape = (counts[at] + 2) / 2;

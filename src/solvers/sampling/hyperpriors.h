@@ -27,7 +27,8 @@ class Hyperpriors {
 
   /// Draws means and precisions given the parameters of the features with `is_drawn`, from
   /// precision ~ Gamma((n + 2)/2, (r + mean^2 + sum (theta - mean)^2)/2), mean ~ N(sum theta/(n + 1), 1/((n + 1)
-  /// precision)). `has_square`: features whose square has a coefficient.
+  /// precision)). Groups and places without parameters stay constant. `has_square`: features whose square has a
+  /// coefficient.
   void draw(const FeatureParameters& parameters, const FeatureGroups& groups, const std::vector<bool>& is_drawn,
             const std::vector<bool>& has_square, std::uint64_t seed, Index sweep);
 

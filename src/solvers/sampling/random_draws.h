@@ -11,7 +11,17 @@ namespace dyad {
 /// What a random number of the sampler is used for. The random numbers of a draw depend only on the seed, the sweep,
 /// the purpose and the index of the feature, row block or group. Results therefore depend neither on the number of
 /// threads nor on the order of the draws.
-enum class DrawPurpose : std::uint64_t { start, parameters, feature_noise, noise_shape, hyperprior, noise, intercept, rows };
+enum class DrawPurpose : std::uint64_t {
+  start,
+  parameters,
+  feature_noise,
+  noise_shape,
+  hyperprior,
+  noise,
+  intercept,
+  rows,
+  probes
+};
 
 /// Generator of the random numbers of one draw. Requires sweep < 2^24 and index < 2^36.
 inline Random draw_random(std::uint64_t seed, Index sweep, DrawPurpose purpose, Index index) {

@@ -34,10 +34,26 @@ void TrainState<Scalar>::save(const std::function<void(Model<double>&)>& complet
   }
   file.model = solver->model();
   if (complete) complete(file.model);
+  file.sampled = sampled ? std::optional(rotated_posterior()) : std::nullopt;
   file.training = settings.to_text();
   Archive saved;
   archive(saved);
   file.state = saved.take();
+}
+
+/// The posterior with the factors of unknown features in the coordinates of the model. A factor a of M = A A' with the
+/// eigendecomposition U diag(lambda) U' becomes diag(1/lambda) U'A a.
+template <typename Scalar>
+SampledPosterior TrainState<Scalar>::rotated_posterior() const {
+  SampledPosterior result = *sampled;
+  const Index rank = file.model.rank();
+  const RowMajorMatrix<double> A = solver->stream()->filter().posterior().means.A.template cast<double>();
+  const auto inverse = [](double lambda) { return lambda > 0 ? 1 / lambda : 0.0; };
+  const Matrix<double> rotation = A.transpose() * as_row_major(file.model.factors, file.model.dim(), rank) *
+                                  as_vector(file.model.spectrum).unaryExpr(inverse).asDiagonal();
+  as_row_major(result.unknown_factors, result.group_count(), rank) =
+      (as_row_major(sampled->unknown_factors, result.group_count(), rank) * rotation).eval();
+  return result;
 }
 
 template <typename Scalar>
@@ -60,7 +76,7 @@ SavedPosterior SavedPosterior::load(const ModelFile& file, const std::string& pa
   if (solver == file.training.end() || solver->second == "moment")
     throw std::invalid_argument(
         "the model in " + path +
-        " has no error bars; train it with the solver auto, anova, kalman, newton or variational");
+        " has no error bars; train it with the solver auto, anova, kalman, newton or sampling");
   const TrainSettings settings = TrainSettings::load(file, path);
   SavedPosterior result{KalmanFilter<double>(kalman_options(settings, file.features), Prior(), 1)};
   Archive saved(file.state);
