@@ -20,11 +20,11 @@ constexpr Index classification_burn_in_sweeps = 50;  // sensitivity: docs/consta
 constexpr Index joining_sweeps = 10;
 /// Samples from which the first chain estimates the excess loss and the rank. Sensitivity: docs/constants.md.
 constexpr Index selection_samples = 32;
-/// Relative excess loss over the average of infinitely many samples at which sampling ends. Smaller than the standard
-/// error of the loss on 100,000 rows.
+/// Relative excess loss at which sampling ends, over the average of infinitely many samples, and relative excess loss
+/// of the rank of the result over the best rank. Smaller than the standard error of the loss on 100,000 rows.
 constexpr double relative_excess = 1e-3;
-/// Limits of the number of samples if it is not given. Sensitivity: docs/constants.md.
-constexpr Index min_samples = 32;
+/// Limits of the number of samples if it is not given. Sensitivity of the upper one: docs/constants.md.
+constexpr Index min_samples = 100;  // the average of n independent samples has 1 + 1/n times the posterior variance
 constexpr Index max_samples = 300;  // sensitivity: docs/constants.md
 /// Ranks of the result among which the held-out rows select.
 constexpr Index candidate_ranks[] = {8, 16, 32};
@@ -88,6 +88,10 @@ class SamplingRun {
     if (!burn(burn_in)) return std::nullopt;
     const Index samples = select_samples();
     if (average_.samples() == 0) return std::nullopt;
+    // The loss decreases with the number of samples. More of them decide if one pass is better so far.
+    while (context_.options.can_select_one_pass && !(mean_loss(held_out_losses()) < result_.one_pass) &&
+           average_.samples() < samples && add_samples(std::min(samples, 2 * average_.samples()), samples, false)) {
+    }
     select_rank();
     if (options().is_classification)
       result_.gain_over_constant = one_pass.weight * (one_pass.constant_loss - result_.multi_pass);
@@ -201,8 +205,7 @@ class SamplingRun {
     return needed > static_cast<double>(limit) ? limit : std::max(min_samples, static_cast<Index>(needed));
   }
 
-  /// Selects the smallest rank whose held-out loss exceeds the smallest one by at most a standard error of the
-  /// difference.
+  /// Selects the smallest rank whose held-out loss exceeds that of the best rank by at most `relative_excess`.
   void select_rank() {
     result_.multi_pass = mean_loss(held_out_losses());
     rank_ = std::min(candidate_ranks[default_rank_candidate], options().shape.max_rank());
@@ -220,9 +223,9 @@ class SamplingRun {
     const auto best = std::min_element(losses.begin(), losses.end(), [&](const auto& a, const auto& b) {
       return compare(a, b, weights).mean < 0;
     });
+    const double best_loss = compare(*best, std::vector<double>(best->size()), weights).mean;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
-      const Difference excess = compare(losses[i], *best, weights);
-      if (excess.mean > excess.standard_error) continue;
+      if (compare(losses[i], *best, weights).mean > relative_excess * best_loss) continue;
       rank_ = ranks[i];
       return;
     }
@@ -236,7 +239,7 @@ class SamplingRun {
 
   /// Losses of the held-out rows for the average model of this rank.
   [[nodiscard]] std::vector<double> losses_at_rank(Index rank, const VarianceModel& variances) {
-    const SignedFactors<Scalar> model = averaged_model(rank).template cast<Scalar>();
+    const SignedFactors<Scalar> model = without_groups(average_.model(rank)).template cast<Scalar>();
     const Rows<Scalar> rows = folds_.held_out_rows();
     std::vector<Scalar> predictions(static_cast<std::size_t>(rows.count()));
     model.predict(rows, predictions);
@@ -255,9 +258,8 @@ class SamplingRun {
     return losses;
   }
 
-  /// The averaged model without the features of the groups.
-  [[nodiscard]] SignedFactors<double> averaged_model(Index rank) {
-    SignedFactors<double> model = average_.model(rank);
+  /// The model without the features of the groups.
+  [[nodiscard]] SignedFactors<double> without_groups(SignedFactors<double> model) const {
     const Index dim = columns_.dim();
     model.weights.conservativeResize(dim);
     model.A.conservativeResize(dim, model.A.cols());
@@ -274,7 +276,7 @@ class SamplingRun {
     const std::vector<double> unknown_variances = probes_.coefficients(variances);
     const SampleAverage::Noise noise = average_.noise();
     SampledFit result;
-    result.fit.means = averaged_model(rank_);
+    result.fit.means = without_groups(all);
     result.fit.noise_variance = options().is_classification ? 1 : std::exp(noise.log_variance);
     SampledPosterior& posterior = result.posterior;
     posterior.samples = average_.samples();

@@ -47,6 +47,20 @@ std::vector<double> weighted_rms(const Rows<Scalar>& rows) {
   return squares;
 }
 
+/// Converts the factors of unknown features from the coordinates of `fit`, with M = A A', to those of the model, with
+/// M = U diag(lambda) U': a becomes diag(1/lambda) U'A a. Bilinear models have no factors of unknown features.
+template <typename Scalar>
+void rotate_unknown_factors(const SignedFactors<double>& fit, const Model<Scalar>& model, SampledPosterior& posterior) {
+  if (model.is_bilinear()) return;
+  const Index rank = model.rank();
+  const Vector<double> spectrum = as_vector(model.spectrum).template cast<double>();
+  const Vector<double> inverse = spectrum.unaryExpr([](double lambda) { return lambda > 0 ? 1 / lambda : 0.0; });
+  const RowMajorMatrix<double> U = as_row_major(model.factors, model.dim(), rank).template cast<double>();
+  const Matrix<double> rotation = fit.A.transpose() * U * inverse.asDiagonal();
+  auto unknown = as_row_major(posterior.unknown_factors, posterior.group_count(), rank);
+  unknown = (unknown * rotation).eval();
+}
+
 /// Fit to the cached rows. The features are divided by their scales for the lifetime of this object; the result of
 /// run() is in the units of the rows. Refers to the context and the result, which the caller keeps alive.
 template <typename Scalar>
@@ -235,7 +249,9 @@ MultiPassResult<Scalar> train_multi_pass(const StreamLearner<Scalar>& learner, R
   result.interrupted = context.is_interrupted();
   if ((result.interrupted && !result.sampled) || !best) return result;
   KalmanFilter<Scalar> filter = filter_from_fit(context, *best, scales, held_out_squared_residual);
-  if (filter.is_finite()) result.filter.emplace(std::move(filter));
+  if (!filter.is_finite()) return result;
+  if (result.sampled) rotate_unknown_factors(best->means, filter.model(), *result.sampled);
+  result.filter.emplace(std::move(filter));
   return result;
 }
 

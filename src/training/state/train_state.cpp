@@ -34,26 +34,11 @@ void TrainState<Scalar>::save(const std::function<void(Model<double>&)>& complet
   }
   file.model = solver->model();
   if (complete) complete(file.model);
-  file.sampled = sampled ? std::optional(rotated_posterior()) : std::nullopt;
+  file.sampled = sampled;
   file.training = settings.to_text();
   Archive saved;
   archive(saved);
   file.state = saved.take();
-}
-
-/// The posterior with the factors of unknown features in the coordinates of the model. A factor a of M = A A' with the
-/// eigendecomposition U diag(lambda) U' becomes diag(1/lambda) U'A a.
-template <typename Scalar>
-SampledPosterior TrainState<Scalar>::rotated_posterior() const {
-  SampledPosterior result = *sampled;
-  const Index rank = file.model.rank();
-  const RowMajorMatrix<double> A = solver->stream()->filter().posterior().means.A.template cast<double>();
-  const auto inverse = [](double lambda) { return lambda > 0 ? 1 / lambda : 0.0; };
-  const Matrix<double> rotation = A.transpose() * as_row_major(file.model.factors, file.model.dim(), rank) *
-                                  as_vector(file.model.spectrum).unaryExpr(inverse).asDiagonal();
-  as_row_major(result.unknown_factors, result.group_count(), rank) =
-      (as_row_major(sampled->unknown_factors, result.group_count(), rank) * rotation).eval();
-  return result;
 }
 
 template <typename Scalar>

@@ -40,7 +40,6 @@ struct TrainState {
 
  private:
   void archive(Archive& archive);
-  [[nodiscard]] SampledPosterior rotated_posterior() const;
 };
 
 /// The posterior that the Kalman solver stores in a model file.
