@@ -7,6 +7,7 @@ namespace dyad {
 namespace {
 
 constexpr Index simd_count = SamplerSimd::count;
+constexpr Index max_few_row_parameters = 66;  // rank 64; bounds the stack of draw_from_few_rows()
 /// Distance of prefetches, in rows. Sensitivity: docs/constants.md.
 constexpr Index prefetch_distance = 8;
 
@@ -172,6 +173,59 @@ void FeatureBlock::solve_and_draw(const Prior& prior, Random& random) {
   }
 }
 
+/// Replaces theta_ by a draw from the conditional distribution. With the rows H of the gradients, R = diag(1/(alpha
+/// omega)), t = e + H theta, and draws u from the prior and d from N(0, R), the result is
+/// u + D^-1 H'(H D^-1 H' + R)^-1 (t - H u - d), where D = diag(lambda).
+void FeatureBlock::draw_from_few_rows(const FeatureColumns::Column& column, const float* factors, const Prior& prior,
+                                      const Side& side, const RowStates& rows, Random& random) {
+  double gradients[max_few_rows][max_few_row_parameters];
+  double system[max_few_rows][max_few_rows];
+  double solution[max_few_rows];
+  double drawn[max_few_row_parameters];
+  for (Index a = 0; a < size_; ++a) drawn[a] = prior.means[a] + random.normal() / std::sqrt(prior.precisions[a]);
+  Index count = 0;
+  for (Index e = 0; e < column.count(); ++e) {
+    const float* row = rows.row(column.row(e));
+    const auto precision = prior.noise_precision * static_cast<double>(row[rows.precision_offset()]);
+    if (!(precision > 0)) continue;
+    const auto x = static_cast<double>(column.value(e));
+    double* h = gradients[count];
+    for (Index c = 0; c < rank_; ++c) {
+      const auto q = static_cast<double>(row[side.read + c]);
+      h[c] = x * (side.is_symmetric ? q - x * static_cast<double>(factors[c]) : q);
+    }
+    h[rank_] = x;
+    if (has_square_) h[rank_ + 1] = x * x;
+    double difference = static_cast<double>(row[rows.residual_offset()]) - random.normal() / std::sqrt(precision);
+    for (Index a = 0; a < size_; ++a) difference += h[a] * (theta_[as_size(a)] - drawn[a]);
+    solution[count] = difference;
+    for (Index other = 0; other <= count; ++other) {
+      double sum = other == count ? 1 / precision : 0.0;
+      for (Index a = 0; a < size_; ++a) sum += h[a] * gradients[other][a] / prior.precisions[a];
+      system[count][other] = sum;
+    }
+    ++count;
+  }
+  for (Index a = 0; a < count; ++a) {
+    for (Index b = 0; b <= a; ++b) {
+      double sum = system[a][b];
+      for (Index c = 0; c < b; ++c) sum -= system[a][c] * system[b][c];
+      system[a][b] = a == b ? 1 / std::sqrt(sum) : sum * system[b][b];  // the diagonal is stored inverted
+    }
+    for (Index c = 0; c < a; ++c) solution[a] -= system[a][c] * solution[c];
+    solution[a] *= system[a][a];
+  }
+  for (Index a = count - 1; a >= 0; --a) {
+    solution[a] *= system[a][a];
+    for (Index c = 0; c < a; ++c) solution[c] -= system[a][c] * solution[a];
+  }
+  for (Index a = 0; a < size_; ++a) {
+    double sum = 0;
+    for (Index i = 0; i < count; ++i) sum += gradients[i][a] * solution[i];
+    theta_[as_size(a)] = drawn[a] + sum / prior.precisions[a];
+  }
+}
+
 DYAD_TARGET_CLONES void FeatureBlock::draw(const FeatureColumns::Column& column, Index j, const Prior& prior,
                                            const Side& side, FeatureParameters& parameters, RowStates& rows,
                                            Random& random) {
@@ -179,9 +233,13 @@ DYAD_TARGET_CLONES void FeatureBlock::draw(const FeatureColumns::Column& column,
   has_square_ = prior.has_square;
   size_ = rank_ + (has_square_ ? 2 : 1);
   float* factors = parameters.factors(j);
-  accumulate(column, factors, side, rows);
   for (Index a = 0; a < size_; ++a) theta_[as_size(a)] = static_cast<double>(parameters.at(j, a));
-  solve_and_draw(prior, random);
+  if (column.count() <= max_few_rows && 2 * column.count() <= size_ && size_ <= max_few_row_parameters) {
+    draw_from_few_rows(column, factors, prior, side, rows, random);
+  } else {
+    accumulate(column, factors, side, rows);
+    solve_and_draw(prior, random);
+  }
   std::copy(factors, factors + width_, old_factors_.begin());
   for (Index a = 0; a < size_; ++a) {
     float& value = parameters.at(j, a);

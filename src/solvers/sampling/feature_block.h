@@ -15,7 +15,9 @@ namespace dyad {
 /// The conditional distribution is Gaussian with
 ///   precision  P = alpha sum_i omega_i h_i h_i' + diag(lambda),
 ///   mean       P^-1 (alpha sum_i omega_i h_i (e_i + h_i'theta_j) + lambda mu).
-/// Contains the buffers of one thread.
+/// Features with many rows are drawn by a Cholesky factorization of P, and features with few rows by one of the size of
+/// the number of rows (Bhattacharya, Chakraborty and Mallick 2016, "Fast sampling with Gaussian scale mixture priors in
+/// high-dimensional regression"). Contains the buffers of one thread.
 class FeatureBlock {
  public:
   explicit FeatureBlock(Index width);
@@ -43,6 +45,9 @@ class FeatureBlock {
   /// Rows per block of sums in single precision. The gradients of a block of rank 8 take 4 KB of the L1 cache.
   /// Sensitivity: docs/constants.md.
   static constexpr Index max_block_rows = 64;
+  /// Largest number of rows of draw_from_few_rows(), if it is at most half of the number of parameters. Sensitivity:
+  /// docs/constants.md.
+  static constexpr Index max_few_rows = 8;
 
   template <Index fixed_width>
   void add_rows(const FeatureColumns::Column& column, Index first, Index count, const float* factors, const Side& side,
@@ -52,6 +57,8 @@ class FeatureBlock {
                     const Side& side, RowStates& rows);
   void accumulate(const FeatureColumns::Column& column, const float* factors, const Side& side, const RowStates& rows);
   void solve_and_draw(const Prior& prior, Random& random);
+  void draw_from_few_rows(const FeatureColumns::Column& column, const float* factors, const Prior& prior,
+                          const Side& side, const RowStates& rows, Random& random);
   /// Adds the sums of a block to the equations.
   void collect_block();
   [[nodiscard]] double& gram(Index a, Index b) { return gram_[static_cast<std::size_t>(a * size_ + b)]; }

@@ -52,4 +52,11 @@ FeatureGroups FeatureGroups::discover(const FeatureColumns& columns, Index unkno
   return result;
 }
 
+std::vector<std::int32_t> FeatureGroups::colouring_order(const FeatureColumns& columns) const {
+  std::vector<std::int32_t> order = features_by_count(columns);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int32_t a, std::int32_t b) { return group_of[at(a)] < group_of[at(b)]; });
+  return order;
+}
+
 }  // namespace dyad

@@ -25,6 +25,10 @@ struct FeatureGroups {
   /// longest row, the features do not form columns, and all features that occur are in one group. `unknown_groups`:
   /// number of groups of unknown features, which become the last group.
   static FeatureGroups discover(const FeatureColumns& columns, Index unknown_groups);
+
+  /// Order of the features for ColourClasses: by group, then by decreasing number of rows, so that the features of a
+  /// column share a class.
+  [[nodiscard]] std::vector<std::int32_t> colouring_order(const FeatureColumns& columns) const;
 };
 
 }  // namespace dyad

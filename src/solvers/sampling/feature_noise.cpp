@@ -9,7 +9,9 @@ namespace {
 
 /// Initial nu: s_j has a standard deviation of 1/2. Forgotten within the burn-in.
 constexpr double initial_shape = 8;
-/// Mean of the exponential prior of nu. At nu = 100, s_j varies by 14%, little more than not at all.
+/// Lower bound of nu. The noise of a feature with nu <= 1 has a Student-t distribution without a mean.
+constexpr double min_shape = 1;
+/// Mean of the exponential prior of nu - 1. At nu = 100, s_j varies by 14%, little more than not at all.
 constexpr double shape_prior_mean = 100;
 /// Steps per sweep and standard deviation of a step of log nu. They affect the mixing only.
 constexpr int metropolis_steps = 5;
@@ -52,6 +54,7 @@ void FeatureNoise::draw_shapes(const FeatureGroups& groups, const std::vector<bo
     };
     for (int step = 0; step < metropolis_steps; ++step) {
       const double proposed = shapes_[group] * std::exp(metropolis_step_deviation * random.normal());
+      if (proposed < min_shape) continue;
       if (std::log(random.uniform()) < log_density(proposed) - log_density(shapes_[group])) shapes_[group] = proposed;
     }
   }

@@ -9,7 +9,7 @@ namespace dyad {
 
 /// Noise precisions of the features for regression. The noise precision of row i is alpha weight_i prod_j s_j over the
 /// features j of the row, with s_j ~ Gamma(nu_g/2, nu_g/2) for features of group g: given all others, the noise of the
-/// rows of a feature is Student-t distributed with a common scale. The prior density of nu_g is exp(-nu_g/100)/100.
+/// rows of a feature is Student-t distributed with a common scale. The prior of nu_g - 1 is exponential with mean 100.
 class FeatureNoise {
  public:
   FeatureNoise() = default;

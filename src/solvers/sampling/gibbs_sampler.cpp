@@ -25,23 +25,13 @@ constexpr Index rows_per_block = 4096;
 /// Features that a thread takes at once. Sensitivity: docs/constants.md.
 constexpr std::size_t features_per_batch = 32;
 
-/// Order in which features are coloured: by group, then by decreasing number of rows. The features of a column then
-/// share a class.
-std::vector<std::int32_t> colouring_order(const FeatureColumns& columns, const FeatureGroups& groups) {
-  std::vector<std::int32_t> order = features_by_count(columns);
-  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-    return groups.group_of[static_cast<std::size_t>(a)] < groups.group_of[static_cast<std::size_t>(b)];
-  });
-  return order;
-}
-
 }  // namespace
 
-GibbsSampler::GibbsSampler(const FeatureColumns& columns, const FeatureGroups& groups, const SamplerOptions& options,
-                           ThreadPool& pool)
+GibbsSampler::GibbsSampler(const FeatureColumns& columns, const FeatureGroups& groups, const ColourClasses& colours,
+                           const SamplerOptions& options, ThreadPool& pool)
     : columns_(columns),
       groups_(groups),
-      colours_(columns, colouring_order(columns, groups)),
+      colours_(colours),
       options_(options),
       pool_(pool),
       targets_(columns.targets()),

@@ -37,12 +37,12 @@ struct SamplerOptions {
 /// kappa / omega ~ N(f, 1/omega). Parameters have the priors of Hyperpriors.
 ///
 /// Numeric targets are expected to have variance about 1. A sweep takes O(entries rank^2 + features rank^3). Results do
-/// not depend on the number of threads. Does not own the columns and the pool; the caller keeps them alive. Not
-/// thread-safe.
+/// not depend on the number of threads and on the order of the features within a colour class. Does not own the columns,
+/// the colours and the pool; the caller keeps them alive. Not thread-safe.
 class GibbsSampler {
  public:
-  GibbsSampler(const FeatureColumns& columns, const FeatureGroups& groups, const SamplerOptions& options,
-               ThreadPool& pool);
+  GibbsSampler(const FeatureColumns& columns, const FeatureGroups& groups, const ColourClasses& colours,
+               const SamplerOptions& options, ThreadPool& pool);
 
   /// Sets the weights of the rows, in the order of the columns. Rows of weight 0 are predicted but not used. Features
   /// without used rows have the mean parameters of their group.
@@ -106,7 +106,7 @@ class GibbsSampler {
 
   const FeatureColumns& columns_;
   FeatureGroups groups_;
-  ColourClasses colours_;
+  const ColourClasses& colours_;
   SamplerOptions options_;
   ThreadPool& pool_;
   std::vector<bool> is_drawn_;

@@ -113,7 +113,7 @@ SignedFactors<double> SampleAverage::model(Index rank) {
   result.intercept = intercept_ / count;
   result.weights = weights_.head(rows) / count;
   if (shape_.diagonal == Diagonal::free) result.squares = squares_.head(rows) / count;
-  const Index kept = std::min(rank, used_columns_);
+  const Index kept = std::min({rank, used_columns_, is_bilinear ? shape_.max_rank() : rank});
   // V'V / 2 is the coefficient M_ij of a symmetric model, in which a pair occurs twice.
   const double scale = (is_bilinear ? 1 : 0.5) / count;
   const Eigen::Map<const Vector<float>> scales(scales_.data(), rows);

@@ -61,7 +61,8 @@ class SamplingRun {
         max_sweeps_(max_sweeps),
         columns_(make_columns()),
         groups_(make_groups()),
-        sampler_(columns_, groups_, sampler_options(), context.pool),
+        colours_(columns_, groups_.colouring_order(columns_)),
+        sampler_(columns_, groups_, colours_, sampler_options(), context.pool),
         average_(sampler_),
         probes_(rows, groups_, context.kalman().shape, context.options.seed) {
     for (std::size_t i = 0; i < columns_.weights().size(); ++i) {
@@ -311,6 +312,7 @@ class SamplingRun {
   Index max_sweeps_;
   FeatureColumns columns_;
   FeatureGroups groups_;
+  ColourClasses colours_;
   GibbsSampler sampler_;
   SampleAverage average_;
   UnknownProbes probes_;
