@@ -106,17 +106,20 @@ template <typename Scalar>
 std::optional<Solver> MultiPassTraining<Scalar>::choose_solver(const ModelShape& shape) {
   if (settings_.solver == Solver::newton) return Solver::newton;
   const auto count = static_cast<double>(cache_->count());
-  if (settings_.solver == Solver::sampling || settings_.solver == Solver::automatic) {
-    const bool can_sample = shape.linear && (shape.is_bilinear() || shape.diagonal != Diagonal::tied);
-    if (settings_.solver == Solver::sampling) return Solver::sampling;
-    const double bytes = cache_->bytes() + estimate_sampling_bytes(count, cache_->entries(),
-                                                                   static_cast<double>(shape.dim), shape);
-    return can_sample && cache_->is_sparse() && !cache_->is_on_disk() && bytes <= options_.memory ? Solver::sampling
-                                                                                                : Solver::newton;
-  }
+  if (settings_.solver == Solver::sampling) return Solver::sampling;
   const double needed =
       cache_->bytes() + VariationalSweeps<Scalar>::estimate_bytes(count, cache_->entries() / count, shape.rank);
   const bool fits = !cache_->is_on_disk() && needed <= options_.memory;
+  if (settings_.solver == Solver::automatic) {
+    if (!cache_->is_sparse() || cache_->is_on_disk()) return Solver::newton;
+    if (options_.passes)
+      return fits && supports_variational_sweeps(cache_->view(shape.dim, shape.left_dim), shape) ? Solver::variational
+                                                                                                : Solver::newton;
+    const bool can_sample = shape.linear && (shape.is_bilinear() || shape.diagonal != Diagonal::tied);
+    const double bytes =
+        cache_->bytes() + estimate_sampling_bytes(count, cache_->entries(), static_cast<double>(shape.dim), shape);
+    return can_sample && bytes <= options_.memory ? Solver::sampling : Solver::newton;
+  }
   if (fits) return Solver::variational;
   disable(
       fmt::format("variational sweeps over these rows need {}, more than `memory` allows, so the model comes from one "

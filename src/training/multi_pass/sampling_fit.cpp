@@ -100,7 +100,7 @@ class SamplingRun {
     if (context_.options.can_select_one_pass && !(result_.multi_pass < result_.one_pass)) return std::nullopt;
     if (folds_.has_validation_rows()) {
       (void)add_samples(samples, samples, false);
-      result_.multi_pass = mean_loss(held_out_losses());
+      select_rank();
       return finish(all_weights_);
     }
     SampledFit first = finish(training_weights_);
@@ -208,7 +208,6 @@ class SamplingRun {
 
   /// Selects the smallest rank whose held-out loss exceeds that of the best rank by at most `relative_excess`.
   void select_rank() {
-    result_.multi_pass = mean_loss(held_out_losses());
     rank_ = std::min(candidate_ranks[default_rank_candidate], options().shape.max_rank());
     if (held_out_.empty()) return;
     const VarianceModel variances = fit_variances(training_weights_);
@@ -226,8 +225,10 @@ class SamplingRun {
     });
     const double best_loss = compare(*best, std::vector<double>(best->size()), weights).mean;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
-      if (compare(losses[i], *best, weights).mean > relative_excess * best_loss) continue;
+      const double excess = compare(losses[i], *best, weights).mean;
+      if (excess > relative_excess * best_loss) continue;
       rank_ = ranks[i];
+      result_.multi_pass = best_loss + excess;
       return;
     }
   }
