@@ -217,7 +217,10 @@ void Train::print_summary(const TrainSummary& summary) const {
   }
   if (summary.noise > 0) print_message("noise        {:.4g} (standard deviation)\n", summary.noise);
   print_message("fitted by    {}\n", summary.origin);
-  if (summary.outcome == Outcome::interrupted && summary.has_read_all_rows)
+  if (summary.outcome == Outcome::interrupted && summary.samples > 0)
+    print_message("\ninterrupted during sampling; {} contains the average of {} samples\n", options.model_path,
+                  summary.samples);
+  else if (summary.outcome == Outcome::interrupted && summary.has_read_all_rows)
     print_message("\ninterrupted during multi-pass training; {} contains the model of one pass over all rows\n",
                   options.model_path);
   else if (summary.outcome == Outcome::interrupted)

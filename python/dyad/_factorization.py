@@ -87,6 +87,7 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
             # Pickles of version 0.1.0 do not contain these attributes.
             self.__dict__.setdefault("_fitted_parameters", {})
             self.__dict__.setdefault("_categorical", None)
+            self.__dict__.setdefault("samples", None)
 
     def _settings(self) -> _core.Settings:
         """Validate the constructor parameters and convert them."""

@@ -38,8 +38,7 @@ SampledPosterior::Prediction SampledPosterior::predict(const Model<double>& mode
   double log_n = log_noise;
   const auto add = [&](std::size_t j, double x) {
     log_v += log_variances[j] * x * x;
-    // E[1/s] of a log-normal distribution.
-    if (has_noise) log_n += log_noise_factors[j] + log_noise_deviations[j] * log_noise_deviations[j] / 2;
+    if (has_noise) log_n += log_noise_term(j);
   };
   rows.for_each_entry(i, [&](Index j, double x) {
     if (x != 0) add(at(j), x);

@@ -30,6 +30,10 @@ struct SampledPosterior {
   std::vector<double> unknown_weights;
   std::vector<double> unknown_factors;
 
+  /// Logarithm of E[1/s_j] for a log-normal distribution of the noise factor 1/s_j of feature j.
+  [[nodiscard]] double log_noise_term(std::size_t j) const {
+    return log_noise_factors[j] + log_noise_deviations[j] * log_noise_deviations[j] / 2;
+  }
   [[nodiscard]] Index group_count() const { return static_cast<Index>(unknown_weights.size()); }
 
   /// Linear predictor of a row with its variance and the noise variance of the target.

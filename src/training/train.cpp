@@ -419,6 +419,7 @@ class Training {
     if (result.filter) {
       state_.settings.rank = result.filter->options().shape.rank;
       state_.solver->promote(std::move(*result.filter), StreamLearner<Scalar>::Origin::multi_pass);
+      state_.settings.uses_moments = state_.solver->stream()->options().moment.has_value();
       state_.sampled = result.sampled;
     }
     if (result.filter || constant_.has_held_out()) output_.save();

@@ -74,6 +74,7 @@ void SampleAverage::add(const GibbsSampler& sampler) {
     squared_log_factors_[j] += log_factor * log_factor + variance;
   }
   used_columns_ += rank;
+  is_cut_ = false;
   intercept_ += sample.intercept;
   log_noise_ -= std::log(sample.noise_precision);
   ++samples_;
@@ -82,6 +83,7 @@ void SampleAverage::add(const GibbsSampler& sampler) {
 /// Replaces F by F E, where the columns of E are the leading eigenvectors of F'F. (F E)(F E)' is the best approximation
 /// of F F' with `size` columns.
 void SampleAverage::cut() {
+  if (is_cut_) return;
   const Index kept = std::min(size_, used_columns_);
   const Index stride = F_.cols();
   Matrix<float> gram(used_columns_, used_columns_);
@@ -98,6 +100,7 @@ void SampleAverage::cut() {
     F_.block(first, 0, count, kept) = product.topRows(count);
   }
   used_columns_ = kept;
+  is_cut_ = true;
 }
 
 Index SampleAverage::columns() { return std::min(size_, used_columns_); }

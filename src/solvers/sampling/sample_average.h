@@ -52,6 +52,7 @@ class SampleAverage {
   Index groups_;
   Index samples_ = 0;
   Index used_columns_ = 0;
+  bool is_cut_ = false;        ///< the columns are orthogonal and at most `size`
   std::vector<float> scales_;  ///< sqrt(n_j + 1)
   RowMajorMatrix<float> F_;    ///< scaled; unnormalized sum over the samples
   double intercept_ = 0;       ///< sums over the samples, as the members below

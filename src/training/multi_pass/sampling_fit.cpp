@@ -1,6 +1,7 @@
 #include "training/multi_pass/sampling_fit.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -130,6 +131,7 @@ class SamplingRun {
 
   void start_average() {
     average_ = SampleAverage(sampler_);
+    average_start_ = std::chrono::steady_clock::now();
     probes_ = UnknownProbes(rows_, groups_, options().shape, options().seed);
     sums_.assign(columns_.weights().size(), 0.0);
     squares_.assign(sums_.size(), 0.0);
@@ -162,11 +164,14 @@ class SamplingRun {
     return true;
   }
 
-  /// Reports every eighth sample, and the last one.
+  /// Reports every eighth sample, and the last one, with the time that the chain needs for the remaining ones.
   void report(Index planned, bool is_refit) const {
     constexpr Index interval = 8;
     if (!context_.options.progress || (average_.samples() % interval != 0 && average_.samples() != planned)) return;
-    context_.report({fmt::format("sample {} of {}", average_.samples(), planned),
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - average_start_;
+    const double remaining = static_cast<double>(planned - average_.samples()) / static_cast<double>(average_.samples());
+    context_.report({fmt::format("sample {} of {}, {:.1f} s left", average_.samples(), planned,
+                                 std::max(0.0, remaining) * elapsed.count()),
                      std::numeric_limits<double>::quiet_NaN(),
                      is_refit ? std::numeric_limits<double>::quiet_NaN() : mean_loss(held_out_losses()), is_refit});
   }
@@ -269,6 +274,21 @@ class SamplingRun {
     return model;
   }
 
+  /// Mean noise variance of the rows with a positive weight.
+  [[nodiscard]] double mean_noise_variance(const SampledPosterior& posterior, const std::vector<float>& weights) const {
+    std::vector<double> log_noise(weights.size(), posterior.log_noise);
+    for (Index j = 0; j < columns_.dim(); ++j)
+      for (const std::int32_t row : columns_.column(j).rows)
+        log_noise[static_cast<std::size_t>(row)] += posterior.log_noise_term(static_cast<std::size_t>(j));
+    double sum = 0;
+    double total = 0;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      sum += static_cast<double>(weights[i]) * std::exp(log_noise[i]);
+      total += static_cast<double>(weights[i]);
+    }
+    return sum / total;
+  }
+
   /// The average of the current chain. `weights`: of the rows that the chain uses.
   [[nodiscard]] SampledFit finish(const std::vector<float>& weights) {
     const SignedFactors<double> all = average_.model(rank_);
@@ -279,7 +299,6 @@ class SamplingRun {
     const SampleAverage::Noise noise = average_.noise();
     SampledFit result;
     result.fit.means = without_groups(all);
-    result.fit.noise_variance = options().is_classification ? 1 : std::exp(noise.log_variance);
     SampledPosterior& posterior = result.posterior;
     posterior.samples = average_.samples();
     posterior.log_variance = variances.intercept;
@@ -293,6 +312,7 @@ class SamplingRun {
     if (!options().is_classification) {
       posterior.log_noise_factors = by_feature(noise.log_factors);
       posterior.log_noise_deviations = by_feature(noise.deviations);
+      result.fit.noise_variance = mean_noise_variance(posterior, weights);
     }
     for (const std::int32_t group : groups_.merged) {
       const Index row = dim + group;
@@ -316,6 +336,7 @@ class SamplingRun {
   ColourClasses colours_;
   GibbsSampler sampler_;
   SampleAverage average_;
+  std::chrono::steady_clock::time_point average_start_;
   UnknownProbes probes_;
   std::vector<float> all_weights_;
   std::vector<float> training_weights_;  ///< 0 for held-out rows

@@ -239,6 +239,7 @@ MultiPassResult<Scalar> train_multi_pass(const StreamLearner<Scalar>& learner, R
     if (options.solver == Solver::sampling) {
       if (std::optional<SampledFit> sampled = fit.sample(validation)) {
         best = std::move(sampled->fit);
+        held_out_squared_residual = best->noise_variance;  // not reduced by the fit
         result.sampled = std::move(sampled->posterior);
       }
     } else {
