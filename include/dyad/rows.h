@@ -90,6 +90,9 @@ class Rows {
   /// Dense rows only: distance between consecutive rows, in numbers.
   [[nodiscard]] Index stride() const { return stride_; }
 
+  /// Number of values of a dense row i, or of stored entries of a sparse row i.
+  [[nodiscard]] Index entry_count(Index i) const { return is_sparse() ? first_entry(i + 1) - first_entry(i) : dim_; }
+
   /// Calls visit(j, x_j) for every value of a dense row i, or every stored entry of a sparse row i, in order of j.
   template <typename Visit>
   void for_each_entry(Index i, Visit&& visit) const {

@@ -108,7 +108,11 @@ void ErrorBars::compute_variances(const RowBlock<double>& block, Index first, st
     anova_->predict_noise(table, noise);
   } else {
     std::vector<double> means(variances.size());
-    std::fill(noise.begin(), noise.end(), filter_->filter.noise_variance());
+    std::vector<bool> have_unknown(variances.size());
+    for (const UnknownCell& cell : block.unknown_cells)
+      if (cell.row >= first && cell.row < first + count)
+        have_unknown[static_cast<std::size_t>(cell.row - first)] = true;
+    filter_->filter.noise_variances(rows, have_unknown, noise);
     if (filter_->filter.learns_prior()) return predict_hierarchical(block, first, means, variances);
     filter_->filter.predict(rows, means, variances);
   }

@@ -7,51 +7,58 @@
 // initialized.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
-#define DYAD_TARGET_CLONES __attribute__((target_clones("avx2", "default"), flatten))
+#define DYAD_TARGET_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), flatten))
 #else
 #define DYAD_TARGET_CLONES
 #endif
 
 namespace dyad {
 
-/// `width` numbers that are processed by SIMD instructions. Uses the vector extensions of GCC and Clang. Loops over the
+/// A few numbers that are processed by SIMD instructions. Uses the vector extensions of GCC and Clang. Loops over the
 /// factors of a feature use this class, because compilers do not vectorize these loops: they access several arrays, and
 /// the compiler cannot prove that the arrays do not overlap.
-/// The default width is that of an AVX2 register of doubles; an AVX2 register contains 8 floats.
-template <typename Scalar, Index width = 4>
-class SimdVector {
+template <typename Scalar, int lanes = 4>
+requires(lanes == 4 || lanes == 8) class SimdVector {
  public:
-  static constexpr Index count = width;
+  static constexpr Index count = lanes;  ///< default: doubles of an AVX2 register; two SSE2 registers without AVX2
 
+  /// Sets all numbers to 0.
+  SimdVector() : values_{} {}
   /// Sets all numbers to `value`.
   explicit SimdVector(Scalar value) : values_(value - Vector{}) {}
-  /// Loads `width` numbers. The address needs no alignment beyond that of Scalar.
+  /// Loads the numbers. The address needs no alignment beyond that of Scalar.
   explicit SimdVector(const Scalar* from) : values_(*reinterpret_cast<const Unaligned*>(from)) {}
+  /// Four numbers.
+  SimdVector(Scalar a, Scalar b, Scalar c, Scalar d) requires(lanes == 4) : values_{a, b, c, d} {}
+  [[nodiscard]] Scalar operator[](int lane) const { return values_[lane]; }
   void store(Scalar* to) const { *reinterpret_cast<Unaligned*>(to) = values_; }
 
   friend SimdVector operator+(const SimdVector& a, const SimdVector& b) { return SimdVector(a.values_ + b.values_); }
   friend SimdVector operator-(const SimdVector& a, const SimdVector& b) { return SimdVector(a.values_ - b.values_); }
-  [[nodiscard]] Scalar sum() const {
-    if constexpr (width == 4)
-      return (values_[0] + values_[1]) + (values_[2] + values_[3]);
-    else
-      return (SimdVector<Scalar, width / 2>(reinterpret_cast<const Scalar*>(&values_)) +
-              SimdVector<Scalar, width / 2>(reinterpret_cast<const Scalar*>(&values_) + width / 2))
-          .sum();
-  }
   friend SimdVector operator*(const SimdVector& a, const SimdVector& b) { return SimdVector(a.values_ * b.values_); }
+  [[nodiscard]] Scalar sum() const requires(lanes == 4) {
+    return (values_[0] + values_[1]) + (values_[2] + values_[3]);
+  }
+  /// Sums of four numbers: lane i contains the sum of the lanes i, i + 4, and so on.
+  [[nodiscard]] SimdVector<Scalar, 4> partial_sums() const {
+    if constexpr (lanes == 4)
+      return *this;
+    else
+      return SimdVector<Scalar, 4>(values_[0] + values_[4], values_[1] + values_[5], values_[2] + values_[6],
+                                   values_[3] + values_[7]);
+  }
 
   /// Component-wise maximum.
   friend SimdVector cwise_max(const SimdVector& a, const SimdVector& b) {
     return SimdVector(a.values_ > b.values_ ? a.values_ : b.values_);
   }
 
-  /// sums[0..width) += these numbers.
+  /// sums[0, count) += these numbers.
   void add_to(Scalar* sums) const { (SimdVector(sums) + *this).store(sums); }
 
  private:
-  using Vector __attribute__((vector_size(count * sizeof(Scalar)))) = Scalar;
-  using Unaligned __attribute__((vector_size(count * sizeof(Scalar)), aligned(alignof(Scalar)))) = Scalar;
+  using Vector __attribute__((vector_size(lanes * sizeof(Scalar)))) = Scalar;
+  using Unaligned __attribute__((vector_size(lanes * sizeof(Scalar)), aligned(alignof(Scalar)))) = Scalar;
   explicit SimdVector(const Vector& values) : values_(values) {}
 
   Vector values_;

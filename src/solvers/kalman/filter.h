@@ -4,9 +4,11 @@
 #include <optional>
 #include <span>
 
+#include "solvers/kalman/feature_noise.h"
 #include "solvers/kalman/filter_parameters.h"
 #include "solvers/kalman/log_noise.h"
 #include "solvers/kalman/noise.h"
+#include "solvers/kalman/row_kernels.h"
 
 namespace dyad {
 
@@ -90,6 +92,11 @@ class KalmanFilter : private FilterParameters<Scalar> {
   /// index dim + g is a feature of group g without data.
   void predict(const Rows<Scalar>& rows, std::span<Scalar> predictions, std::span<Scalar> variances) const;
 
+  /// Writes the noise variance of each row: noise_variance(), or that of FeatureNoise if its predictive likelihood is
+  /// larger. `have_unknown`: rows with features that are not in `rows`.
+  void noise_variances(const Rows<Scalar>& rows, const std::vector<bool>& have_unknown,
+                       std::span<Scalar> variances) const;
+
   /// A copy in which each weak factor (small eigenvalue of M) has the opposite sign, random means and prior variances.
   /// A factor with the wrong sign shrinks to 0 during training and cannot change its sign. std::nullopt if no factor is
   /// weak, or if the signs are fixed (bilinear, positive).
@@ -134,20 +141,15 @@ class KalmanFilter : private FilterParameters<Scalar> {
   /// variance.
   [[nodiscard]] double dispersion() const { return options_.likelihood->has_noise_variance() ? noise_variance() : 1; }
 
+  template <typename Number>
   struct Row;
-  [[nodiscard]] std::size_t row_width() const;       ///< numbers in each array of a Row
-  [[nodiscard]] std::size_t workspace_size() const;  ///< numbers in all arrays of a Row
-  /// theta += P g gain and P -= (P g)^2 innovation_precision. The gradient with respect to A_jc is
-  /// (projection_gradient[c] - 2 signs[c] A_jc x_j) x_j; the second term is absent if the diagonal is tied.
-  struct Step {
-    const Scalar* projection_gradient = nullptr;
-    Scalar gain = 0;
-    Scalar innovation_precision = 0;
-  };
 
-  using Base::group_of, Base::mean_record, Base::prior_record, Base::record, Base::scale_offset, Base::set_means,
-      Base::set_scales, Base::set_variances, Base::side_of, Base::square_offset, Base::draw_random_factor,
-      Base::weight_offset;
+  /// Updates the noise per feature with a row that has a step. `squared`: squared residual.
+  void observe_feature_noise(const Row<Scalar>& row, double squared);
+
+  using Base::group_of, Base::mean_record, Base::noise_offset, Base::prior_record, Base::record, Base::scale_offset,
+      Base::set_means, Base::set_scales, Base::set_variances, Base::side_of, Base::square_offset,
+      Base::draw_random_factor, Base::weight_offset;
   using Base::groups_, Base::intercept_, Base::intercept_variance_, Base::last_occurrence_, Base::learned_prior_,
       Base::options_, Base::prior_, Base::records_, Base::rows_, Base::signs_, Base::stride_, Base::sign_flips_,
       Base::width_;
@@ -157,20 +159,20 @@ class KalmanFilter : private FilterParameters<Scalar> {
     const auto value = static_cast<Scalar>(prediction);
     return std::isfinite(value) ? value : static_cast<Scalar>(intercept_);
   }
-  // `Form`: compile-time properties of the model (RowForm in filter.cpp).
+  [[nodiscard]] Index gradient_count() const { return options_.shape.left_dim > 0 ? 2 * width_ : width_; }
   template <typename Form>
   void add_laplace_precisions_of(const Rows<Scalar>& rows);
-  template <typename Form, bool knows_all>
-  void accumulate_row(const Rows<Scalar>& rows, Index i, Row& row) const;
-  void finish_row(Row& row, std::optional<Scalar> target) const;
-  template <typename Form, bool updates, bool accumulates, typename Number>
-  void process_feature(Number* A, Number* mean, Index side_offset, Scalar x, const Step& step, Scalar next_x,
-                       Row& next) const;
-  [[nodiscard]] std::optional<Step> compute_step(const Row& row, Scalar target, Scalar row_weight) const;
-  void update_noise(const Row& row, Scalar target);
+  template <typename Form, bool knows_all, typename Self, typename Number>
+  static void collect(Self& self, const Rows<Scalar>& rows, Index i, Row<Number>& row);
+  template <typename Form, typename Number>
+  void predict_row(Row<Number>& row, std::optional<Scalar> target) const;
+  template <typename Form>
+  void update_row(const Row<Scalar>& row, const RowStep<Scalar>& step);
+  [[nodiscard]] std::optional<RowStep<Scalar>> compute_step(double prediction, double variance, Scalar target,
+                                                            Scalar row_weight) const;
   template <typename Form>
   void relearn_rows(const Rows<Scalar>& rows, std::span<const float> feature_rows, double all_rows);
-  void update_intercept(const Step& step);
+  void update_intercept(const RowStep<Scalar>& step);
   void prefetch_row(const Rows<Scalar>& rows, Index i) const;
   template <typename Form>
   void learn_rows(const Rows<Scalar>& rows, std::span<Scalar> predictions);
@@ -181,13 +183,13 @@ class KalmanFilter : private FilterParameters<Scalar> {
   [[nodiscard]] bool has_diverged(double squared_residual, double expected);
   void reset_variances();
 
-  double innovation_ratio_ = 1;    ///< moving average of r^2 / S; its expectation is 1
-  double recent_squares_ = 0;      ///< moving average of r^2
-  NoiseTracker noise_;             ///< fixed prior
-  LogNoiseTracker log_noise_;      ///< hierarchical prior
-  double next_prior_update_;       ///< value of rows_ at the next update of the hierarchical prior
-  bool holds_prior_ = false;       ///< see hold_prior(); not archived
-  std::vector<Scalar> workspace_;  ///< two Rows for learn()
+  double innovation_ratio_ = 1;  ///< moving average of r^2 / S; its expectation is 1
+  double recent_squares_ = 0;    ///< moving average of r^2
+  NoiseTracker noise_;           ///< fixed prior
+  LogNoiseTracker log_noise_;    ///< hierarchical prior
+  FeatureNoise feature_noise_;   ///< hierarchical prior with group means
+  double next_prior_update_;     ///< value of rows_ at the next update of the hierarchical prior
+  bool holds_prior_ = false;     ///< see hold_prior(); not archived
 };
 
 }  // namespace dyad

@@ -10,9 +10,10 @@
 namespace dyad {
 namespace {
 
-/// Fields of a record after the factors: weight, its variance, square, its variance, scale, prior group.
-constexpr Index linear_field_count = 6;
-/// Number of these fields that are archived with each feature: all but the prior group.
+/// Fields of a record after the factors: weight, its variance, square, its variance, scale, prior group, logarithm of
+/// the noise multiplier, its variance.
+constexpr Index linear_field_count = 8;
+/// Number of these fields that are archived with each feature: all before the prior group.
 constexpr Index archived_field_count = 5;
 
 /// The smallest multiple of `unit` that is at least `number`.
@@ -100,6 +101,7 @@ template <typename Scalar>
 void FilterParameters<Scalar>::add_feature(Index j, double scale) {
   record(j)[scale_offset()] = static_cast<Scalar>(scale);
   added_.push_back(static_cast<std::int32_t>(j));
+  if (learned_prior_) return set_to_prior(j);
   for (Index c = 0; c < options_.shape.rank; ++c) draw_random_factor(j, c);
   set_variances(j, prior_);
 }

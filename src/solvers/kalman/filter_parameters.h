@@ -136,8 +136,10 @@ class FilterParameters {
   [[nodiscard]] Index square_offset() const { return 2 * width_ + 2; }
   [[nodiscard]] Index scale_offset() const { return 2 * width_ + 4; }
   [[nodiscard]] Index group_offset() const { return 2 * width_ + 5; }
+  /// Logarithm of the noise multiplier (FeatureNoise), and its variance; 0 for features without a multiplier.
+  [[nodiscard]] Index noise_offset() const { return 2 * width_ + 6; }
   [[nodiscard]] Index group_of(Index j) const { return static_cast<Index>(record(j)[group_offset()]); }
-  /// Mean of a group and its variance.
+  /// Mean of a group and its variance. The scale is 1 if the group has a mean that is estimated, otherwise 0.
   [[nodiscard]] Scalar* mean_record(Index group) { return group_records_.data() + 2 * group * stride_; }
   [[nodiscard]] const Scalar* mean_record(Index group) const { return group_records_.data() + 2 * group * stride_; }
   /// Deviation of a feature of the group without data: mean 0 and the prior variances.
@@ -159,7 +161,9 @@ class FilterParameters {
   void draw_random_factor(Index j, Index factor);
   /// Prior mean of factor c of feature j under the hierarchical prior, for the prior variance tau.
   [[nodiscard]] double prior_mean(Index j, Index c, double tau) const;
-  /// Random number of feature j and factor c with mean 0 and variance 1. It depends on the seed only.
+  /// Hash of the seed and the feature j.
+  [[nodiscard]] std::uint64_t hash_of(Index j) const;
+  /// Random sign of feature j and factor c, +1 or -1. It depends on the seed only.
   [[nodiscard]] double random_deviate(Index j, Index c) const;
   /// Sets the prior means of the factors to 0. The posterior does not change.
   void remove_prior_means() { relative_prior_mean_ = 0; }
@@ -168,6 +172,8 @@ class FilterParameters {
   void scale_evidence(Index j, double share);
   /// The same for the mean of a group.
   void scale_mean_evidence(Index group, double share);
+  /// Sets means and variances of feature j to those of the hierarchical prior.
+  void set_to_prior(Index j);
   /// Sets the variances of feature j to those of the hierarchical prior.
   void set_prior_variances(Index j);
   /// Copies the estimated prior variances to the prior records.
@@ -192,12 +198,13 @@ class FilterParameters {
   Index first_right_feature_;  ///< first feature of the right side; symmetric: larger than any index
   Index width_;                ///< the rank, rounded up to full SIMD vectors
   Index stride_;               ///< numbers per record, rounded up to full cache lines
-  /// Per feature: factors, their variances, weight and its variance, square and its variance, scale, prior group.
+  /// Per feature: factors, their variances, weight and its variance, square and its variance, scale, prior group,
+  /// logarithm of the noise multiplier and its variance.
   CacheAlignedVector<Scalar> records_;
   CacheAlignedVector<Scalar> group_records_;  ///< per group: mean_record(), prior_record(); empty: the prior is fixed
   /// Standard deviation of the prior means of the factors, relative to that of the prior. They are random, because all
   /// factors of 0 are a saddle point. Sensitivity: docs/constants.md.
-  double relative_prior_mean_ = 0.1;
+  double relative_prior_mean_ = 0.15;
   std::vector<std::int32_t> added_;  ///< features that were added, in this order
   std::vector<Scalar> signs_;        ///< +1 or -1 per factor; 0 in the padding
   double intercept_ = 0;             ///< with centered squares

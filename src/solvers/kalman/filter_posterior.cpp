@@ -26,6 +26,7 @@ KalmanFilter<Scalar>::KalmanFilter(const KalmanOptions& options, const Prior& pr
                                    double noise)
     : Base(options, prior, prior_groups),
       log_noise_(noise, options.unknowns_per_row()),
+      feature_noise_(noise, options.unknowns_per_row()),
       next_prior_update_(first_prior_update_rows) {}
 
 template <typename Scalar>
@@ -191,6 +192,7 @@ void KalmanFilter<Scalar>::archive(Archive& archive) {
   archive.group("noise", [&] { Base::learns_prior() ? log_noise_.archive(archive) : noise_.archive(archive); });
   if (!Base::learns_prior()) return;
   archive.number("next_prior_update", next_prior_update_);
+  archive.group("feature_noise", [&] { feature_noise_.archive(archive); });
 }
 
 // The other members are instantiated in filter.cpp.

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
+#include <stdexcept>
+#include <string>
+#include <utility>
 
+#include "solvers/kalman/feature_noise.h"
 #include "solvers/kalman/filter_parameters.h"
 
 namespace dyad {
@@ -24,68 +27,75 @@ std::uint64_t mix(std::uint64_t word) {
 }
 
 std::uint64_t feature_hash(std::uint64_t seed, Index feature) {
-  return mix(mix(seed + 0x9e3779b97f4a7c15ULL) + static_cast<std::uint64_t>(feature)) | 1;
+  return mix(mix(seed + 0x9e3779b97f4a7c15ULL) + static_cast<std::uint64_t>(feature));
 }
 
-/// Random number c of a feature: uniform with mean 0 and variance 1.
-double deviate(std::uint64_t hash, Index c) {
-  // Uniform in (-1, 1), divided by its standard deviation 1 / sqrt(3).
-  constexpr double unit = std::numbers::sqrt3 * 0x1p-31;
-  std::uint64_t bits = hash + static_cast<std::uint64_t>(c) * 0x9e3779b97f4a7c15ULL;
-  bits = (bits ^ (bits >> 32)) * 0xbf58476d1ce4e5b9ULL;
-  return unit * static_cast<double>(static_cast<std::int32_t>(bits >> 32));
-}
+/// Numbers of all groups and places for the loops over the features, group-major.
+template <typename Scalar>
+struct PriorConstants {
+  PriorConstants(const HierarchicalPrior& prior, Index rank, double relative_prior_mean) {
+    for (Index group = 0; group < prior.group_count(); ++group)
+      for (Index place = 0; place < prior.places(); ++place) {
+        const double tau = prior.variances(group)[static_cast<std::size_t>(place)];
+        precision.push_back(static_cast<Scalar>(1 / tau));
+        deviation.push_back(static_cast<Scalar>(place < rank ? relative_prior_mean * std::sqrt(tau) : 0));
+      }
+  }
 
-/// Numbers of a group for the loops over its features, by place.
-struct GroupConstants {
-  std::vector<double> precision;  ///< 1 / tau
-  std::vector<double> deviation;  ///< standard deviation of the prior mean
+  std::vector<Scalar> precision;  ///< 1 / tau
+  std::vector<Scalar> deviation;  ///< standard deviation of the prior mean
 };
 
-GroupConstants constants_of(std::span<const double> tau, Index rank, double relative_prior_mean) {
-  GroupConstants result;
-  for (std::size_t place = 0; place < tau.size(); ++place) {
-    result.precision.push_back(1 / tau[place]);
-    result.deviation.push_back(static_cast<Index>(place) < rank ? relative_prior_mean * std::sqrt(tau[place]) : 0);
-  }
-  return result;
+constexpr Index bits_per_word = 64;
+
+/// Random signs +1 and -1 of the factors [64 word, 64 (word + 1)) of a feature, one bit each.
+std::uint64_t sign_bits(std::uint64_t hash, Index word) {
+  return word == 0 ? hash : mix(hash + static_cast<std::uint64_t>(word) * 0x9e3779b97f4a7c15ULL);
 }
 
-std::vector<GroupConstants> constants_of(const HierarchicalPrior& prior, Index rank, double relative_prior_mean) {
-  std::vector<GroupConstants> result;
-  for (Index group = 0; group < prior.group_count(); ++group)
-    result.push_back(constants_of(prior.variances(group), rank, relative_prior_mean));
-  return result;
+/// Sign of a bit.
+template <typename Scalar>
+Scalar sign_of(std::uint64_t bits, Index bit) {
+  return Scalar(1) - Scalar(2) * static_cast<Scalar>((bits >> bit) & 1);
 }
 
-/// Adds the factors of a feature to the sums of its group, by place.
+/// Adds the factors of a feature to the sums of its group, by place. `prior`: of the group.
 template <typename Scalar>
 DYAD_TARGET_CLONES void add_factors(const Scalar* __restrict means, const Scalar* __restrict variances, Index rank,
-                                    double scale, std::uint64_t hash, const double* __restrict precision,
-                                    const double* __restrict deviation, double* __restrict squares,
-                                    double* __restrict counts) {
-  const double square = scale * scale;
-  for (Index c = 0; c < rank; ++c) {
-    const double difference = static_cast<double>(means[c]) * scale - deviation[c] * deviate(hash, c);
-    squares[c] += difference * difference;
-    counts[c] += std::max(0.0, 1 - static_cast<double>(variances[c]) * square * precision[c]);
+                                    Scalar scale, std::uint64_t hash, const Scalar* __restrict precision,
+                                    const Scalar* __restrict deviation, Scalar* __restrict squares,
+                                    Scalar* __restrict counts) {
+  const Scalar square = scale * scale;
+  for (Index first = 0; first < rank; first += bits_per_word) {
+    const std::uint64_t bits = sign_bits(hash, first / bits_per_word);
+    const Index count = std::min(rank - first, bits_per_word);
+    for (Index i = 0; i < count; ++i) {
+      const Index c = first + i;
+      const Scalar difference = means[c] * scale - deviation[c] * sign_of<Scalar>(bits, i);
+      squares[c] += difference * difference;
+      counts[c] += std::max(Scalar(0), 1 - variances[c] * square * precision[c]);
+    }
   }
 }
 
-/// Replaces the prior of the factors of a feature. `shift`: prior mean times precision after minus before, divided by
-/// the random deviate.
+/// Replaces the prior of the factors of a feature: with D = 1 + P (1/tau' - 1/tau),
+///   P' = P / D,   m' = (m + P (m0'/tau' - m0/tau)) / D.
+/// `precision_change`: 1/tau' - 1/tau. `shift`: m0'/tau' - m0/tau for the sign +1.
 template <typename Scalar>
 DYAD_TARGET_CLONES void exchange_factor_priors(Scalar* __restrict means, Scalar* __restrict variances, Index rank,
-                                               double scale, std::uint64_t hash, const double* __restrict before,
-                                               const double* __restrict after, const double* __restrict shift) {
-  const double square = scale * scale;
-  const double inverse = 1 / scale;
-  for (Index c = 0; c < rank; ++c) {
-    const double precision = 1 / (static_cast<double>(variances[c]) * square);
-    const double moment = precision * static_cast<double>(means[c]) * scale + shift[c] * deviate(hash, c);
-    const double variance = 1 / (std::max(0.0, precision - before[c]) + after[c]);
-    means[c] = static_cast<Scalar>(variance * moment * inverse);
-    variances[c] = static_cast<Scalar>(variance * inverse * inverse);
+                                               Scalar scale, std::uint64_t hash,
+                                               const Scalar* __restrict precision_change,
+                                               const Scalar* __restrict shift) {
+  const Scalar square = scale * scale;
+  for (Index first = 0; first < rank; first += bits_per_word) {
+    const std::uint64_t bits = sign_bits(hash, first / bits_per_word);
+    const Index count = std::min(rank - first, bits_per_word);
+    for (Index i = 0; i < count; ++i) {
+      const Index c = first + i;
+      const Scalar inverse = 1 / (1 + variances[c] * square * precision_change[c]);
+      means[c] = (means[c] + variances[c] * scale * shift[c] * sign_of<Scalar>(bits, i)) * inverse;
+      variances[c] *= inverse;
+    }
   }
 }
 
@@ -95,7 +105,8 @@ template <typename Scalar>
 double FilterParameters<Scalar>::random_deviate(Index j, Index c) const {
   const bool is_right = side_of(j) == 1;
   const Index index_in_side = is_right ? j - options_.shape.left_dim : j;
-  return deviate(feature_hash(options_.seed, 2 * index_in_side + (is_right ? 1 : 0)), c);
+  const std::uint64_t hash = feature_hash(options_.seed, 2 * index_in_side + (is_right ? 1 : 0));
+  return sign_of<double>(sign_bits(hash, c / bits_per_word), c % bits_per_word);
 }
 
 template <typename Scalar>
@@ -116,6 +127,25 @@ void FilterParameters<Scalar>::for_each_place(Number* record, Visit&& visit) con
     visit(record[weight_offset()], record[weight_offset() + 1], learned_prior_->weight_place());
   if (options_.shape.diagonal == Diagonal::free)
     visit(record[square_offset()], record[square_offset() + 1], learned_prior_->square_place());
+}
+
+template <typename Scalar>
+void FilterParameters<Scalar>::set_to_prior(Index j) {
+  Scalar* feature = record(j);
+  const Scalar scale = feature[scale_offset()];
+  const Scalar inverse = 1 / scale;
+  const Scalar* prior = prior_record(group_of(j));
+  const auto relative_mean = static_cast<Scalar>(relative_prior_mean_);
+  const std::uint64_t hash = hash_of(j);
+  for (Index c = 0; c < options_.shape.rank; ++c) {
+    const auto sign = sign_of<Scalar>(sign_bits(hash, c / bits_per_word), c % bits_per_word);
+    feature[c] = relative_mean * std::sqrt(prior[width_ + c]) * sign * inverse;
+    feature[width_ + c] = prior[width_ + c] * inverse * inverse;
+  }
+  feature[weight_offset() + 1] = prior[weight_offset() + 1] * inverse * inverse;
+  feature[square_offset() + 1] = prior[square_offset() + 1] * inverse * inverse * inverse * inverse;
+  feature[noise_offset()] = 0;
+  feature[noise_offset() + 1] = groups_.has_mean(group_of(j)) ? static_cast<Scalar>(FeatureNoise::log_variance) : 0;
 }
 
 template <typename Scalar>
@@ -144,6 +174,7 @@ template <typename Scalar>
 void FilterParameters<Scalar>::start_group_means() {
   for (Index group = 0; group < groups_.count; ++group) {
     if (!groups_.has_mean(group)) continue;
+    mean_record(group)[scale_offset()] = 1;
     for_each_place(mean_record(group), [&](Scalar& mean, Scalar& variance, Index place) {
       if (place == learned_prior_->square_place()) return;
       const double prior_variance = mean_prior_variance(place);
@@ -157,30 +188,47 @@ void FilterParameters<Scalar>::start_group_means() {
 }
 
 template <typename Scalar>
+std::uint64_t FilterParameters<Scalar>::hash_of(Index j) const {
+  const Index side = side_of(j);
+  return feature_hash(options_.seed, 2 * (side == 1 ? j - options_.shape.left_dim : j) + side);
+}
+
+template <typename Scalar>
 PriorSums FilterParameters<Scalar>::prior_sums() const {
-  PriorSums sums = learned_prior_->zero_sums();
   const Index rank = options_.shape.rank;
-  const std::vector<GroupConstants> constants = constants_of(*learned_prior_, rank, relative_prior_mean_);
+  const PriorConstants<Scalar> prior(*learned_prior_, rank, relative_prior_mean_);
+  PriorSums sums = learned_prior_->zero_sums();
+  std::vector<Scalar> squares(sums.squares.size());
+  std::vector<Scalar> counts(sums.counts.size());
+  const auto flush = [&] {
+    for (std::size_t i = 0; i < squares.size(); ++i) {
+      sums.squares[i] += static_cast<double>(std::exchange(squares[i], Scalar(0)));
+      sums.counts[i] += static_cast<double>(std::exchange(counts[i], Scalar(0)));
+    }
+  };
+  const Index places = learned_prior_->places();
+  const Index weight_place = learned_prior_->weight_place();
+  const Index square_place = learned_prior_->square_place();
+  Index pending = 0;
   for (const Index j : added_) {
     const Scalar* feature = record(j);
-    const auto scale = static_cast<double>(feature[scale_offset()]);
-    const Index group = group_of(j);
-    const GroupConstants& prior = constants[static_cast<std::size_t>(group)];
-    double* squares = sums.squares.data() + group * learned_prior_->places();
-    double* counts = sums.counts.data() + group * learned_prior_->places();
-    add_factors(feature, feature + width_, rank, scale,
-                feature_hash(options_.seed, 2 * (side_of(j) == 1 ? j - options_.shape.left_dim : j) + side_of(j)),
-                prior.precision.data(), prior.deviation.data(), squares, counts);
-    const auto add = [&](const Scalar* parameter, double unit, Index place) {
-      const double mean = static_cast<double>(parameter[0]) * unit;
-      squares[place] += mean * mean;
-      counts[place] += std::max(
-          0.0, 1 - static_cast<double>(parameter[1]) * unit * unit * prior.precision[static_cast<std::size_t>(place)]);
+    const Scalar scale = feature[scale_offset()];
+    const Index first = group_of(j) * places;
+    add_factors(feature, feature + width_, rank, scale, hash_of(j), prior.precision.data() + first,
+                prior.deviation.data() + first, squares.data() + first, counts.data() + first);
+    const auto add = [&](const Scalar* parameter, Scalar unit, Index place) {
+      const Scalar mean = parameter[0] * unit;
+      squares[static_cast<std::size_t>(first + place)] += mean * mean;
+      counts[static_cast<std::size_t>(first + place)] += std::max(
+          Scalar(0), 1 - parameter[1] * unit * unit * prior.precision[static_cast<std::size_t>(first + place)]);
     };
-    if (options_.shape.linear) add(feature + weight_offset(), scale, learned_prior_->weight_place());
-    if (options_.shape.diagonal == Diagonal::free)
-      add(feature + square_offset(), scale * scale, learned_prior_->square_place());
+    if (options_.shape.linear) add(feature + weight_offset(), scale, weight_place);
+    if (options_.shape.diagonal == Diagonal::free) add(feature + square_offset(), scale * scale, square_place);
+    // Sums of many numbers in single precision are inexact.
+    constexpr Index max_pending = 1024;
+    if (++pending % max_pending == 0) flush();
   }
+  flush();
   return sums;
 }
 
@@ -191,34 +239,31 @@ template <typename Scalar>
 void FilterParameters<Scalar>::update_prior() {
   if (!learned_prior_) return;
   const Index rank = options_.shape.rank;
-  const std::vector<GroupConstants> before = constants_of(*learned_prior_, rank, relative_prior_mean_);
+  const PriorConstants<Scalar> before(*learned_prior_, rank, relative_prior_mean_);
   learned_prior_->update(prior_sums());
-  const std::vector<GroupConstants> after = constants_of(*learned_prior_, rank, relative_prior_mean_);
-  std::vector<std::vector<double>> shifts;
-  for (std::size_t group = 0; group < before.size(); ++group) {
-    shifts.emplace_back();
-    for (std::size_t place = 0; place < static_cast<std::size_t>(rank); ++place)
-      shifts.back().push_back(after[group].deviation[place] * after[group].precision[place] -
-                              before[group].deviation[place] * before[group].precision[place]);
+  const PriorConstants<Scalar> after(*learned_prior_, rank, relative_prior_mean_);
+  std::vector<Scalar> changes;  // of the precisions
+  std::vector<Scalar> shifts;   // changes of the prior means times precisions
+  for (std::size_t i = 0; i < before.precision.size(); ++i) {
+    changes.push_back(after.precision[i] - before.precision[i]);
+    shifts.push_back(after.deviation[i] * after.precision[i] - before.deviation[i] * before.precision[i]);
   }
+  const Index places = learned_prior_->places();
+  const Index weight_place = learned_prior_->weight_place();
+  const Index square_place = learned_prior_->square_place();
   for (const Index j : added_) {
     Scalar* feature = record(j);
-    const auto scale = static_cast<double>(feature[scale_offset()]);
-    const auto group = static_cast<std::size_t>(group_of(j));
-    exchange_factor_priors(
-        feature, feature + width_, rank, scale,
-        feature_hash(options_.seed, 2 * (side_of(j) == 1 ? j - options_.shape.left_dim : j) + side_of(j)),
-        before[group].precision.data(), after[group].precision.data(), shifts[group].data());
-    const auto exchange = [&](Scalar* parameter, double unit, Index place) {
-      const auto at = static_cast<std::size_t>(place);
-      const double precision = 1 / (static_cast<double>(parameter[1]) * unit * unit);
-      const double variance = 1 / (std::max(0.0, precision - before[group].precision[at]) + after[group].precision[at]);
-      parameter[0] = static_cast<Scalar>(variance * precision * static_cast<double>(parameter[0]));
-      parameter[1] = static_cast<Scalar>(variance / (unit * unit));
+    const Scalar scale = feature[scale_offset()];
+    const Index first = group_of(j) * places;
+    exchange_factor_priors(feature, feature + width_, rank, scale, hash_of(j), changes.data() + first,
+                           shifts.data() + first);
+    const auto exchange = [&](Scalar* parameter, Scalar unit, Index place) {
+      const Scalar inverse = 1 / (1 + parameter[1] * unit * unit * changes[static_cast<std::size_t>(first + place)]);
+      parameter[0] *= inverse;
+      parameter[1] *= inverse;
     };
-    if (options_.shape.linear) exchange(feature + weight_offset(), scale, learned_prior_->weight_place());
-    if (options_.shape.diagonal == Diagonal::free)
-      exchange(feature + square_offset(), scale * scale, learned_prior_->square_place());
+    if (options_.shape.linear) exchange(feature + weight_offset(), scale, weight_place);
+    if (options_.shape.diagonal == Diagonal::free) exchange(feature + square_offset(), scale * scale, square_place);
   }
   set_prior_records();
 }
@@ -324,9 +369,15 @@ void FilterParameters<Scalar>::archive_groups(Archive& archive) {
   if (archive.is_loading()) {
     learned_prior_.emplace(groups_.count, options_.shape.rank, 1, 1, 1);
     group_records_.assign(static_cast<std::size_t>(2 * groups_.count * stride_), Scalar(0));
+    for (Index group = 0; group < groups_.count; ++group)
+      mean_record(group)[scale_offset()] = groups_.has_mean(group) ? Scalar(1) : Scalar(0);
   }
   archive.group("learned_prior", [&] { learned_prior_->archive(archive); });
   std::vector<double> feature_groups;
+  std::vector<Scalar> noise;
+  for (Index j = 0; j < options_.shape.dim; ++j)
+    noise.insert(noise.end(), record(j) + noise_offset(), record(j) + noise_offset() + 2);
+  archive.vector("feature_noise", noise, 2 * options_.shape.dim);
   for (Index j = 0; j < options_.shape.dim; ++j) feature_groups.push_back(static_cast<double>(group_of(j)));
   archive.vector("feature_groups", feature_groups, options_.shape.dim);
   std::vector<Scalar> means;
@@ -347,6 +398,10 @@ void FilterParameters<Scalar>::archive_groups(Archive& archive) {
     if (!(group >= 0 && group < static_cast<double>(groups_.count)))
       throw std::runtime_error("the training state has an invalid prior group of feature " + std::to_string(j));
     set_group(j, static_cast<Index>(group));
+    const Scalar* multiplier = noise.data() + 2 * j;
+    if (!(std::isfinite(multiplier[0]) && multiplier[1] >= 0))
+      throw std::runtime_error("the training state has an invalid noise multiplier of feature " + std::to_string(j));
+    std::copy(multiplier, multiplier + 2, record(j) + noise_offset());
   }
   set_prior_records();
 }
@@ -358,6 +413,8 @@ void FilterParameters<Scalar>::archive_groups(Archive& archive) {
   template void FilterParameters<Scalar>::set_prior_variances(Index);                    \
   template void FilterParameters<Scalar>::set_prior_records();                           \
   template void FilterParameters<Scalar>::start_group_means();                           \
+  template void FilterParameters<Scalar>::set_to_prior(Index);                           \
+  template std::uint64_t FilterParameters<Scalar>::hash_of(Index) const;                 \
   template PriorSums FilterParameters<Scalar>::prior_sums() const;                       \
   template void FilterParameters<Scalar>::update_prior();                                \
   template void FilterParameters<Scalar>::scale_evidence(Index, double);                 \

@@ -23,13 +23,16 @@ class LogNoiseTracker {
 
   /// Adds a residual. `squared`: r^2. `explained`: v.
   void observe(double squared, double explained) {
-    const double total = value_ + explained;
-    const double omega = value_ / total;
-    const double score = omega / 2 * (std::min(squared / total, max_squared_deviation) - 1);
+    const double inverse_total = 1 / (value_ + explained);
+    const double omega = value_ * inverse_total;
+    const double score = omega / 2 * (std::min(squared * inverse_total, max_squared_deviation) - 1);
     const double information = omega * omega / 2;
-    const double change = log_variance_ * score / (1 + log_variance_ * information);
-    value_ = std::max(value_ * std::exp(std::clamp(change, -1.0, 1.0)), min_variance);
-    log_variance_ = std::max(log_variance_ / (1 + log_variance_ * information), 2 / (max_windows * unknowns_));
+    const double posterior_variance = log_variance_ / (1 + log_variance_ * information);
+    const double change = std::clamp(posterior_variance * score, -1.0, 1.0);
+    // exp(change), with a relative error below 0.15%: the Pade approximant of order (2, 2).
+    const double even = 1 + change * change / 12;
+    value_ = std::max(value_ * (even + change / 2) / (even - change / 2), min_variance);
+    log_variance_ = std::max(posterior_variance, 2 / (max_windows * unknowns_));
   }
 
   void restart(double start) { *this = LogNoiseTracker(start, unknowns_); }

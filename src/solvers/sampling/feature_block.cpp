@@ -11,8 +11,6 @@ constexpr Index max_few_row_parameters = 66;  // rank 64; bounds the stack of dr
 /// Distance of prefetches, in rows. Sensitivity: docs/constants.md.
 constexpr Index prefetch_distance = 8;
 
-std::size_t as_size(Index i) { return static_cast<std::size_t>(i); }
-
 inline void prefetch_row(const FeatureColumns::Column& column, Index e, const RowStates& rows) {
   if (e + prefetch_distance < column.count()) prefetch_cache_line(rows.row(column.row(e + prefetch_distance)));
 }
@@ -74,8 +72,7 @@ inline void FeatureBlock::add_rows(const FeatureColumns::Column& column, Index f
   // Tiles of 8 x 8 on and below the diagonal.
   for (Index a = 0; a < width; a += simd_count)
     for (Index b = 0; b <= a; b += simd_count) {
-      SamplerSimd sums[simd_count] = {SamplerSimd(0.0F), SamplerSimd(0.0F), SamplerSimd(0.0F), SamplerSimd(0.0F),
-                                      SamplerSimd(0.0F), SamplerSimd(0.0F), SamplerSimd(0.0F), SamplerSimd(0.0F)};
+      SamplerSimd sums[simd_count];
       for (Index i = 0; i < count; ++i) {
         const SamplerSimd h(gradients_.data() + i * width + b);
         const float* weighted = weighted_gradients_.data() + i * width + a;
@@ -101,7 +98,7 @@ inline void FeatureBlock::apply_change(const FeatureColumns::Column& column, con
       sum = sum + gradient(row, old_factors, x, side, c) * change;
       (SamplerSimd(x) * change).add_to(row + side.write + c);
     }
-    row[rows.residual_offset()] -= sum.sum() + x * (weight_change + x * square_change);
+    row[rows.residual_offset()] -= sum.partial_sums().sum() + x * (weight_change + x * square_change);
   }
 }
 

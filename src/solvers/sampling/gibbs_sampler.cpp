@@ -37,7 +37,7 @@ GibbsSampler::GibbsSampler(const FeatureColumns& columns, const FeatureGroups& g
       targets_(columns.targets()),
       responses_(columns.targets()),
       sample_{.parameters = FeatureParameters(columns.dim(), options.shape.rank),
-              .noise = FeatureNoise(columns.dim(), groups_.count),
+              .noise = NoiseMultipliers(columns.dim(), groups_.count),
               .hyperpriors = Hyperpriors(groups_.count, initial_deviations())},
       states_(columns.row_count(), sample_.parameters.width(), options.shape.is_bilinear() ? 2 : 1) {
   const bool has_squares = !options.shape.is_bilinear() && options.shape.diagonal == Diagonal::free;

@@ -10,7 +10,7 @@
 #include "solvers/sampling/colour_classes.h"
 #include "solvers/sampling/feature_block.h"
 #include "solvers/sampling/feature_groups.h"
-#include "solvers/sampling/feature_noise.h"
+#include "solvers/sampling/noise_multipliers.h"
 #include "solvers/sampling/hyperpriors.h"
 #include "solvers/sampling/sampler_state.h"
 
@@ -18,7 +18,7 @@
 ///
 /// `GibbsSampler` draws one sample per sweep. `FeatureColumns` stores the rows by feature, `FeatureGroups` are the prior
 /// groups and `ColourClasses` the sets of features that are drawn in parallel. `FeatureBlock` draws the parameters of a
-/// feature, `Hyperpriors` their priors and `FeatureNoise` the noise precisions. `SampleAverage` is the average of the
+/// feature, `Hyperpriors` their priors and `NoiseMultipliers` the noise precisions. `SampleAverage` is the average of the
 /// samples as one low-rank model, and `VarianceModel` the variance of their predictions.
 
 namespace dyad {
@@ -33,7 +33,7 @@ struct SamplerOptions {
 /// Gibbs sampler of the posterior of
 ///   f = b + w'x + 1/2 sum_{i != j} (v_i'v_j) x_i x_j (+ sum_j u_j x_j^2 for a free diagonal),
 /// or f = b + w'x + v'z + sum_ij (a_i'b_j) x_i z_j (bilinear). Regression: y ~ N(f, 1/(alpha weight prod s_j)), see
-/// FeatureNoise. Classes (targets above 0 are positive): logistic link with Polya-Gamma variables omega,
+/// NoiseMultipliers. Classes (targets above 0 are positive): logistic link with Polya-Gamma variables omega,
 /// kappa / omega ~ N(f, 1/omega). Parameters have the priors of Hyperpriors.
 ///
 /// Numeric targets are expected to have variance about 1. A sweep takes O(entries rank^2 + features rank^3). Results do
@@ -73,7 +73,7 @@ class GibbsSampler {
     double intercept = 0;
     double noise_precision = 1;  ///< alpha
     FeatureParameters parameters;
-    FeatureNoise noise;
+    NoiseMultipliers noise;
     Hyperpriors hyperpriors;
   };
   [[nodiscard]] const Sample& sample() const { return sample_; }

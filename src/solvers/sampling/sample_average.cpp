@@ -10,8 +10,6 @@
 namespace dyad {
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 /// Digamma and trigamma functions by recurrence and asymptotic series (Abramowitz and Stegun 6.3.18 and 6.4.12).
 /// Arguments are positive. The first omitted terms are below 1e-8.
 constexpr double series_start = 8;
@@ -53,7 +51,7 @@ void SampleAverage::add(const GibbsSampler& sampler) {
   for (Index j = 0; j < F_.rows(); ++j) {
     const double* means = j < dim ? nullptr : sample.hyperpriors.means(j - dim);
     float* columns = F_.data() + j * F_.cols() + used_columns_;
-    const auto scale = static_cast<double>(scales_[at(j)]);
+    const auto scale = static_cast<double>(scales_[as_size(j)]);
     for (Index c = 0; c < rank; ++c) {
       const double value = means == nullptr ? static_cast<double>(sample.parameters.at(j, c)) : means[c];
       columns[c] = static_cast<float>(scale * value);

@@ -9,6 +9,9 @@
 
 namespace dyad {
 
+/// Index as an index of std::vector.
+inline std::size_t as_size(Index i) { return static_cast<std::size_t>(i); }
+
 /// SIMD vector of the sampler. Rows and parameters are stored in single precision: rounding errors are far below the
 /// standard deviations of the draws. Sums over more than a block of rows are in double precision.
 using SamplerSimd = SimdVector<float, 8>;

@@ -11,7 +11,7 @@ namespace {
 /// Rows per group. The mean of 64 values of log v, whose standard deviation is about 0.5, has a standard error of 0.06:
 /// 3% of a standard deviation of predictions.
 constexpr Index max_probes_per_group = 64;
-constexpr double min_variance = 1e-8;  // targets have variance 1
+constexpr double min_probe_variance = 1e-8;  // targets have variance 1
 
 }  // namespace
 
@@ -84,7 +84,7 @@ std::vector<double> UnknownProbes::coefficients(const VarianceModel& model) cons
   std::vector<double> counts(sums.size());
   for (const Probe& probe : probes_) {
     const double mean = probe.sum / samples_;
-    double log_variance = std::log(std::max(min_variance, probe.squares / samples_ - mean * mean)) - model.intercept;
+    double log_variance = std::log(std::max(min_probe_variance, probe.squares / samples_ - mean * mean)) - model.intercept;
     for (const Entry& entry : probe.entries)
       log_variance -= model.coefficients[static_cast<std::size_t>(entry.feature)] * entry.value * entry.value;
     sums[static_cast<std::size_t>(probe.group)] += log_variance;

@@ -7,11 +7,11 @@ namespace dyad {
 namespace {
 
 /// Sweeps of coordinate descent. The change of log v in the last one is below 1% on the data sets of docs/method.md.
-constexpr int sweeps = 20;
+constexpr int descent_sweeps = 20;
 /// Penalty on t_j^2, in units of the variance of log v given the features, which is about 1.
-constexpr double ridge = 1;
+constexpr double log_variance_ridge = 1;
 /// Smallest variance, which keeps its logarithm finite. Targets have variance 1.
-constexpr double min_variance = 1e-8;
+constexpr double min_sample_variance = 1e-8;
 
 }  // namespace
 
@@ -22,11 +22,11 @@ VarianceModel VarianceModel::fit(const FeatureColumns& columns, std::span<const 
   std::vector<double> residuals(variances.size());
   double rows = 0;
   for (std::size_t i = 0; i < variances.size(); ++i) {
-    residuals[i] = std::log(std::max(min_variance, variances[i]));
+    residuals[i] = std::log(std::max(min_sample_variance, variances[i]));
     rows += weights[i] > 0 ? 1 : 0;
   }
   const auto is_used = [&](std::int32_t row) { return weights[static_cast<std::size_t>(row)] > 0; };
-  for (int sweep = 0; sweep < sweeps; ++sweep) {
+  for (int sweep = 0; sweep < descent_sweeps; ++sweep) {
     double mean = 0;
     for (std::size_t i = 0; i < residuals.size(); ++i) mean += weights[i] > 0 ? residuals[i] / std::max(1.0, rows) : 0;
     model.intercept += mean;
@@ -34,8 +34,8 @@ VarianceModel VarianceModel::fit(const FeatureColumns& columns, std::span<const 
     for (Index j = 0; j < columns.dim(); ++j) {
       const FeatureColumns::Column column = columns.column(j);
       double& coefficient = model.coefficients[static_cast<std::size_t>(j)];
-      double gradient = -ridge * coefficient;
-      double curvature = ridge;
+      double gradient = -log_variance_ridge * coefficient;
+      double curvature = log_variance_ridge;
       for (Index e = 0; e < column.count(); ++e) {
         if (!is_used(column.rows[static_cast<std::size_t>(e)])) continue;
         const double x = static_cast<double>(column.value(e));

@@ -57,6 +57,34 @@ Posterior<double> order_invariant_start(const Rows<Scalar>& rows, const KalmanOp
 }
 
 template <typename Scalar>
+Posterior<double> balanced_posterior(const KalmanFilter<Scalar>& filter) {
+  Posterior<double> posterior = filter.posterior().template cast<double>();
+  if (!filter.learns_prior() || !filter.groups().one_feature_per_row) return posterior;
+  const std::vector<std::int32_t> groups = filter.feature_groups();
+  std::vector<double> counts(static_cast<std::size_t>(filter.groups().count));
+  std::vector<double> squares(counts.size());
+  for (std::size_t j = 0; j < groups.size(); ++j) {
+    const auto row = static_cast<Index>(j);
+    const auto group = static_cast<std::size_t>(groups[j]);
+    if (!(filter.feature_posterior(row).scale > 0)) continue;
+    counts[group] += 1;
+    squares[group] += posterior.means.A.row(row).squaredNorm() + posterior.variances.A.row(row).sum();
+  }
+  std::vector<std::size_t> used;
+  for (std::size_t group = 0; group < counts.size(); ++group)
+    if (squares[group] > 0) used.push_back(group);
+  const auto has_mean = [&](std::size_t group) { return filter.groups().has_mean(static_cast<Index>(group)); };
+  if (used.size() != 2 || !std::all_of(used.begin(), used.end(), has_mean)) return posterior;
+  const double ratio = squares[used[1]] / counts[used[1]] / (squares[used[0]] / counts[used[0]]);
+  for (std::size_t j = 0; j < groups.size(); ++j) {
+    const double factor = std::pow(ratio, static_cast<std::size_t>(groups[j]) == used[0] ? 0.25 : -0.25);
+    posterior.means.A.row(static_cast<Index>(j)) *= factor;
+    posterior.variances.A.row(static_cast<Index>(j)) *= factor * factor;
+  }
+  return posterior;
+}
+
+template <typename Scalar>
 HeldOutFolds<Scalar>::HeldOutFolds(const MultiPassContext<Scalar>& context, const Rows<Scalar>& rows,
                                    const std::vector<double>& scales)
     : context_(context), fold_of_(static_cast<std::size_t>(rows.count())) {
@@ -119,7 +147,7 @@ Posterior<double> HeldOutFolds<Scalar>::learn_one_pass(const Rows<Scalar>& rows,
   for (Index j = 0; j < rows.dim(); ++j)
     if (scales[static_cast<std::size_t>(j)] > 0) filter.add_feature(j, 1);
   for_each_block(rows, [&](const Rows<Scalar>& block, std::span<Scalar> f) { filter.learn(block, f); });
-  return filter.posterior().template cast<double>();
+  return balanced_posterior(filter);
 }
 
 /// Calls learn(block, predictions) for consecutive blocks of the rows, until an interruption.
@@ -200,6 +228,8 @@ Index HeldOutFolds<Scalar>::row_reads() const {
   return reads;
 }
 
+template Posterior<double> balanced_posterior(const KalmanFilter<float>&);
+template Posterior<double> balanced_posterior(const KalmanFilter<double>&);
 template Posterior<double> order_invariant_start(const Rows<float>&, const KalmanOptions&, ThreadPool&);
 template Posterior<double> order_invariant_start(const Rows<double>&, const KalmanOptions&, ThreadPool&);
 template class HeldOutFolds<float>;

@@ -23,6 +23,13 @@ struct HeldOutLoss {
 template <typename Scalar>
 Posterior<double> order_invariant_start(const Rows<Scalar>& rows, const KalmanOptions& kalman, ThreadPool& pool);
 
+/// Posterior of a filter, from which solvers with one prior for all features start. If the features belong to two prior
+/// groups of indicators, the factors of one group are multiplied by a number and those of the other are divided by it,
+/// so that both have the same mean square. The predictions do not change, because each row has at most one feature of a
+/// group.
+template <typename Scalar>
+Posterior<double> balanced_posterior(const KalmanFilter<Scalar>& filter);
+
 /// Cross-validation folds of the cached rows. A fold consists of training rows, a posterior to start from, held-out
 /// rows and, after make_solvers(), a solver. For fewer than 5,000 rows and 100,000 parameters there are five folds, and
 /// every row is held out once, unless the solver is sampling. Otherwise there is one fold, which holds out a tenth of the rows (a fifth for fewer than

@@ -25,19 +25,19 @@ constexpr Index selection_samples = 32;
 /// of the rank of the result over the best rank. Smaller than the standard error of the loss on 100,000 rows.
 constexpr double relative_excess = 1e-3;
 /// Limits of the number of samples if it is not given. Sensitivity of the upper one: docs/constants.md.
-constexpr Index min_samples = 100;  // the average of n independent samples has 1 + 1/n times the posterior variance
-constexpr Index max_samples = 300;  // sensitivity: docs/constants.md
+constexpr Index min_automatic_samples = 100;  // the average of n independent samples has 1 + 1/n times the posterior variance
+constexpr Index max_automatic_samples = 300;  // sensitivity: docs/constants.md
 /// Ranks of the result among which the held-out rows select.
 constexpr Index candidate_ranks[] = {8, 16, 32};
 constexpr std::size_t default_rank_candidate = 1;
 
 /// Mean of paired differences a - b, weighted, and its standard error.
-struct Difference {
+struct PairedDifference {
   double mean = 0;
   double standard_error = 0;
 };
 
-Difference compare(const std::vector<double>& a, const std::vector<double>& b, const std::vector<double>& weights) {
+PairedDifference compare(const std::vector<double>& a, const std::vector<double>& b, const std::vector<double>& weights) {
   double weight = 0;
   double sum = 0;
   double squares = 0;
@@ -204,11 +204,11 @@ class SamplingRun {
     if (!add_samples(count, count, false)) return count;
     const std::vector<double> losses = held_out_losses();
     if (given) return *given;
-    const Difference excess = compare(half_losses, losses, held_out_weights_);
+    const PairedDifference excess = compare(half_losses, losses, held_out_weights_);
     const double needed = static_cast<double>(count) * std::max(excess.mean, excess.standard_error) /
                           (relative_excess * mean_loss(losses));
-    const Index limit = std::clamp(max_sweeps_ - sampler_.sweeps() - joining_sweeps, min_samples, max_samples);
-    return needed > static_cast<double>(limit) ? limit : std::max(min_samples, static_cast<Index>(needed));
+    const Index limit = std::clamp(max_sweeps_ - sampler_.sweeps() - joining_sweeps, min_automatic_samples, max_automatic_samples);
+    return needed > static_cast<double>(limit) ? limit : std::max(min_automatic_samples, static_cast<Index>(needed));
   }
 
   /// Selects the smallest rank whose held-out loss exceeds that of the best rank by at most `relative_excess`.

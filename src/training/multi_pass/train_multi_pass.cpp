@@ -121,7 +121,7 @@ class ScaledFit {
   [[nodiscard]] Posterior<double> start() const {
     return context_.options.has_exact_weights
                ? order_invariant_start(rows_, context_.kalman(), context_.pool)
-               : context_.one_pass().posterior().template cast<double>().rescaled(scaling_.scales());
+               : balanced_posterior(context_.one_pass()).rescaled(scaling_.scales());
   }
 
   /// Selects the number of levels. Returns false if one pass is selected.

@@ -61,12 +61,17 @@ std::vector<std::pair<Index, double>> FeatureScales::add_standardized_features(c
   else
     for (Index i = 0; i < rows.count(); ++i)
       rows.for_each_entry(i, [&](Index j, Scalar x) {
-        if (x != 0 && rows.weight(i) > 0) add(j);
+        if (j >= first_unseen_ && x != 0 && rows.weight(i) > 0) add(j);
       });
+  const auto dim = static_cast<Index>(scales_.size());
+  while (first_unseen_ < dim && scales_[static_cast<std::size_t>(first_unseen_)] > 0) ++first_unseen_;
   return added;
 }
 
-void FeatureScales::count_unseen() { unseen_ = std::count(scales_.begin(), scales_.end(), 0.0); }
+void FeatureScales::count_unseen() {
+  unseen_ = std::count(scales_.begin(), scales_.end(), 0.0);
+  first_unseen_ = 0;
+}
 
 template <typename Scalar>
 std::vector<std::pair<Index, double>> FeatureScales::add_new_features(const Rows<Scalar>& rows) {
@@ -109,6 +114,7 @@ void FeatureScales::grow(Index left_before, Index left, Index right) {
   scales_.insert(scales_.end(), static_cast<std::size_t>(right), 0.0);
   scales_.insert(scales_.begin() + left_before, static_cast<std::size_t>(left), 0.0);
   unseen_ += left + right;
+  if (left > 0) first_unseen_ = std::min(first_unseen_, left_before);
 }
 
 void FeatureScales::archive(Archive& archive) {

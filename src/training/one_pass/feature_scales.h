@@ -49,8 +49,9 @@ class FeatureScales {
 
   bool are_one_;
   std::vector<double> scales_;
-  Index unseen_;        ///< number of features of scale 0
-  double typical_ = 0;  ///< median scale of features with many values; 0: unknown
+  Index unseen_;            ///< number of features of scale 0
+  Index first_unseen_ = 0;  ///< all features before it have a scale
+  double typical_ = 0;      ///< median scale of features with many values; 0: unknown
   Index omitted_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace dyad {
 namespace {
@@ -36,21 +37,28 @@ void RowSample<Scalar>::add(const Rows<Scalar>& rows, std::span<const double> pr
     min_target_ = rows_ > 0 ? std::min(min_target_, y) : y;
     max_target_ = rows_ > 0 ? std::max(max_target_, y) : y;
     rows_ += 1;
-    assign(current_, rows, i);
-    if (rows_ > 1) {
-      const double cosine = similarity(previous_, current_);
-      similarity_ += cosine;
-      squared_similarity_ += cosine * cosine;
-    }
-    std::swap(previous_, current_);
-    auto slot = entries_.size();
-    if (slot == capacity_) slot = static_cast<std::size_t>(random_.uniform() * rows_);
-    if (slot >= capacity_) continue;
-    if (slot == entries_.size()) entries_.emplace_back();
-    Entry& entry = entries_[slot];
-    entry = previous_;
+    if (rows_ < next_row_) continue;
+    const bool is_full = entries_.size() == capacity_;
+    if (!is_full) entries_.emplace_back();
+    Entry& entry = is_full ? entries_[static_cast<std::size_t>(random_.uniform() * static_cast<double>(capacity_))]
+                           : entries_.back();
+    assign(entry, rows, i);
     entry.loss = loss(likelihood, y, predictors[static_cast<std::size_t>(i)]);
+    if (i > 0) assign(previous_, rows, i - 1);
+    entry.similarity = similarity(previous_, entry);
+    if (entries_.size() == capacity_)
+      draw_next_row();
+    else
+      next_row_ += 1;
   }
+  if (rows.count() > 0) assign(previous_, rows, rows.count() - 1);
+}
+
+template <typename Scalar>
+void RowSample<Scalar>::draw_next_row() {
+  const auto log_uniform = [&] { return std::log(1 - random_.uniform()); };  // uniform() < 1
+  skip_weight_ *= std::exp(log_uniform() / static_cast<double>(capacity_));
+  next_row_ = rows_ + 1 + std::floor(log_uniform() / std::log1p(-skip_weight_));
 }
 
 template <typename Scalar>
@@ -87,20 +95,22 @@ template <typename Scalar>
 bool RowSample<Scalar>::has_similar_neighbors() const {
   const std::size_t half = entries_.size() / 2;
   if (half < min_sampled_rows) return false;
-  double sum = 0;
-  double squares = 0;
-  for (std::size_t i = 0; i < half; ++i) {
-    const double cosine = similarity(entries_[i], entries_[i + half]);
-    sum += cosine;
-    squares += cosine * cosine;
-  }
-  const auto pairs = static_cast<double>(half);
-  const double neighbors = rows_ - 1;
-  const double mean = similarity_ / neighbors;
-  const double random_mean = sum / pairs;
-  const double variance = std::max(0.0, squared_similarity_ / neighbors - mean * mean) / neighbors +
-                          std::max(0.0, squares / pairs - random_mean * random_mean) / pairs;
-  return mean - random_mean > required_standard_errors * std::sqrt(variance);
+  // Means of the similarities of neighbors and of random pairs, and squares of their standard errors.
+  const auto statistics = [](std::size_t count, auto&& value) {
+    double sum = 0;
+    double squares = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      sum += value(i);
+      squares += value(i) * value(i);
+    }
+    const auto n = static_cast<double>(count);
+    return std::pair(sum / n, std::max(0.0, squares / n - sum * sum / (n * n)) / n);
+  };
+  const auto [neighbors, neighbor_variance] =
+      statistics(entries_.size(), [&](std::size_t i) { return entries_[i].similarity; });
+  const auto [random_pairs, random_variance] =
+      statistics(half, [&](std::size_t i) { return similarity(entries_[i], entries_[i + half]); });
+  return neighbors - random_pairs > required_standard_errors * std::sqrt(neighbor_variance + random_variance);
 }
 
 template <typename Scalar>

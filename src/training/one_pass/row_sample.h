@@ -12,7 +12,8 @@
 
 namespace dyad {
 
-/// Uniform sample of the rows of a stream (reservoir sampling, Vitter 1985, "Random sampling with a reservoir"), each
+/// Uniform sample of the rows of a stream (reservoir sampling with skips, Li 1994, "Reservoir-sampling
+/// algorithms of time complexity O(n(1 + log(N/n)))"), each
 /// with the loss of its prediction before it was learned. It detects row orders in which later rows replace what was
 /// learned from earlier ones: the final filter then predicts rows that it has learned worse than it predicted them
 /// before. Rows of weight 0 are ignored. Not thread-safe.
@@ -25,6 +26,8 @@ class RowSample {
   void add(const Rows<Scalar>& rows, std::span<const double> predictors, const Likelihood& likelihood);
 
   [[nodiscard]] Index count() const { return static_cast<Index>(entries_.size()); }
+  /// Whether the sample contains all rows so far.
+  [[nodiscard]] bool has_all_rows() const { return static_cast<double>(entries_.size()) == rows_; }
   /// Mean loss of the filter on the sample.
   [[nodiscard]] double loss(const KalmanFilter<Scalar>& filter) const { return compare(filter).loss; }
   /// Mean loss of the best constant on the sample.
@@ -50,7 +53,8 @@ class RowSample {
     std::vector<Scalar> values;
     Scalar target = 0;
     Scalar weight = 1;
-    double loss = 0;  ///< of the prediction before the row was learned
+    double loss = 0;        ///< of the prediction before the row was learned
+    double similarity = 0;  ///< to the preceding row
   };
   struct Comparison {
     double loss = 0;        ///< mean loss of the filter
@@ -59,6 +63,8 @@ class RowSample {
   };
 
   void assign(Entry& entry, const Rows<Scalar>& rows, Index i) const;
+  /// Draws `next_row_` for a full sample.
+  void draw_next_row();
   /// x'z / (|x| |z|).
   [[nodiscard]] static double similarity(const Entry& x, const Entry& z);
   [[nodiscard]] double loss(const Likelihood& likelihood, double target, double predictor) const;
@@ -68,10 +74,9 @@ class RowSample {
   std::size_t capacity_ = max_rows;
   double rows_ = 0;  ///< number of rows so far
   bool is_sparse_ = false;
-  Entry current_;                  ///< row that is being added
-  Entry previous_;                 ///< last row with a positive weight
-  double similarity_ = 0;          ///< sum of the similarities of consecutive rows
-  double squared_similarity_ = 0;  ///< sum of their squares
+  double next_row_ = 1;     ///< value of rows_ at the next sampled row
+  double skip_weight_ = 1;  ///< W of Li's algorithm L
+  Entry previous_;          ///< last row
   double min_target_ = 0;
   double max_target_ = 0;
   std::vector<Entry> entries_;

@@ -1,4 +1,4 @@
-#include "solvers/sampling/feature_noise.h"
+#include "solvers/sampling/noise_multipliers.h"
 
 #include <cmath>
 
@@ -19,10 +19,10 @@ constexpr double metropolis_step_deviation = 0.2;
 
 }  // namespace
 
-FeatureNoise::FeatureNoise(Index features, Index groups)
+NoiseMultipliers::NoiseMultipliers(Index features, Index groups)
     : multipliers_(static_cast<std::size_t>(features), 1.0), shapes_(static_cast<std::size_t>(groups), initial_shape) {}
 
-double FeatureNoise::draw_multiplier(Index j, Index group, double weight, double squared_residuals, std::uint64_t seed,
+double NoiseMultipliers::draw_multiplier(Index j, Index group, double weight, double squared_residuals, std::uint64_t seed,
                                      Index sweep) {
   Random random = draw_random(seed, sweep, DrawPurpose::feature_noise, j);
   const double nu = shape(group);
@@ -32,7 +32,7 @@ double FeatureNoise::draw_multiplier(Index j, Index group, double weight, double
   return ratio;
 }
 
-void FeatureNoise::draw_shapes(const FeatureGroups& groups, const std::vector<bool>& has_noise, std::uint64_t seed,
+void NoiseMultipliers::draw_shapes(const FeatureGroups& groups, const std::vector<bool>& has_noise, std::uint64_t seed,
                                Index sweep) {
   std::vector<double> counts(shapes_.size());
   std::vector<double> sums(shapes_.size());

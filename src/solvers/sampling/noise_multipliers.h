@@ -10,10 +10,10 @@ namespace dyad {
 /// Noise precisions of the features for regression. The noise precision of row i is alpha weight_i prod_j s_j over the
 /// features j of the row, with s_j ~ Gamma(nu_g/2, nu_g/2) for features of group g: given all others, the noise of the
 /// rows of a feature is Student-t distributed with a common scale. The prior of nu_g - 1 is exponential with mean 100.
-class FeatureNoise {
+class NoiseMultipliers {
  public:
-  FeatureNoise() = default;
-  FeatureNoise(Index features, Index groups);
+  NoiseMultipliers() = default;
+  NoiseMultipliers(Index features, Index groups);
 
   [[nodiscard]] double& multiplier(Index j) { return multipliers_[static_cast<std::size_t>(j)]; }
   [[nodiscard]] double multiplier(Index j) const { return multipliers_[static_cast<std::size_t>(j)]; }
