@@ -93,7 +93,7 @@ class TrainReport {
     if (result.exceeds_work_limit)
       warn(
           "multi-pass training on this many rows would take too long, so the model comes from one pass; request it "
-          "with the solver newton or `passes`, or raise `memory` to allow variational sweeps");
+          "with the solver sampling (sparse rows) or newton");
     if (result.held_out_rows > 0)
       summary.held_out = HeldOutLosses{in_units(result.one_pass), in_units(result.multi_pass), result.held_out_rows};
     if (!result.filter) {
