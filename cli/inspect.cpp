@@ -106,6 +106,12 @@ struct Inspect {
     table("strongest weights", inspection.weights);
     table("strongest pairs (" + pair_guarantee(inspection) + ")", inspection.pairs);
     table("signal a, up to its sign", inspection.signal);
+    if (!inspection.noise_factors.empty()) {
+      add("\nnoise by feature (standard deviation {:.4g}, times the factors of the features of a row)", inspection.noise);
+      add("  {:>14} {:>14}", "factor", "std. error");
+      for (const FeatureNoiseFactor& noise : inspection.noise_factors)
+        add("  {:>14.4g} {:>14.2g}  {}", noise.factor, noise.standard_error, escape_unprintable(noise.feature));
+    }
     add("\ncoefficient: in the units of the data\n"
         "effect: change of {} per standard deviation of each numeric column, or by the presence of a category",
         inspection.task != Task::classification ? "the prediction" : "the log-odds");
@@ -144,6 +150,14 @@ struct Inspect {
     fields["pairs"] = list(inspection.pairs);
     fields["pairs_are_exact"] = inspection.are_pairs_exact;
     fields["pair_bound"] = inspection.pair_bound;
+    if (!inspection.noise_factors.empty()) {
+      fields["noise"] = inspection.noise;
+      auto factors = nlohmann::ordered_json::array();
+      for (const FeatureNoiseFactor& noise : inspection.noise_factors)
+        factors.push_back(
+            {{"feature", noise.feature}, {"factor", noise.factor}, {"standard_error", noise.standard_error}});
+      fields["noise_factors"] = std::move(factors);
+    }
     if (inspection.kind == Kind::phase) fields["signal"] = list(inspection.signal);
     fields["training"] = inspection.training;
     fields["checksum"] = inspection.checksum;

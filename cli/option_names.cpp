@@ -52,6 +52,7 @@ constexpr std::array fields{
     FieldOption{"seed", "--seed"},
     FieldOption{"signs", "--signs"},
     FieldOption{"solver", "--solver"},
+    FieldOption{"samples", "--samples"},
     FieldOption{"target", "--target"},
     FieldOption{"target_path", "--target-file"},
     FieldOption{"target_paths", "--target-file"},

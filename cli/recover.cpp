@@ -92,6 +92,7 @@ std::string Recover::describe_solver() const {
       return "kalman: online updates, initialized by moments";
     case Solver::automatic:
     case Solver::variational:
+    case Solver::sampling:
     case Solver::anova:
       break;
   }

@@ -16,7 +16,8 @@ const Choices<Task> tasks(task_names.begin(), task_names.end());
 const Choices<Precision> precisions{{"double", Precision::double_precision}, {"single", Precision::single_precision}};
 const Choices<Solver> train_solvers{{"auto", Solver::automatic},          {"kalman", Solver::kalman},
                                     {"moment", Solver::moment},           {"newton", Solver::newton},
-                                    {"variational", Solver::variational}, {"anova", Solver::anova}};
+                                    {"variational", Solver::variational}, {"sampling", Solver::sampling},
+                                    {"anova", Solver::anova}};
 
 /// Options, progress tables and results of train.
 struct Train {
@@ -52,12 +53,12 @@ void Train::add_to(CLI::App& subcommand) {
   add_choice(
       subcommand, "--solver", options.solver, optional_choices(train_solvers),
       "kalman: online Bayesian updates, one pass; moment: method of moments (Lin and Ye 2016), one pass; newton: "
-      "Gauss-Newton, multi-pass; variational: variational inference, multi-pass; anova: functions of columns and pairs "
+      "Gauss-Newton, multi-pass; variational: variational inference, multi-pass; sampling: average of posterior samples "
+      "with noise per feature, multi-pass; anova: functions of columns and pairs "
       "with smoothness estimated by REML, for tables; auto: anova for tables and matrices with a numeric column, at "
       "most "
       "200 columns and 64 levels per column, unless --rank, --diagonal, --kind, --passes, --batch, --forget or "
-      "--hash-bits is given; otherwise kalman, then for rows from files variational (sparse rows that fit in --memory) "
-      "or "
+      "--hash-bits is given; otherwise kalman, then for rows from files sampling (sparse rows that fit in --memory) or "
       "newton (other rows); default auto");
   add_choice(subcommand, "--curves", options.has_curves, Choices<bool>{{"auto", true}, {"off", false}},
              "anova: off restricts the model to weights, squares and products; default auto");
@@ -65,6 +66,9 @@ void Train::add_to(CLI::App& subcommand) {
              "1: one pass; P > 1: the first pass and P - 1 levels (sweeps or ridges) of a multi-pass solver; default: "
              "as many levels as decrease the loss of held-out rows; kalman: at most P passes of the filter, while they "
              "decrease that loss; default 1");
+  add_number(subcommand, "--samples", options.samples, "N",
+             "sampling: number of samples in the average; default: until the estimated excess of the held-out loss is "
+             "0.1%, at most 300");
   const auto parse_range = [this](const std::string& text) {
     const std::size_t comma = text.find(',');
     const auto low = parse_number<double>(text.substr(0, comma));
@@ -213,7 +217,10 @@ void Train::print_summary(const TrainSummary& summary) const {
   }
   if (summary.noise > 0) print_message("noise        {:.4g} (standard deviation)\n", summary.noise);
   print_message("fitted by    {}\n", summary.origin);
-  if (summary.outcome == Outcome::interrupted && summary.has_read_all_rows)
+  if (summary.outcome == Outcome::interrupted && summary.samples > 0)
+    print_message("\ninterrupted during sampling; {} contains the average of {} samples\n", options.model_path,
+                  summary.samples);
+  else if (summary.outcome == Outcome::interrupted && summary.has_read_all_rows)
     print_message("\ninterrupted during multi-pass training; {} contains the model of one pass over all rows\n",
                   options.model_path);
   else if (summary.outcome == Outcome::interrupted)
@@ -237,6 +244,7 @@ nlohmann::ordered_json Train::json(const TrainSummary& summary) const {
   }
   fields["passes"] = summary.passes;
   fields["rank"] = summary.rank;
+  if (summary.samples > 0) fields["samples"] = summary.samples;
   fields["order"] = choice_name(order_remedies, summary.order);
   if (summary.held_out)
     fields["held_out"] = {{"rows", summary.held_out->held_out_rows},

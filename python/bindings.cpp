@@ -25,7 +25,8 @@ namespace {
 
 constexpr auto solver_names = {std::pair{"auto", Solver::automatic}, {"moment", Solver::moment},
                                {"kalman", Solver::kalman},           {"newton", Solver::newton},
-                               {"variational", Solver::variational}, {"anova", Solver::anova}};
+                               {"variational", Solver::variational}, {"sampling", Solver::sampling},
+                               {"anova", Solver::anova}};
 
 std::string name_of(FitStatus status) {
   for (const auto& [name, value] : fit_status_names)
@@ -58,6 +59,7 @@ struct Settings {
   std::optional<std::pair<double, double>> range;
   std::optional<Index> half_life;
   std::optional<Index> passes;
+  std::optional<Index> samples;
   bool curves = true;              ///< anova: functions may be curved
   double memory = 1e9;             ///< bytes for cached rows
   int threads = 0;                 ///< 0: all cores
@@ -79,6 +81,7 @@ struct Settings {
     options.range = range;
     options.half_life = half_life;
     options.passes = passes;
+    options.samples = samples;
     options.has_curves = curves;
     options.memory = memory;
     options.threads = threads;
@@ -143,6 +146,7 @@ nb::tuple fit(const ArrayRows& rows, const Settings& settings, const std::option
   fields["origin"] = summary.origin;
   fields["noise"] = summary.noise;
   fields["passes"] = summary.passes;
+  fields["samples"] = summary.samples;
   fields["solver"] = name_of(summary.solver);
   fields["progressive"] = to_dict(summary.progressive, summary.task);
   fields["metrics"] = to_dict(summary.metrics, summary.task);
@@ -206,6 +210,11 @@ nb::dict inspect(const Predictor& predictor, Index top) {
   fields["pairs_are_exact"] = inspection.are_pairs_exact;
   fields["signal"] = to_list(inspection.signal);
   fields["effects"] = to_list(inspection.effects);
+  nb::list noise_factors;
+  for (const FeatureNoiseFactor& noise : inspection.noise_factors)
+    noise_factors.append(nb::make_tuple(noise.feature, noise.factor, noise.standard_error));
+  fields["noise_factors"] = noise_factors;
+  fields["noise"] = inspection.noise;
   fields["training"] = inspection.training;
   fields["target"] = inspection.target;
   return fields;
@@ -255,6 +264,7 @@ NB_MODULE(_core, module) {
       .def_rw("range", &Settings::range, nb::arg().none())
       .def_rw("half_life", &Settings::half_life, nb::arg().none())
       .def_rw("passes", &Settings::passes, nb::arg().none())
+      .def_rw("samples", &Settings::samples, nb::arg().none())
       .def_rw("curves", &Settings::curves)
       .def_rw("memory", &Settings::memory)
       .def_rw("threads", &Settings::threads)

@@ -19,6 +19,14 @@ struct Term {
                       ///< or by the presence of a category
 };
 
+/// Noise of the rows of a feature. The standard deviation of the noise of a row is Inspection::noise times the product
+/// of the factors of its features.
+struct FeatureNoiseFactor {
+  std::string feature;        ///< name
+  double factor = 1;          ///< posterior median
+  double standard_error = 0;  ///< of the factor
+};
+
 /// Positions on one axis of an effect: the knots of a numeric column, then its missing values, or the levels of a
 /// categorical column.
 struct EffectAxis {
@@ -54,7 +62,9 @@ struct Inspection {
   bool are_pairs_exact = true;                  ///< true: `pairs` are the strongest; false: the search was stopped
   std::vector<Effect> effects;                  ///< ANOVA models: by decreasing share; weights and pairs are then empty
   Index effect_count = 0;                       ///< ANOVA models: number of functions, including those not listed
-  double noise = 0;                             ///< ANOVA models: standard deviation of the noise; classes: 0
+  double noise = 0;  ///< ANOVA models and averages of samples: standard deviation of the noise; classes: 0
+  /// Averages of samples, regression: features by decreasing |log factor| in standard errors.
+  std::vector<FeatureNoiseFactor> noise_factors{};
   std::vector<Term> signal;                     ///< phase: entries of a, up to its sign, by decreasing absolute value
   std::map<std::string, std::string> training;  ///< settings and results of the training run
   std::string checksum;                         ///< of the model file, verified; empty: files of version 1 have none

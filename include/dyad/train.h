@@ -22,7 +22,7 @@ struct TrainOptions {
   std::string model_path;        ///< model file to write; may be empty for rows in memory (TrainSummary::model_bytes)
   std::string model_bytes;       ///< resume without a path: bytes of the model to continue from
   std::optional<Solver> solver;  ///< default: automatic, that is, anova for tables and matrices with a numeric column;
-                                 ///< otherwise kalman, then newton or variational on cached rows
+                                 ///< otherwise kalman, then newton or sampling on cached rows
   std::optional<Kind> kind;      ///< default: gfm
   std::optional<Index> rank;     ///< selects a low-rank model; default: 8; phase: 1; one pass over sparse rows: 16 if
                                  ///< the first rows are predicted no worse than with 8
@@ -36,6 +36,8 @@ struct TrainOptions {
   std::optional<Index> passes;     ///< 1: one pass; n > 1: the first pass and n - 1 regularization levels (newton) or
                                    ///< sweeps (variational); default: while the loss of held-out rows decreases.
                                    ///< kalman: at most n passes, while that loss decreases; default: 1
+  std::optional<Index> samples;    ///< sampling: number of samples in the average; default: until the estimated excess
+                                   ///< of the held-out loss is 0.1%, at most 300
   double memory = 1e9;             ///< bytes for cached rows and data derived from them; 0: no cache
   bool resume = false;             ///< continue from `model_path` or `model_bytes`
   Index checkpoint_every = 0;      ///< rows between checkpoints; 0: the model is written at the end only
@@ -127,7 +129,8 @@ struct TrainSummary {
   Metrics metrics;                        ///< as `progressive`, for approximately the last half of the rows
   std::optional<Metrics> validation;      ///< of the final model on the validation file
   Index features = 0;                     ///< number of features
-  Index rank = 0;                         ///< k of the model; 0: no low-rank model
+  Index rank = 0;                         ///< k of the model; 0: no low-rank model. sampling: of the average
+  Index samples = 0;                      ///< sampling: number of samples in the average
   OrderRemedy order = OrderRemedy::none;  ///< remedy for the order of the rows
   Index checkpoints = 0;                  ///< number of model files written before the end
   bool is_constant = false;               ///< the model is a constant: the solver found no signal

@@ -57,6 +57,7 @@ enum class Solver {
   kalman,       ///< online Bayesian updates with a variance per parameter; each row is read once
   newton,       ///< Levenberg-Marquardt (damped Gauss-Newton) on cached rows
   variational,  ///< mean-field variational inference by coordinate updates on cached rows
+  sampling,     ///< Gibbs sampling on cached rows; the average of the samples is one low-rank model
   anova,        ///< smoothing-spline ANOVA for tables: functions of columns and pairs, variances by REML
 };
 

@@ -30,7 +30,7 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
     rank : int, optional
         Rank of M. Selects a low-rank model. By default, tables are fitted by the solver 'anova', which has no rank, and
         low-rank models have the rank 8, or the number of features if that is smaller.
-    solver : {'auto', 'anova', 'moment', 'kalman', 'newton', 'variational'}, default='auto'
+    solver : {'auto', 'anova', 'moment', 'kalman', 'newton', 'sampling', 'variational'}, default='auto'
         Algorithm, as for `FactorizationRegressor`.
     curves : {'auto', 'off'}, default='auto'
         'off' restricts the solver 'anova' to weights, squares and products.
@@ -39,6 +39,9 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
     passes : int, optional
         Number of passes: the first pass and ``passes`` - 1 regularization levels or sweeps. By default, training
         continues while the loss of held-out rows decreases.
+    samples : int, optional
+        Number of samples of the solver 'sampling'. By default, until the estimated excess of the held-out loss is 0.1%, at
+        most 300.
     half_life : int, optional
         Number of rows after which the weight of a row is halved, for drifting data. By default, rows keep their weight.
     memory : float, default=1e9

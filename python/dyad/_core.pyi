@@ -41,6 +41,7 @@ class Settings:
     range: Optional[tuple[float, float]]
     half_life: Optional[int]
     passes: Optional[int]
+    samples: Optional[int]
     curves: bool
     memory: float
     threads: int

@@ -42,6 +42,7 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         curves: str = "auto",
         diagonal: str = "auto",
         passes: Optional[int] = None,
+        samples: Optional[int] = None,
         half_life: Optional[int] = None,
         memory: float = 1e9,
         precision: str = "double",
@@ -56,6 +57,7 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         self.curves = curves
         self.diagonal = diagonal
         self.passes = passes
+        self.samples = samples
         self.half_life = half_life
         self.memory = memory
         self.precision = precision
@@ -85,14 +87,16 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
             # Pickles of version 0.1.0 do not contain these attributes.
             self.__dict__.setdefault("_fitted_parameters", {})
             self.__dict__.setdefault("_categorical", None)
+            self.__dict__.setdefault("samples", None)
 
     def _settings(self) -> _core.Settings:
         """Validate the constructor parameters and convert them."""
         check_integer("rank", self.rank, 1, optional=True)
         check_integer("passes", self.passes, 1, optional=True)
+        check_integer("samples", self.samples, 1, optional=True)
         check_integer("half_life", self.half_life, 1, optional=True)
         check_integer("verbose", int(self.verbose), 0)
-        check_choice("solver", self.solver, ("auto", "anova", "moment", "kalman", "newton", "variational"))
+        check_choice("solver", self.solver, ("auto", "anova", "moment", "kalman", "newton", "sampling", "variational"))
         check_choice("curves", self.curves, ("auto", "off"))
         check_choice("diagonal", self.diagonal, ("auto", "tied", "zero", "free"))
         check_choice("precision", self.precision, ("double", "single"))
@@ -104,6 +108,7 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         settings.solver = None if self.solver == "auto" else self.solver
         settings.diagonal = None if self.diagonal == "auto" else self.diagonal
         settings.passes = None if self.passes is None else int(self.passes)
+        settings.samples = None if self.samples is None else int(self.samples)
         settings.half_life = None if self.half_life is None else int(self.half_life)
         settings.memory = float(self.memory)
         settings.precision = self.precision
@@ -374,6 +379,25 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
                 "A low-rank model has no effects; use interactions() or parameters(), or fit with solver='anova'."
             )
         return [_describe_effect(effect) for effect in predictor.inspect(int(top))["effects"]]
+
+    def noise_factors(self, top: int = 20) -> list[tuple[str, float, float]]:
+        """Return the noise of categories and indicators of a regression model of the solver 'sampling'.
+
+        The standard deviation of the noise of a row is a constant times the product of the factors of its features.
+
+        Parameters
+        ----------
+        top : int, default=20
+            Number of features, by decreasing ``|log(factor)|`` in standard errors.
+
+        Returns
+        -------
+        list of (str, float, float)
+            Name of the feature, factor and standard error of the factor.
+        """
+        check_integer("top", top, 0)
+        factors: list[tuple[str, float, float]] = self._predictors[self._model_index(None)].inspect(int(top))["noise_factors"]
+        return factors
 
     def parameters(self, class_index: Optional[int] = None) -> dict[str, Any]:
         """Return the parameters of the model for scaled features and the scaled target.

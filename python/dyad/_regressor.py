@@ -35,14 +35,15 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
     rank : int, optional
         Rank of M. Selects a low-rank model. By default, tables are fitted by the solver 'anova', which has no rank, and
         low-rank models have the rank 8, or the number of features if that is smaller.
-    solver : {'auto', 'anova', 'moment', 'kalman', 'newton', 'variational'}, default='auto'
+    solver : {'auto', 'anova', 'moment', 'kalman', 'newton', 'sampling', 'variational'}, default='auto'
         Algorithm. 'anova': smoothing-spline ANOVA, functions of columns and of pairs of columns with smoothness estimated
         by restricted maximum likelihood, for arrays and tables. 'kalman': online Bayesian updates with a variance per parameter; reads each row once. 'newton':
         Levenberg-Marquardt with a regularization path. 'variational': mean-field variational inference by coordinate
-        updates, for sparse rows. 'moment': the method of moments of Lin and Ye [1]_; reads each row once. 'auto':
+        updates, for sparse rows. 'sampling': average of posterior samples of a Gibbs sampler as one low-rank model; with
+        numeric targets, each category has its own noise variance (``noise_factors``). 'moment': the method of moments of Lin and Ye [1]_; reads each row once. 'auto':
         'anova' for arrays and tables with a numeric column, at most 200 columns and at most 64 levels per categorical
         column, unless ``rank``, ``diagonal``, ``passes`` or ``half_life`` is given; otherwise 'kalman', then
-        'variational' (sparse rows, categories) or 'newton' (other rows) if that decreases the loss of held-out rows.
+        'sampling' (sparse rows, categories) or 'newton' (other rows) if that decreases the loss of held-out rows.
     curves : {'auto', 'off'}, default='auto'
         'off' restricts the solver 'anova' to weights, squares and products.
     diagonal : {'auto', 'tied', 'zero', 'free'}, default='auto'
@@ -55,6 +56,9 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
     passes : int, optional
         Number of passes: the first pass and ``passes`` - 1 regularization levels or sweeps. By default, training
         continues while the loss of held-out rows decreases.
+    samples : int, optional
+        Number of samples of the solver 'sampling'. By default, until the estimated excess of the held-out loss is 0.1%, at
+        most 300.
     half_life : int, optional
         Number of rows after which the weight of a row is halved, for drifting data. By default, rows keep their weight.
     memory : float, default=1e9
@@ -131,6 +135,7 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
         diagonal: str = "auto",
         range: Optional[tuple[float, float]] = None,
         passes: Optional[int] = None,
+        samples: Optional[int] = None,
         half_life: Optional[int] = None,
         memory: float = 1e9,
         precision: str = "double",
@@ -146,6 +151,7 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
             curves=curves,
             diagonal=diagonal,
             passes=passes,
+            samples=samples,
             half_life=half_life,
             memory=memory,
             precision=precision,

@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from conftest import make_rows, make_ratings
+import dyad
 from dyad import FactorizationClassifier, FactorizationRegressor
 
 
@@ -129,6 +130,32 @@ def test_classifier_supports_labels_of_any_type(classes):
     assert probabilities.shape == (600, len(classes))
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     assert (model.classes_[probabilities.argmax(axis=1)] == model.predict(X)).all()
+
+
+def test_sampling_finds_noisy_categories(tmp_path):
+    random = np.random.default_rng(0)
+    users, items = random.integers(20, size=4000), random.integers(15, size=4000)
+    factors = random.normal(size=(35, 2))
+    noise = np.where(users < 10, 0.2, 0.8)
+    y = (factors[users] * factors[20 + items]).sum(1) + noise * random.normal(size=4000)
+    X = pd.DataFrame({"user": pd.Categorical(users.astype(str)), "item": pd.Categorical(items.astype(str))})
+    model = FactorizationRegressor(solver="sampling", samples=60, random_state=1).fit(X, y)
+    assert model.summary_["solver"] == "sampling" and model.summary_["samples"] == 60
+    factor = {name: value for name, value, error in model.noise_factors(100) if error < 0.3 * value}
+    quiet = np.mean([np.log(factor[f"user={u}"]) for u in range(10)])
+    noisy = np.mean([np.log(factor[f"user={u}"]) for u in range(10, 20)])
+    # log 4 = 1.39. 200 rows per user give a standard error of 5%, the mean of 10 users one of 2%.
+    assert noisy - quiet == pytest.approx(np.log(4), abs=0.15)
+    prediction, deviation = model.predict(X, return_std=True)
+    assert np.mean(np.abs(y - prediction) < deviation) == pytest.approx(0.68, abs=0.05)
+    model.save(tmp_path / "model.dyad")
+    np.testing.assert_array_equal(dyad.load(tmp_path / "model.dyad").predict(X), prediction)
+    unknown = pd.DataFrame({"user": ["new"], "item": ["1"]})
+    wide = model.predict(unknown, return_std=True)[1][0]
+    assert wide > deviation.max() / 2
+    model.warm_start = True
+    with pytest.warns(ConvergenceWarning, match="average of samples"):
+        model.fit(X, y)
 
 
 def test_partial_fit_continues_training():

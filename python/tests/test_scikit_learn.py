@@ -4,7 +4,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dyad import FactorizationClassifier, FactorizationRegressor, MatrixSensing, PhaseRetrieval
 
-SOLVERS = ["auto", "moment", "kalman", "newton", "variational"]
+SOLVERS = ["auto", "moment", "kalman", "newton", "sampling", "variational"]
 
 ESTIMATORS = [
     *(FactorizationRegressor(solver=solver) for solver in SOLVERS),
@@ -17,6 +17,7 @@ ESTIMATORS = [
 # Checks that compare weighted rows with repeated rows in another order.
 ORDER_CHECKS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 REASONS = {
+    "sampling": "random draws depend on the row order",
     "kalman": "one pass of the filter depends on the row order",
     "variational": "the sweeps start from one pass of the filter, which depends on the row order",
 }

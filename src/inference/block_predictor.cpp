@@ -16,10 +16,10 @@ BlockPredictor::BlockPredictor(ModelFile& file, const PredictOptions& options, c
                               .targets = targets,
                               .unknown = TableEncoder::UnknownFeatures::ignore,
                               .interrupted = hooks.interrupted}),
-      predicts_by_filter_(ErrorBars::predicts_by_filter(file)),
+      predicts_by_posterior_(ErrorBars::predicts_by_posterior(file)),
       computes_deviations_(options.deviations),
       error_bars_(error_bars) {
-  if ((!options.deviations && !predicts_by_filter_) || error_bars != nullptr) return;
+  if ((!options.deviations && !predicts_by_posterior_) || error_bars != nullptr) return;
   owned_error_bars_.emplace(file_, options.model_path);
   error_bars_ = &*owned_error_bars_;
 }
@@ -35,8 +35,8 @@ bool BlockPredictor::next(PredictSummary& summary) {
     const auto first = static_cast<std::size_t>(range.first);
     const auto count = static_cast<std::size_t>(range.count);
     const auto values = std::span(values_).subspan(first, count);
-    if (predicts_by_filter_)
-      error_bars_->filter_predictors(block_, range.first, values);
+    if (predicts_by_posterior_)
+      error_bars_->posterior_predictors(block_, range.first, values);
     else
       file_.predict(rows.slice(range.first, range.count), values);
     for (double& value : values) value = target().predicted(value);

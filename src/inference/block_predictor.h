@@ -48,7 +48,7 @@ class BlockPredictor {
   RowBlock<double> block_;
   std::vector<double> values_;
   std::optional<ErrorBars> owned_error_bars_;
-  bool predicts_by_filter_;  ///< ErrorBars::predicts_by_filter()
+  bool predicts_by_posterior_;  ///< ErrorBars::predicts_by_posterior()
   bool computes_deviations_;
   const ErrorBars* error_bars_;  ///< nullptr: not needed
   std::vector<double> deviations_;

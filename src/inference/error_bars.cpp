@@ -9,11 +9,12 @@
 
 namespace dyad {
 
-ErrorBars::ErrorBars(const ModelFile& file, const std::string& path) : anova_(file.anova) {
+ErrorBars::ErrorBars(const ModelFile& file, const std::string& path) : file_(file), anova_(file.anova) {
   if (anova_) {
     reader_.emplace(file.features);
     return;
   }
+  if (file.sampled) return;
   KalmanFilter<double> filter = SavedPosterior::load(file, path).filter;
   UnknownFeatures unknown(filter, file.features.feature_groups(), file.features.group_count());
   const auto& columns = file.features.columns();
@@ -26,7 +27,8 @@ ErrorBars::ErrorBars(const ModelFile& file, const std::string& path) : anova_(fi
   filter_.emplace(FilterPosterior{std::move(filter), std::move(unknown)});
 }
 
-bool ErrorBars::predicts_by_filter(const ModelFile& file) {
+bool ErrorBars::predicts_by_posterior(const ModelFile& file) {
+  if (file.sampled) return true;
   const auto contains_one = [&](const char* field) {
     const auto found = file.state.find(std::string("kalman.race.0.") + field);
     return found != file.state.end() && std::find(found->second.begin(), found->second.end(), 1) != found->second.end();
@@ -38,6 +40,22 @@ bool ErrorBars::predicts_by_filter(const ModelFile& file) {
     return std::all_of(numbers.begin(), numbers.end(), [](double number) { return number == 0; });
   };
   return !is_zero(file.model.weights) || !is_zero(file.model.spectrum);
+}
+
+template <typename Visit>
+void ErrorBars::for_each_sampled(const RowBlock<double>& block, Index first, Index count, Visit&& visit) const {
+  const Rows<double> rows = block.view().slice(first, count);
+  std::vector<double> means(static_cast<std::size_t>(count));
+  file_.model.predict(rows, means);
+  auto cell = std::lower_bound(block.unknown_cells.begin(), block.unknown_cells.end(), first,
+                               [](const UnknownCell& unknown, Index row) { return unknown.row < row; });
+  std::vector<Index> unknown;
+  for (Index i = 0; i < count; ++i) {
+    unknown.clear();
+    for (; cell != block.unknown_cells.end() && cell->row == first + i; ++cell) unknown.push_back(cell->group);
+    const auto at = static_cast<std::size_t>(i);
+    visit(at, file_.sampled->predict(file_.model, rows, i, means[at], unknown));
+  }
 }
 
 void ErrorBars::predict_hierarchical(const RowBlock<double>& block, Index first, std::span<double> predictions,
@@ -53,7 +71,15 @@ void ErrorBars::predict_hierarchical(const RowBlock<double>& block, Index first,
                                         predictions, variances);
 }
 
-void ErrorBars::filter_predictors(const RowBlock<double>& block, Index first, std::span<double> predictors) const {
+void ErrorBars::posterior_predictors(const RowBlock<double>& block, Index first, std::span<double> predictors) const {
+  if (file_.sampled) {
+    const Likelihood& sampled_likelihood = likelihood_of(file_.features.target.task);
+    for_each_sampled(block, first, static_cast<Index>(predictors.size()),
+                     [&](std::size_t i, const SampledPosterior::Prediction& prediction) {
+                       predictors[i] = sampled_likelihood.posterior_predictor(prediction.mean, prediction.variance);
+                     });
+    return;
+  }
   std::vector<double> variances(predictors.size());
   predict_hierarchical(block, first, predictors, variances);
   const Likelihood& likelihood = *filter_->filter.options().likelihood;
@@ -74,6 +100,11 @@ double ErrorBars::unknown_variance(const Rows<double>& rows, Index i, const std:
 void ErrorBars::compute_variances(const RowBlock<double>& block, Index first, std::span<double> variances,
                                   std::span<double> noise) const {
   const auto count = static_cast<Index>(variances.size());
+  if (file_.sampled)
+    return for_each_sampled(block, first, count, [&](std::size_t i, const SampledPosterior::Prediction& prediction) {
+      variances[i] = prediction.variance;
+      noise[i] = prediction.noise;
+    });
   const Rows<double> rows = block.view().slice(first, count);
   if (anova_) {
     ColumnTable table = reader_->empty_table();

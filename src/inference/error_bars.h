@@ -12,24 +12,23 @@
 
 namespace dyad {
 
-/// Variances of predictions under the posterior of a trained model: that of an AnovaModel, or of a filter
-/// (solvers/kalman). A cell with a category or index that is not in the model adds the variance of the functions of its
+/// Variances of predictions under the posterior of a trained model: that of an AnovaModel, a SampledPosterior, or a
+/// filter (solvers/kalman). A cell with a category or index that is not in the model adds the variance of the functions of its
 /// column, or of its group (UnknownFeatures). Thread-safe after construction.
 class ErrorBars {
  public:
-  /// Copies the posterior from `file`, whose feature map must outlive this object. `path` is used in error messages.
+  /// Does not own `file`, which must outlive this object. `path` is used in error messages.
   /// Throws std::invalid_argument if the model has no posterior, and DataError if the posterior is damaged.
   ErrorBars(const ModelFile& file, const std::string& path);
 
-  /// Whether predictions of the model are those of its filter (filter_predictors()). True for a model that was learned
-  /// in one pass with a hierarchical prior, and that is not a constant: for classes, whose predictions are averaged
-  /// over the posterior, and for groups whose means contribute to predictions with unknown features and are not
-  /// absorbed into the intercept.
-  [[nodiscard]] static bool predicts_by_filter(const ModelFile& file);
+  /// Whether predictions of the model use its posterior (posterior_predictors()), unless the model is a constant: for
+  /// averages of samples, for classes learned in one pass with a hierarchical prior, and for groups whose means
+  /// contribute to predictions with unknown features and are not absorbed into the intercept.
+  [[nodiscard]] static bool predicts_by_posterior(const ModelFile& file);
 
   /// Writes the linear predictors of the rows [first, first + predictors.size()) of a block, averaged over the posterior
-  /// (Likelihood::posterior_predictor). Call it only if predicts_by_filter().
-  void filter_predictors(const RowBlock<double>& block, Index first, std::span<double> predictors) const;
+  /// (Likelihood::posterior_predictor). Call it only if predicts_by_posterior().
+  void posterior_predictors(const RowBlock<double>& block, Index first, std::span<double> predictors) const;
 
   /// Writes the variances of the linear predictor (scaled target, or log-odds) of the rows
   /// [first, first + variances.size()) of a block, without observation noise, and the variances of the noise of the
@@ -43,12 +42,16 @@ class ErrorBars {
     UnknownFeatures unknown_features;
   };
 
+  /// Calls visit(i, prediction) for the rows [first, first + count) of a block. For averages of samples.
+  template <typename Visit>
+  void for_each_sampled(const RowBlock<double>& block, Index first, Index count, Visit&& visit) const;
   /// Predictions and variances of a filter with a hierarchical prior.
   void predict_hierarchical(const RowBlock<double>& block, Index first, std::span<double> predictions,
                             std::span<double> variances) const;
   /// Variance that the unknown cells of row i add.
   [[nodiscard]] double unknown_variance(const Rows<double>& rows, Index i, const std::vector<Index>& groups) const;
 
+  const ModelFile& file_;
   std::optional<AnovaModel> anova_;
   std::optional<ColumnReader> reader_;     ///< of `anova_`
   std::optional<FilterPosterior> filter_;  ///< null for an AnovaModel

@@ -105,6 +105,23 @@ void add_effects(const ModelFile& file, Index top, Inspection& result) {
   }
 }
 
+/// Noise of the features of an average of samples, by decreasing |log factor| in standard errors.
+void add_noise_factors(const ModelFile& file, Index top, Inspection& result) {
+  const SampledPosterior& posterior = *file.sampled;
+  if (posterior.log_noise_factors.empty()) return;
+  result.noise = file.features.target.scaling.scale * std::exp(posterior.log_noise / 2);
+  Vector<double> strengths = Vector<double>::Zero(file.model.dim());
+  for (Index j = 0; j < file.model.dim(); ++j)
+    if (const double deviation = posterior.log_noise_deviations[static_cast<std::size_t>(j)]; deviation > 0)
+      strengths[j] = posterior.log_noise_factors[static_cast<std::size_t>(j)] / deviation;
+  for (const Index j : largest_magnitudes(strengths, top)) {
+    // The logarithm of the standard deviation is half of that of the variance.
+    const double factor = std::exp(posterior.log_noise_factors[static_cast<std::size_t>(j)] / 2);
+    result.noise_factors.push_back({file.features.name(j), factor,
+                                    factor * posterior.log_noise_deviations[static_cast<std::size_t>(j)] / 2});
+  }
+}
+
 /// Properties that all models have.
 Inspection inspect_properties(const ModelFile& file) {
   const FeatureMap& map = file.features;
@@ -136,6 +153,7 @@ Inspection inspect(const ModelFile& file, Index top) {
     add_effects(file, top, result);
     return result;
   }
+  if (file.sampled) add_noise_factors(file, top, result);
   const FeatureMap& map = file.features;
   const Model<double>& model = file.model;
   const Sides sides(model);

@@ -48,7 +48,7 @@ PredictSummary Predictor::predict(const DatasetView& rows, std::span<double> val
   options.deviations = !deviations.empty();
   options.threads = threads;
   BlockPredictor block_predictor(implementation_->file, options, hooks, TableEncoder::Targets::none,
-                                 options.deviations || ErrorBars::predicts_by_filter(implementation_->file)
+                                 options.deviations || ErrorBars::predicts_by_posterior(implementation_->file)
                                      ? &implementation_->error_bars()
                                      : nullptr);
   PredictSummary summary;

@@ -22,6 +22,7 @@
 #include "serialization/feature_schema.h"
 #include "serialization/model_container.h"
 #include "serialization/model_reader.h"
+#include "serialization/posterior_tensors.h"
 #include "serialization/safetensors.h"
 
 namespace dyad {
@@ -84,6 +85,7 @@ std::string ModelFile::to_bytes() const {
     add_tensor("spectrum", model.spectrum, {model.rank()});
     add_tensor("squares", model.squares, {static_cast<Index>(model.squares.size())});
   }
+  if (sampled) add_sampled_posterior(*sampled, file);
   add_feature_schema(features, file);
   for (const auto& [name, numbers] : state)
     file.tensors[state_prefix + name] = make_tensor(numbers, {static_cast<Index>(numbers.size())});
@@ -128,6 +130,7 @@ ModelFile ModelFile::from_bytes(const std::string& bytes, const std::string& fil
     result.anova = read_anova_model(reader, static_cast<Index>(result.features.columns().size()));
   } else {
     read_model(reader, result.features, result.model);
+    result.sampled = read_sampled_posterior(reader, result.model);
     if (reader.tensor("weights").dtype == dtype_of<float>()) result.precision = Precision::single_precision;
   }
   result.training = metadata_with_prefix(content, training_prefix);

@@ -12,6 +12,7 @@
 
 #include "encoding/feature_map.h"
 #include "model/anova_model.h"
+#include "model/sampled_posterior.h"
 
 namespace dyad {
 
@@ -19,6 +20,7 @@ namespace dyad {
 struct ModelFile {
   Model<double> model{0, 0};        ///< predicts the scaled target, or the log-odds of the positive class
   std::optional<AnovaModel> anova;  ///< replaces `model`, which then has no features
+  std::optional<SampledPosterior> sampled;  ///< posterior of `model`, if it is an average of samples
   FeatureMap features;              ///< encoding of rows and targets
   Precision precision = Precision::double_precision;  ///< of the stored parameters
   std::map<std::string, std::string> training;        ///< options and row counts as text, stored as `training.*`

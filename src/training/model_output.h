@@ -44,6 +44,7 @@ class ModelOutput {
     const FeatureMap& map = state_.file.features;
     state_.solver->grow(map.dim(), map.left_dim());
     state_.save([&](Model<double>& model) { complete(model); });
+    if (constant_.replaces_model()) state_.file.sampled.reset();
     return state_.file;
   }
 

@@ -8,6 +8,7 @@
 
 #include "base/private_file.h"
 #include "solvers/variational/sweeps.h"
+#include "training/multi_pass/sampling_fit.h"
 #include "training/one_pass/buffered_start.h"
 
 namespace dyad {
@@ -105,19 +106,28 @@ template <typename Scalar>
 std::optional<Solver> MultiPassTraining<Scalar>::choose_solver(const ModelShape& shape) {
   if (settings_.solver == Solver::newton) return Solver::newton;
   const auto count = static_cast<double>(cache_->count());
-  const double needed =
-      cache_->bytes() + VariationalSweeps<Scalar>::estimate_bytes(count, cache_->entries() / count, shape.rank);
-  const bool fits = !cache_->is_on_disk() && needed <= options_.memory;
+  // Rows on disk are memory-mapped.
+  const double cached = cache_->is_on_disk() ? 0 : cache_->bytes();
+  const double sampling_bytes =
+      cached + estimate_sampling_bytes(count, cache_->entries(), static_cast<double>(shape.dim), shape);
+  const double variational_bytes =
+      cached + VariationalSweeps<Scalar>::estimate_bytes(count, cache_->entries() / count, shape.rank);
+  const bool can_use_sweeps = !cache_->is_on_disk() && variational_bytes <= options_.memory;
   if (settings_.solver == Solver::automatic) {
-    const bool can_use_sweeps =
-        fits && cache_->is_sparse() && supports_variational_sweeps(cache_->view(shape.dim, shape.left_dim), shape);
-    return can_use_sweeps ? Solver::variational : Solver::newton;
+    if (!cache_->is_sparse()) return Solver::newton;
+    if (options_.passes)
+      return can_use_sweeps && supports_variational_sweeps(cache_->view(shape.dim, shape.left_dim), shape)
+                 ? Solver::variational
+                 : Solver::newton;
+    const bool can_sample = shape.linear && (shape.is_bilinear() || shape.diagonal != Diagonal::tied);
+    return can_sample && sampling_bytes <= options_.memory ? Solver::sampling : Solver::newton;
   }
-  if (fits) return Solver::variational;
-  disable(
-      fmt::format("variational sweeps over these rows need {}, more than `memory` allows, so the model comes from one "
-                  "pass; raise `memory`, or use the solver newton, which needs less",
-                  size_text(needed)));
+  const bool is_sampling = settings_.solver == Solver::sampling;
+  if (is_sampling ? sampling_bytes <= options_.memory : can_use_sweeps) return settings_.solver;
+  disable(fmt::format(
+      "{} over these rows needs {}, more than `memory` allows, so the model comes from one pass; raise `memory`, or use "
+      "the solver newton, which needs less",
+      is_sampling ? "sampling" : "variational inference", size_text(is_sampling ? sampling_bytes : variational_bytes)));
   return std::nullopt;
 }
 
@@ -132,7 +142,10 @@ MultiPassResult<Scalar> MultiPassTraining<Scalar>::train_multi_pass(const Stream
   solver_ = options.solver = *solver;
   options.has_exact_weights = treats_weights_as_counts(map) && solver == Solver::newton;
   options.can_select_one_pass = settings_.solver == Solver::automatic && !options.has_exact_weights;
-  if (options_.passes) options.levels = *options_.passes - 1;
+  if (options_.passes && *solver != Solver::sampling) options.levels = *options_.passes - 1;
+  options.samples = options_.samples;
+  options.groups = map.prior_groups();
+  options.discovers_groups = (map.layout == Layout::sparse && !map.index_groups) || map.hash_bits > 0;
   const Target& target = map.target;
   options.loss = [&target](double y, double f) { return target.score(y, f); };
   std::optional<RowCache<Scalar>> validation_rows;

@@ -66,6 +66,12 @@ class Training {
         validation_(options, hooks.interrupted) {
     if (!state_.file.warning.empty()) report_.warn(state_.file.warning);
     if (settings.rows == 0) return;
+    if (state_.file.sampled) {
+      state_.file.sampled.reset();
+      report_.warn(
+          "the model is an average of samples; training continues with one pass of the solver kalman, from its means "
+          "and approximate variances");
+    }
     state_.restore(options, model_name(options), pool_, hooks.interrupted, fit_progress());
     dim_ = map().dim();
     report_.summary.task = target().task;
@@ -238,6 +244,7 @@ class Training {
     state_.settings.rank = 0;
     state_.settings.diagonal = Diagonal::tied;
     state_.solver = std::move(anova);
+    state_.sampled.reset();
     output_.save();
     report_.replace_by_anova(loss);
   }
@@ -406,13 +413,18 @@ class Training {
     report_.summary.row_reads += result.row_reads;
     if (result.interrupted) {
       report_.summary.outcome = Outcome::interrupted;
-      return;
+      if (!result.sampled || !result.filter) return;
     }
     constant_.set_held_out_gain(result.gain_over_constant);
-    if (result.filter) state_.solver->promote(std::move(*result.filter), StreamLearner<Scalar>::Origin::multi_pass);
+    if (result.filter) {
+      state_.settings.rank = result.filter->options().shape.rank;
+      state_.solver->promote(std::move(*result.filter), StreamLearner<Scalar>::Origin::multi_pass);
+      state_.settings.uses_moments = state_.solver->stream()->options().moment.has_value();
+      state_.sampled = result.sampled;
+    }
     if (result.filter || constant_.has_held_out()) output_.save();
     report_.add_multi_pass(result, *multi_pass_);
-    if (compares_anova_) compare_anova(result);
+    if (compares_anova_ && !result.interrupted) compare_anova(result);
   }
 
   const TrainOptions& options_;

@@ -93,7 +93,7 @@ class TrainReport {
     if (result.exceeds_work_limit)
       warn(
           "multi-pass training on this many rows would take too long, so the model comes from one pass; request it "
-          "with the solver newton or `passes`, or raise `memory` to allow variational sweeps");
+          "with the solver sampling (sparse rows) or newton");
     if (result.held_out_rows > 0)
       summary.held_out = HeldOutLosses{in_units(result.one_pass), in_units(result.multi_pass), result.held_out_rows};
     if (!result.filter) {
@@ -104,11 +104,12 @@ class TrainReport {
     if (options_.passes && result.levels + 1 < *options_.passes)
       warn(fmt::format("training ended after {} passes, because the weakest regularization was reached",
                        result.levels + 1));
-    if (summary.held_out && !(result.multi_pass < result.one_pass))
+    if (summary.held_out && !(result.multi_pass < result.one_pass) && !result.interrupted)
       warn(
           "one pass has a smaller loss on held-out rows than the requested solver; leave out `solver` to use the "
           "better model");
     summary.passes = 1 + result.levels;
+    if (result.sampled) summary.samples = result.sampled->samples;
     summary.solver = multi_pass.solver();
     summary.origin = fmt::format("multi-pass training on all rows: {}", result.level);
     summary.noise = noise_in_units();

@@ -12,6 +12,7 @@
 #include "base/thread_pool.h"
 #include "encoding/sources/row_reader.h"
 #include "inference/block_predictor.h"
+#include "inference/error_bars.h"
 #include "inference/metrics.h"
 
 namespace dyad {
@@ -96,7 +97,7 @@ std::optional<RowCache<Scalar>> ValidationRows<Scalar>::copy(FeatureMap& map) {
 template <typename Scalar>
 std::optional<Metrics> ValidationRows<Scalar>::measure(ModelFile file, ThreadPool& pool) {
   if (interrupted_ && interrupted_()) return std::nullopt;
-  if (is_current(file.features))
+  if (is_current(file.features) && !ErrorBars::predicts_by_posterior(file))
     if (std::optional<Metrics> metrics = measure_cached(file, pool)) return metrics;
   PredictOptions options;
   options.data = options_.validation_data();

@@ -138,7 +138,7 @@ TEST_F(TrainCommand, TrainsOnATableAndPredicts) {
       run_json("train " + rows + " -m " + path("m.dyad") + " --target price --rank 2 --validation " + fresh);
   EXPECT_EQ(trained.at("rows"), 6000);
   EXPECT_EQ(trained.at("outcome"), "budget");
-  EXPECT_EQ(trained.at("solver"), "variational");
+  EXPECT_EQ(trained.at("solver"), "sampling");
   EXPECT_NEAR(trained.at("noise"), 5, 1);
   EXPECT_GT(trained.at("passes"), 1);
   for (const char* field : {"row_reads", "seconds", "rows_per_second", "peak_rss_bytes"})

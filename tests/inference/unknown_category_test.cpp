@@ -187,7 +187,9 @@ TEST_F(HashedCategories, UnseenCategoriesContributeNothing) {
     const std::vector<double> values = predictions({"never", "nowhere", "c1"}, 2);
     ASSERT_EQ(values.size(), 3U);
     EXPECT_EQ(values[0], values[1]);
-    // Five of 1,024 slots are in use, and no pair has an effect.
+    // Five of 1,024 slots are in use, and no pair has an effect. The spectrum of an average of samples contains the
+    // posterior variances of the factors on the diagonal of M, which predictions do not use.
+    if (solver == Solver::automatic) continue;
     for (const double lambda : inspect(path("m.dyad"), 0).spectrum) EXPECT_LT(std::abs(lambda), 0.5);
   }
 }

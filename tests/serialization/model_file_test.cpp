@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include <cmath>
 #include <cstring>
 
 #include <gtest/gtest.h>
@@ -45,6 +46,25 @@ ModelFile example(Precision precision = Precision::double_precision) {
   return file;
 }
 
+/// The example as an average of samples, with one group of unknown features.
+ModelFile sampled_example() {
+  ModelFile file = example();
+  Random random(3, 0);
+  SampledPosterior posterior;
+  posterior.samples = 40;
+  posterior.log_variance = -0.5;
+  posterior.log_noise = 0.25;
+  for (Index j = 0; j < file.model.dim() + 1; ++j) {
+    posterior.log_variances.push_back(random.normal());
+    posterior.log_noise_factors.push_back(random.normal());
+    posterior.log_noise_deviations.push_back(random.uniform());
+  }
+  posterior.unknown_weights = {random.normal()};
+  for (Index c = 0; c < file.model.rank(); ++c) posterior.unknown_factors.push_back(random.normal());
+  file.sampled = posterior;
+  return file;
+}
+
 std::string error_of(const std::string& bytes) {
   try {
     (void)ModelFile::from_bytes(bytes, "m.dyad");
@@ -66,6 +86,33 @@ std::string example_with(const std::string& from, const std::string& to) {
   std::memcpy(bytes.data(), &length, sizeof length);
   write_checksum(bytes);
   return bytes;
+}
+
+TEST(ModelFile, StoresThePosteriorOfAnAverageOfSamples) {
+  const ModelFile file = sampled_example();
+  const ModelFile loaded = ModelFile::from_bytes(file.to_bytes(), "m.dyad");
+  ASSERT_TRUE(loaded.sampled);
+  EXPECT_EQ(loaded.sampled->samples, 40);
+  EXPECT_EQ(loaded.sampled->log_variance, file.sampled->log_variance);
+  EXPECT_EQ(loaded.sampled->log_variances, file.sampled->log_variances);
+  EXPECT_EQ(loaded.sampled->log_noise, file.sampled->log_noise);
+  EXPECT_EQ(loaded.sampled->log_noise_factors, file.sampled->log_noise_factors);
+  EXPECT_EQ(loaded.sampled->log_noise_deviations, file.sampled->log_noise_deviations);
+  EXPECT_EQ(loaded.sampled->unknown_weights, file.sampled->unknown_weights);
+  EXPECT_EQ(loaded.sampled->unknown_factors, file.sampled->unknown_factors);
+  EXPECT_FALSE(ModelFile::from_bytes(example().to_bytes(), "m.dyad").sampled);
+}
+
+TEST(ModelFile, RejectsAPosteriorThatDoesNotMatchTheModel) {
+  for (const auto change : {+[](SampledPosterior& p) { p.log_variances.pop_back(); },
+                            +[](SampledPosterior& p) { p.log_noise_factors.push_back(0); },
+                            +[](SampledPosterior& p) { p.unknown_factors.push_back(0); },
+                            +[](SampledPosterior& p) { p.samples = 0; },
+                            +[](SampledPosterior& p) { p.log_variances[1] = std::nan(""); }}) {
+    ModelFile file = sampled_example();
+    change(*file.sampled);
+    EXPECT_NE(error_of(file.to_bytes()).find("posterior"), std::string::npos);
+  }
 }
 
 TEST(ModelFile, RoundTripPreservesContent) {

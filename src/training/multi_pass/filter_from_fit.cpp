@@ -16,7 +16,8 @@ template <typename Scalar>
 KalmanFilter<Scalar> filter_from_fit(const MultiPassContext<Scalar>& context, const Posterior<double>& fit,
                                      const std::vector<double>& scales,
                                      std::optional<double> held_out_squared_residual) {
-  const KalmanOptions& kalman = context.kalman();
+  KalmanOptions kalman = context.kalman();
+  kalman.shape.rank = fit.means.rank();
   const Prior& prior = context.one_pass().prior_variances();
   const Rows<Scalar> rows = context.view(context.rows);
   double count = 0;

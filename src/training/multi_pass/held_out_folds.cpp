@@ -91,7 +91,8 @@ HeldOutFolds<Scalar>::HeldOutFolds(const MultiPassContext<Scalar>& context, cons
   const ModelShape& shape = context.kalman().shape;
   const bool has_few_rows = rows.count() < min_rows_for_single_fold;
   const bool has_few_parameters = shape.dim * (shape.rank + 2) < min_parameters_for_single_fold;
-  const int count = has_few_rows && has_few_parameters ? cross_validation_folds : 1;
+  const bool has_one_fold = !has_few_rows || !has_few_parameters || context.options.solver == Solver::sampling;
+  const int count = has_one_fold ? 1 : cross_validation_folds;
   const double fraction = has_few_rows ? 1.0 / cross_validation_folds : held_out_fraction;
   Random random(context.options.seed, start_stream - 1);
   for (std::uint8_t& fold : fold_of_) fold = static_cast<std::uint8_t>(random.uniform() / fraction);
@@ -193,7 +194,7 @@ HeldOutLoss HeldOutFolds<Scalar>::evaluate() {
   HeldOutLoss result;
   double observed = 0;
   for (Fold& fold : folds_) {
-    const Rows<Scalar> rows = context_.view(fold.validation != nullptr ? *fold.validation : fold.held_out_copy);
+    const Rows<Scalar> rows = held_out_rows(fold);
     const SignedFactors<Scalar> parameters =
         (fold.solver ? fold.solver->parameters() : fold.start.means).template cast<Scalar>();
     std::vector<Scalar> predictions(static_cast<std::size_t>(rows.count()));

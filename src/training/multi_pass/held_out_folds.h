@@ -32,7 +32,7 @@ Posterior<double> balanced_posterior(const KalmanFilter<Scalar>& filter);
 
 /// Cross-validation folds of the cached rows. A fold consists of training rows, a posterior to start from, held-out
 /// rows and, after make_solvers(), a solver. For fewer than 5,000 rows and 100,000 parameters there are five folds, and
-/// every row is held out once. Otherwise there is one fold, which holds out a tenth of the rows (a fifth for fewer than
+/// every row is held out once, unless the solver is sampling. Otherwise there is one fold, which holds out a tenth of the rows (a fifth for fewer than
 /// 5,000 rows). Refers to the context, which the caller keeps alive.
 template <typename Scalar>
 class HeldOutFolds {
@@ -49,6 +49,11 @@ class HeldOutFolds {
 
   /// The fold that holds out each row; may exceed the number of folds.
   [[nodiscard]] const std::vector<std::uint8_t>& fold_of() const { return fold_of_; }
+
+  /// Whether the held-out rows are validation rows.
+  [[nodiscard]] bool has_validation_rows() const { return folds_.front().validation != nullptr; }
+  /// Held-out rows of the first fold.
+  [[nodiscard]] Rows<Scalar> held_out_rows() { return held_out_rows(folds_.front()); }
 
   /// Creates one solver per fold from its start, which is moved from.
   void make_solvers(const MultiPassSolverOptions& options);
@@ -70,6 +75,9 @@ class HeldOutFolds {
     std::unique_ptr<MultiPassSolver> solver;  ///< null before make_solvers()
   };
 
+  [[nodiscard]] Rows<Scalar> held_out_rows(Fold& fold) {
+    return context_.view(fold.validation != nullptr ? *fold.validation : fold.held_out_copy);
+  }
   bool assign_folds_by_hash(const Rows<Scalar>& rows);
   Posterior<double> learn_one_pass(const Rows<Scalar>& rows, const std::vector<double>& scales);
   template <typename Learn>

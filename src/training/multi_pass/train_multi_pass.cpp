@@ -8,6 +8,7 @@
 #include "training/multi_pass/filter_from_fit.h"
 #include "training/multi_pass/held_out_folds.h"
 #include "training/multi_pass/level_selection.h"
+#include "training/multi_pass/sampling_fit.h"
 #include "training/one_pass/buffered_start.h"
 
 namespace dyad {
@@ -46,6 +47,20 @@ std::vector<double> weighted_rms(const Rows<Scalar>& rows) {
   return squares;
 }
 
+/// Converts the factors of unknown features from the coordinates of `fit`, with M = A A', to those of the model, with
+/// M = U diag(lambda) U': a becomes diag(1/lambda) U'A a. Bilinear models have no factors of unknown features.
+template <typename Scalar>
+void rotate_unknown_factors(const SignedFactors<double>& fit, const Model<Scalar>& model, SampledPosterior& posterior) {
+  if (model.is_bilinear()) return;
+  const Index rank = model.rank();
+  const Vector<double> spectrum = as_vector(model.spectrum).template cast<double>();
+  const Vector<double> inverse = spectrum.unaryExpr([](double lambda) { return lambda > 0 ? 1 / lambda : 0.0; });
+  const RowMajorMatrix<double> U = as_row_major(model.factors, model.dim(), rank).template cast<double>();
+  const Matrix<double> rotation = fit.A.transpose() * U * inverse.asDiagonal();
+  auto unknown = as_row_major(posterior.unknown_factors, posterior.group_count(), rank);
+  unknown = (unknown * rotation).eval();
+}
+
 /// Fit to the cached rows. The features are divided by their scales for the lifetime of this object; the result of
 /// run() is in the units of the rows. Refers to the context and the result, which the caller keeps alive.
 template <typename Scalar>
@@ -72,6 +87,29 @@ class ScaledFit {
       if (select_on_folds() && !context_.is_interrupted()) best = fit_all_rows(result_.levels);
     }
     return best ? std::optional(best->rescaled(scaling_.inverse_scales())) : std::nullopt;
+  }
+
+  /// Fit by sampling, in the units of the rows; null as for run().
+  std::optional<SampledFit> sample(RowCache<Scalar>* validation) {
+    std::optional<SampledFit> fit;
+    if (validation != nullptr) {
+      const ScaledRows<Scalar> scaled(*validation, scaling_.scales(), context_.kalman().shape.left_dim);
+      HeldOutFolds<Scalar> folds(context_, rows_, start(), *validation);
+      fit = fit_by_sampling(context_, rows_, folds, options_.max_passes, result_);
+      result_.row_reads += folds.row_reads();
+    } else {
+      HeldOutFolds<Scalar> folds(context_, rows_, scaling_.scales());
+      result_.row_reads += folds.row_reads();
+      if (context_.is_interrupted()) return std::nullopt;
+      fit = fit_by_sampling(context_, rows_, folds, options_.max_passes, result_);
+      result_.fold_of = folds.fold_of();
+      result_.folds = folds.count();
+    }
+    if (!fit) return std::nullopt;
+    const std::vector<double>& inverse = scaling_.inverse_scales();
+    fit->fit = fit->fit.rescaled(inverse);
+    for (std::size_t j = 0; j < inverse.size(); ++j) fit->posterior.log_variances[j] *= inverse[j] * inverse[j];
+    return fit;
   }
 
   /// Mean squared residual of held-out rows at the selected level; null if no rows were held out, or if one pass is
@@ -185,7 +223,9 @@ MultiPassResult<Scalar> train_multi_pass(const StreamLearner<Scalar>& learner, R
     solver_options.max_passes =
         static_cast<Index>((rows.is_sparse() ? max_sparse_work : max_dense_work) / work_per_pass);
   }
-  const Index min_passes = options.solver == Solver::variational ? min_variational_passes : min_newton_passes;
+  const Index min_passes = options.solver == Solver::sampling      ? min_sampling_sweeps
+                           : options.solver == Solver::variational ? min_variational_passes
+                                                                   : min_newton_passes;
   if (solver_options.max_passes < min_passes) {
     result.exceeds_work_limit = true;
     return result;
@@ -196,13 +236,23 @@ MultiPassResult<Scalar> train_multi_pass(const StreamLearner<Scalar>& learner, R
   std::optional<double> held_out_squared_residual;
   {
     ScaledFit<Scalar> fit(context, scales, std::move(solver_options), result);
-    best = fit.run(validation);
-    held_out_squared_residual = fit.held_out_squared_residual();
+    if (options.solver == Solver::sampling) {
+      if (std::optional<SampledFit> sampled = fit.sample(validation)) {
+        best = std::move(sampled->fit);
+        held_out_squared_residual = best->noise_variance;  // not reduced by the fit
+        result.sampled = std::move(sampled->posterior);
+      }
+    } else {
+      best = fit.run(validation);
+      held_out_squared_residual = fit.held_out_squared_residual();
+    }
   }
   result.interrupted = context.is_interrupted();
-  if (result.interrupted || !best) return result;
+  if ((result.interrupted && !result.sampled) || !best) return result;
   KalmanFilter<Scalar> filter = filter_from_fit(context, *best, scales, held_out_squared_residual);
-  if (filter.is_finite()) result.filter.emplace(std::move(filter));
+  if (!filter.is_finite()) return result;
+  if (result.sampled) rotate_unknown_factors(best->means, filter.model(), *result.sampled);
+  result.filter.emplace(std::move(filter));
   return result;
 }
 

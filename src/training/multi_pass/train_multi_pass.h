@@ -7,14 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "data/prior_groups.h"
 #include "data/row_cache.h"
+#include "model/sampled_posterior.h"
 #include "training/multi_pass/multi_pass_solver.h"
 #include "training/one_pass/stream_learner.h"
 
 /// \file
 /// This folder implements multi-pass training: iterative solvers over the cached rows of the first pass
 /// (MultiPassSolver), folds of held-out rows (HeldOutFolds), the selection of the regularization level on them
-/// (EarlyStopping, select_level) and the conversion of the fit to a filter (filter_from_fit).
+/// (EarlyStopping, select_level), the average of samples (fit_by_sampling) and the conversion of the fit to a filter (filter_from_fit).
 
 namespace dyad {
 
@@ -28,8 +30,11 @@ struct MultiPassStep {
 
 /// Options of train_multi_pass().
 struct MultiPassOptions {
-  Solver solver = Solver::newton;  ///< newton or variational
+  Solver solver = Solver::newton;  ///< newton, variational or sampling
   std::optional<Index> levels;     ///< fixed number of levels; null: selected on held-out rows
+  std::optional<Index> samples;    ///< sampling: fixed number of samples; null: determined on held-out rows
+  PriorGroups groups;              ///< sampling: prior groups of the features
+  bool discovers_groups = false;   ///< sampling: find prior groups by co-occurrence instead
   /// newton: row weights act as exact repetition counts, and the order of the rows has no effect. Fits start from the
   /// moments of the rows instead of the first pass.
   bool has_exact_weights = false;
@@ -48,7 +53,8 @@ struct MultiPassResult {
   /// Null if one pass has the smaller held-out loss, if there are too few rows, if the work limit is exceeded, if the
   /// fit is not finite, or after an interruption.
   std::optional<KalmanFilter<Scalar>> filter;
-  Index levels = 0;                     ///< number of levels of the fit; 0: one pass
+  std::optional<SampledPosterior> sampled;  ///< sampling: posterior of the model of the filter
+  Index levels = 0;                     ///< number of levels (sampling: sweeps) of the fit; 0: one pass
   std::string level;                    ///< name of the last level
   double one_pass = 0;                  ///< mean held-out loss of one pass; valid if held_out_rows > 0
   double multi_pass = 0;                ///< mean held-out loss at the selected level; valid if held_out_rows > 0

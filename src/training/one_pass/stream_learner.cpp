@@ -350,7 +350,11 @@ void StreamLearner<Scalar>::finish_buffered_start() {
 template <typename Scalar>
 void StreamLearner<Scalar>::promote(KalmanFilter<Scalar> filter, Origin origin) {
   scales_.adopt(filter.scales());
-  options_.kalman.shape.rank = filter.options().shape.rank;
+  if (filter.options().shape.rank != options_.kalman.shape.rank) {
+    options_.kalman.shape.rank = filter.options().shape.rank;
+    moments_.reset();  // the models of the moment solver have the previous rank
+    options_.moment.reset();
+  }
   selection_.promote(std::move(filter), origin);
   selection_.drop_all_but_best();
   search_.reset();

@@ -25,16 +25,18 @@ namespace {
 // Names of enumerators in model files.
 constexpr std::array<std::pair<const char*, Diagonal>, 3> diagonals{
     {{"tied", Diagonal::tied}, {"zero", Diagonal::zero}, {"free", Diagonal::free}}};
-constexpr std::array<std::pair<const char*, Solver>, 6> solvers{{{"auto", Solver::automatic},
+constexpr std::array<std::pair<const char*, Solver>, 7> solvers{{{"auto", Solver::automatic},
                                                                  {"moment", Solver::moment},
                                                                  {"kalman", Solver::kalman},
                                                                  {"newton", Solver::newton},
                                                                  {"variational", Solver::variational},
+                                                                 {"sampling", Solver::sampling},
                                                                  {"anova", Solver::anova}}};
 
-/// Upper limits of `rank` and `passes`. They detect typing errors; no algorithm depends on them.
+/// Upper limits of `rank`, `passes` and `samples`. They detect typing errors; no algorithm depends on them.
 constexpr Index max_rank = 10'000;
 constexpr Index max_passes = 10'000;
+constexpr Index max_sample_count = 100'000;
 /// Feature indices are 32-bit signed integers, so that 2^30 is the largest power of two below their limit.
 constexpr int max_hash_bits = 30;
 /// Row counts are converted to double, which represents integers up to 2^53 exactly. 2^50 leaves a factor of 8 for
@@ -212,7 +214,7 @@ std::map<std::string, std::string> TrainSettings::to_text() const {
 }
 
 bool TrainOptions::requests_multiple_passes() const {
-  return solver == Solver::newton || solver == Solver::variational || passes.value_or(1) > 1;
+  return solver == Solver::newton || solver == Solver::variational || solver == Solver::sampling || passes.value_or(1) > 1;
 }
 
 DataOptions TrainOptions::validation_data() const {
@@ -261,6 +263,11 @@ void TrainOptions::validate() const {
         fmt::format("hash_bits must lie in [1, {}], or be 0 for no hashing, got {}", max_hash_bits, columns.hash_bits));
   if (columns.index_base != 0 && columns.index_base != 1)
     throw std::invalid_argument(fmt::format("index_base must be 0 or 1, got {}", columns.index_base));
+  if (solver == Solver::sampling && (model_kind == Kind::sensing || model_kind == Kind::phase ||
+                                     (model_kind == Kind::gfm && diagonal.value_or(Diagonal::free) == Diagonal::tied)))
+    throw std::invalid_argument(
+        "the solver sampling needs the kind gfm with a zero or free diagonal, or the kind bilinear; use the solver newton "
+        "otherwise");
   if (solver == Solver::variational &&
       (kind.value_or(Kind::gfm) != Kind::gfm || diagonal.value_or(Diagonal::free) == Diagonal::tied))
     throw std::invalid_argument(
@@ -301,6 +308,12 @@ void TrainOptions::validate() const {
                 model_kind == Kind::sensing || model_kind == Kind::phase))
     throw std::invalid_argument(
         "`range` is for numeric targets of the kinds gfm and bilinear; classes and measurements have no range");
+  if (samples && (*samples < 1 || *samples > max_sample_count))
+    throw std::invalid_argument(fmt::format("samples must lie in [1, {}], got {}", max_sample_count, *samples));
+  if (samples && solver != Solver::sampling)
+    throw std::invalid_argument("`samples` is an option of the solver sampling; set `solver` to sampling");
+  if (solver == Solver::sampling && passes)
+    throw std::invalid_argument("the solver sampling has no passes; leave `passes` out, or set `samples`");
   if (batch && (*batch < 1 || *batch > max_row_count))
     throw std::invalid_argument(fmt::format("batch must lie in [1, 2^50] rows, got {}", *batch));
   if (checkpoint_every < 0)

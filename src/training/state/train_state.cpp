@@ -34,6 +34,7 @@ void TrainState<Scalar>::save(const std::function<void(Model<double>&)>& complet
   }
   file.model = solver->model();
   if (complete) complete(file.model);
+  file.sampled = sampled;
   file.training = settings.to_text();
   Archive saved;
   archive(saved);
@@ -60,7 +61,7 @@ SavedPosterior SavedPosterior::load(const ModelFile& file, const std::string& pa
   if (solver == file.training.end() || solver->second == "moment")
     throw std::invalid_argument(
         "the model in " + path +
-        " has no error bars; train it with the solver auto, anova, kalman, newton or variational");
+        " has no error bars; train it with the solver auto, anova, kalman, newton or sampling");
   const TrainSettings settings = TrainSettings::load(file, path);
   SavedPosterior result{KalmanFilter<double>(kalman_options(settings, file.features), Prior(), 1)};
   Archive saved(file.state);

@@ -20,6 +20,7 @@ struct TrainState {
   ModelFile file{};
   TrainSettings settings{};
   std::unique_ptr<TrainSolver<Scalar>> solver{};  ///< null before the first block of a fresh run
+  std::optional<SampledPosterior> sampled{};      ///< of the model of the solver, if it is an average of samples
   double median_squared_norm = 0;  ///< median squared Euclidean norm of the first rows; see clip_outliers()
   /// Classification: evidence for the model against a constant probability, over all runs. Null: neither loaded nor
   /// saved.

@@ -185,6 +185,106 @@ TEST(TrainMultiPass, InterruptionOfWideRowsReturnsNoFilter) {
   }
 }
 
+/// Rows of two columns of categories, from a model with factors, and a learner after one pass over them.
+struct LearnedCategories {
+  test::OwnedRows<double> rows;
+  RowCache<double> cache;
+  std::unique_ptr<StreamLearner<double>> one_pass;
+};
+
+LearnedCategories learn_categories(Index count, std::uint64_t seed, bool is_classification = false) {
+  constexpr Index levels = 20;
+  Random random(seed, 0);
+  const RowMajorMatrix<double> factors = random_normal<double>(random, 2 * levels, 2);
+  RowMajorMatrix<double> X = RowMajorMatrix<double>::Zero(count, 2 * levels);
+  std::vector<double> y;
+  for (Index i = 0; i < count; ++i) {
+    const auto left = static_cast<Index>(random.uniform() * levels);
+    const auto right = levels + static_cast<Index>(random.uniform() * levels);
+    X(i, left) = X(i, right) = 1;
+    const double f = factors.row(left).dot(factors.row(right)) + 0.3 * random.normal();
+    y.push_back(is_classification ? (f > 0 ? 1 : -1) : f);
+  }
+  LearnedCategories result{{std::move(X), std::move(y)}, {}, {}};
+  StreamOptions options = stream_options_for(2 * levels, true);
+  options.kalman.shape.diagonal = Diagonal::zero;
+  if (is_classification) options.kalman.likelihood = make_likelihood(Task::classification);
+  result.one_pass = std::make_unique<StreamLearner<double>>(std::move(options), test::pool());
+  std::vector<double> predictions(static_cast<std::size_t>(count));
+  result.one_pass->learn(result.rows.sparse(), predictions);
+  result.cache.append(result.rows.sparse());
+  return result;
+}
+
+MultiPassOptions sampling_options(bool is_classification = false) {
+  MultiPassOptions options = multi_pass_options_for(Solver::sampling);
+  options.discovers_groups = true;
+  if (is_classification)
+    options.loss = [](double y, double f) { return make_likelihood(Task::classification)->loss(y, f); };
+  return options;
+}
+
+TEST(TrainMultiPass, SamplingReducesTheErrorOfOnePass) {
+  ThreadPool pool(2);
+  for (const bool is_classification : {false, true}) {
+    LearnedCategories data = learn_categories(2000, 1, is_classification);
+    const auto result = train_multi_pass<double>(*data.one_pass, data.cache, nullptr,
+                                                 sampling_options(is_classification), pool);
+    ASSERT_TRUE(result.filter && result.sampled);
+    EXPECT_LT(result.multi_pass, result.one_pass);
+    EXPECT_GE(result.sampled->samples, 100);
+    EXPECT_GT(result.levels, result.sampled->samples);
+    EXPECT_NO_THROW(result.sampled->validate(result.filter->model()));
+    if (!is_classification) {
+      EXPECT_NEAR(std::exp(result.sampled->log_noise / 2), 0.3, 0.06);
+    }
+  }
+}
+
+TEST(TrainMultiPass, SamplingUsesTheRequestedNumberOfSamples) {
+  ThreadPool pool(1);
+  LearnedCategories data = learn_categories(800, 2);
+  MultiPassOptions options = sampling_options();
+  options.samples = 12;
+  const auto result = train_multi_pass<double>(*data.one_pass, data.cache, nullptr, options, pool);
+  ASSERT_TRUE(result.sampled);
+  EXPECT_EQ(result.sampled->samples, 12);
+}
+
+/// An interruption returns the average of the samples so far, or no filter before the first sample.
+TEST(TrainMultiPass, InterruptedSamplingReturnsTheAverageSoFar) {
+  ThreadPool pool(1);
+  for (const int after : {0, 5, 40, 60, 90}) {
+    LearnedCategories data = learn_categories(800, 3);
+    MultiPassOptions options = sampling_options();
+    int checks = 0;
+    options.interrupted = [&] { return checks++ >= after; };
+    const auto result = train_multi_pass<double>(*data.one_pass, data.cache, nullptr, options, pool);
+    EXPECT_TRUE(result.interrupted);
+    EXPECT_EQ(result.filter.has_value(), after >= 40);
+    EXPECT_EQ(result.sampled.has_value(), after >= 40);
+  }
+}
+
+TEST(TrainMultiPass, SamplingOnValidationRowsReportsTheLossOfTheResult) {
+  ThreadPool pool(1);
+  LearnedCategories data = learn_categories(2000, 4);
+  RowCache<double> validation;
+  validation.append(data.rows.sparse().slice(0, 500));
+  RowCache<double> training;
+  training.append(data.rows.sparse().slice(500, 1500));
+  MultiPassOptions options = sampling_options();
+  options.can_select_one_pass = false;  // the pass has learned the validation rows
+  const auto result = train_multi_pass<double>(*data.one_pass, training, &validation, options, pool);
+  ASSERT_TRUE(result.filter);
+  std::vector<double> f(500);
+  result.filter->model().predict(data.rows.sparse().slice(0, 500), f);
+  double squares = 0;
+  for (std::size_t i = 0; i < f.size(); ++i) squares += std::pow(f[i] - data.rows.targets[i], 2) / 500;
+  EXPECT_NEAR(squares, result.multi_pass, 1e-6);
+  EXPECT_EQ(result.held_out_rows, 500);
+}
+
 TEST(HeldOutFolds, HoldsOutEveryRowOnceBelow5000Rows) {
   ThreadPool pool(1);
   for (const bool by_hash : {false, true}) {
