@@ -50,8 +50,7 @@ Likelihood::Expansion BernoulliLikelihood::expand(double y, double f) const {
 
 double BernoulliLikelihood::loss(double y, double f) const { return -log_logistic(y > 0 ? f : -f); }
 
-Likelihood::Update BernoulliLikelihood::update(double y, double mean, double variance, double weight,
-                                               double) const {
+Likelihood::Update BernoulliLikelihood::update(double y, double mean, double variance, double weight, double) const {
   constexpr double max_newton_strength = 4;  // 1 / max logistic'(f) = 1 / (1/4); see the header
   const double strength = weight * variance;
   if (!(weight > 1 && strength > max_newton_strength)) {
