@@ -37,7 +37,7 @@ class OrderGuard {
     const KalmanFilter<Scalar>& filter = learner.filter();
     const bool hurts = sample_.order_hurts(filter);
     const bool has_all_rows = cached != nullptr || sample_.has_all_rows();
-    if (!hurts && !(tries_similar_rows && has_all_rows && sample_.has_similar_neighbors())) return result;
+    if (!hurts && !(tries_similar_rows && cached != nullptr && sample_.has_similar_neighbors())) return result;
     const Rows<Scalar> rows = cached != nullptr ? *cached : sample_.view(filter.options().shape.dim);
     ShuffledPass<Scalar> pass = learn_shuffled(learner, rows, options, pool);
     result.row_reads = rows.count();
