@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "base/archive.h"
+#include "solvers/kalman/log_noise.h"
 
 namespace dyad {
 
@@ -44,15 +45,18 @@ class FeatureNoise {
     const double total = noise + explained;
     const double common_total = common + explained;
     const double ratio = std::min(squared / total, max_squared_deviation);
-    const double advantage = (std::log(common_total / total) + squared / common_total - squared / total) / 2;
-    advantage_ += advantage;
-    squared_advantage_ += advantage * advantage;
+    if (++rows_since_comparison_ >= comparison_interval_rows) {
+      rows_since_comparison_ = 0;
+      const double advantage = (std::log(common_total / total) + squared / common_total - squared / total) / 2;
+      advantage_ += advantage;
+      squared_advantage_ += advantage * advantage;
+    }
     const double omega = noise / total;
     const double score = omega / 2 * (ratio - expected_squared_deviation);
     const double information = omega * omega / 2;
     const double inverse = 1 / (1 + information * (log_variance_ + uncertainty + (has_new ? new_variance_ : 0)));
     const Step step{score * inverse, information * inverse};
-    value_ = std::max(value_ * std::exp(std::clamp(log_variance_ * step.mean, -1.0, 1.0)), min_variance);
+    value_ = std::max(value_ * approximate_exp(std::clamp(log_variance_ * step.mean, -1.0, 1.0)), min_variance);
     log_variance_ =
         std::max(log_variance_ - log_variance_ * log_variance_ * step.precision, 2 / (max_windows * unknowns_));
     if (has_new) {
@@ -68,6 +72,7 @@ class FeatureNoise {
     archive.number("log_variance", log_variance_);
     archive.number("new_multiplier", new_multiplier_);
     archive.number("new_variance", new_variance_);
+    archive.number("rows_since_comparison", rows_since_comparison_);
     archive.number("advantage", advantage_);
     archive.number("squared_advantage", squared_advantage_);
     if (!(value_ >= 0 && unknowns_ >= 1 && log_variance_ > 0 && new_variance_ >= 0 && squared_advantage_ >= 0))
@@ -82,6 +87,8 @@ class FeatureNoise {
   static constexpr double expected_squared_deviation = 0.97755;
   /// Noise variances of rows differ from s2 by at most exp(4) = 55. Sensitivity: docs/constants.md.
   static constexpr double max_log_multiplier = 4;
+  /// The likelihoods of one of this number of rows are compared, because logarithms take time.
+  static constexpr double comparison_interval_rows = 4;
   static constexpr double max_windows = 6;  ///< as LogNoiseTracker
   static constexpr double min_variance = 1e-30;
 
@@ -90,8 +97,9 @@ class FeatureNoise {
   double log_variance_ = 0.02;
   double new_multiplier_ = 0;           ///< logarithm of the multiplier of rows with a feature without data
   double new_variance_ = log_variance;  ///< its variance
-  double advantage_ = 0;                ///< sum over the rows of the difference of the log-likelihoods
-  double squared_advantage_ = 0;        ///< sum of its squares
+  double rows_since_comparison_ = 0;
+  double advantage_ = 0;          ///< sum over the rows of the difference of the log-likelihoods
+  double squared_advantage_ = 0;  ///< sum of its squares
 };
 
 }  // namespace dyad

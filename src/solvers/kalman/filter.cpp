@@ -378,6 +378,7 @@ void KalmanFilter<Scalar>::noise_variances(const Rows<Scalar>& rows, const std::
     double log_multiplier = 0;
     rows.for_each_entry(i, [&](Index j, Scalar) { log_multiplier += static_cast<double>(record(j)[noise_offset()]); });
     const auto at = static_cast<std::size_t>(i);
+    if (have_unknown[at]) log_multiplier += FeatureNoise::log_variance / 2;  // E exp(l) for l ~ N(0, log_variance)
     variances[at] = static_cast<Scalar>(feature_noise_.value(log_multiplier, have_unknown[at]));
   }
 }

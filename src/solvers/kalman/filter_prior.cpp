@@ -61,10 +61,9 @@ Scalar sign_of(std::uint64_t bits, Index bit) {
 
 /// Adds the factors of a feature to the sums of its group, by place. `prior`: of the group.
 template <typename Scalar>
-DYAD_TARGET_CLONES void add_factors(const Scalar* __restrict means, const Scalar* __restrict variances, Index rank,
-                                    Scalar scale, std::uint64_t hash, const Scalar* __restrict precision,
-                                    const Scalar* __restrict deviation, Scalar* __restrict squares,
-                                    Scalar* __restrict counts) {
+inline void add_factors(const Scalar* __restrict means, const Scalar* __restrict variances, Index rank, Scalar scale,
+                        std::uint64_t hash, const Scalar* __restrict precision, const Scalar* __restrict deviation,
+                        Scalar* __restrict squares, Scalar* __restrict counts) {
   const Scalar square = scale * scale;
   for (Index first = 0; first < rank; first += bits_per_word) {
     const std::uint64_t bits = sign_bits(hash, first / bits_per_word);
@@ -82,10 +81,9 @@ DYAD_TARGET_CLONES void add_factors(const Scalar* __restrict means, const Scalar
 ///   P' = P / D,   m' = (m + P (m0'/tau' - m0/tau)) / D.
 /// `precision_change`: 1/tau' - 1/tau. `shift`: m0'/tau' - m0/tau for the sign +1.
 template <typename Scalar>
-DYAD_TARGET_CLONES void exchange_factor_priors(Scalar* __restrict means, Scalar* __restrict variances, Index rank,
-                                               Scalar scale, std::uint64_t hash,
-                                               const Scalar* __restrict precision_change,
-                                               const Scalar* __restrict shift) {
+inline void exchange_factor_priors(Scalar* __restrict means, Scalar* __restrict variances, Index rank, Scalar scale,
+                                   std::uint64_t hash, const Scalar* __restrict precision_change,
+                                   const Scalar* __restrict shift) {
   const Scalar square = scale * scale;
   for (Index first = 0; first < rank; first += bits_per_word) {
     const std::uint64_t bits = sign_bits(hash, first / bits_per_word);
@@ -194,7 +192,7 @@ std::uint64_t FilterParameters<Scalar>::hash_of(Index j) const {
 }
 
 template <typename Scalar>
-PriorSums FilterParameters<Scalar>::prior_sums() const {
+DYAD_TARGET_CLONES PriorSums FilterParameters<Scalar>::prior_sums() const {
   const Index rank = options_.shape.rank;
   const PriorConstants<Scalar> prior(*learned_prior_, rank, relative_prior_mean_);
   PriorSums sums = learned_prior_->zero_sums();
@@ -236,7 +234,7 @@ PriorSums FilterParameters<Scalar>::prior_sums() const {
 /// posterior mean m, the posterior under the new prior is
 ///   1/P' = L + 1/tau',   m' = P' (m/P - m0/tau + m0'/tau').
 template <typename Scalar>
-void FilterParameters<Scalar>::update_prior() {
+DYAD_TARGET_CLONES void FilterParameters<Scalar>::update_prior() {
   if (!learned_prior_) return;
   const Index rank = options_.shape.rank;
   const PriorConstants<Scalar> before(*learned_prior_, rank, relative_prior_mean_);

@@ -8,6 +8,12 @@
 
 namespace dyad {
 
+/// exp(x) for |x| <= 1, with a relative error below 0.2%: the Pade approximant of order (2, 2).
+inline double approximate_exp(double x) {
+  const double even = 1 + x * x / 12;
+  return (even + x / 2) / (even - x / 2);
+}
+
 /// Estimate of the noise variance s2 by an extended Kalman filter for log s2. A row with squared residual r^2, variance
 /// v of the prediction, S = s2 + v and omega = s2/S has the score (omega/2)(r^2/S - 1) and the expected information
 /// omega^2/2. With the variance Pl of log s2, the update is
@@ -29,9 +35,7 @@ class LogNoiseTracker {
     const double information = omega * omega / 2;
     const double posterior_variance = log_variance_ / (1 + log_variance_ * information);
     const double change = std::clamp(posterior_variance * score, -1.0, 1.0);
-    // exp(change), with a relative error below 0.15%: the Pade approximant of order (2, 2).
-    const double even = 1 + change * change / 12;
-    value_ = std::max(value_ * (even + change / 2) / (even - change / 2), min_variance);
+    value_ = std::max(value_ * approximate_exp(change), min_variance);
     log_variance_ = std::max(posterior_variance, 2 / (max_windows * unknowns_));
   }
 

@@ -117,12 +117,16 @@ FilterGroups StreamLearner<Scalar>::indicator_groups(const Rows<Scalar>& rows) c
   FilterGroups groups = options_.groups;
   if (groups.have_mean.empty()) return groups;
   std::vector<Index> last_row(static_cast<std::size_t>(groups.count), -1);  // last row with a feature of the group
+  std::vector<Index> counts(static_cast<std::size_t>(groups.count));        // number of features of the group
   for (Index i = 0; i < rows.count(); ++i)
     rows.for_each_entry(i, [&](Index j, Scalar x) {
       const auto group = static_cast<std::size_t>(default_group(j));
       if (x != 1 || last_row[group] == i) groups.have_mean[group] = false;
       last_row[group] = i;
+      ++counts[group];
     });
+  for (std::size_t group = 0; group < counts.size(); ++group)
+    if (groups.have_mean[group] && counts[group] != rows.count()) groups.one_feature_per_row = false;
   return groups;
 }
 

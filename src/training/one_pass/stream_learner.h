@@ -101,7 +101,8 @@ class StreamLearner {
  private:
   /// A filter with the hierarchical prior of the options.
   [[nodiscard]] KalmanFilter<Scalar> make_hierarchical_filter(const DataSummary& summary, const Rows<Scalar>& rows);
-  /// The groups of the options, without means of groups that are not groups of indicators in these rows.
+  /// The groups of the options, without means of groups that are not groups of indicators in these rows, and with
+  /// `one_feature_per_row` only if it holds for these rows.
   [[nodiscard]] FilterGroups indicator_groups(const Rows<Scalar>& rows) const;
   /// Group of feature j unless set_feature_groups() was called for it.
   [[nodiscard]] Index default_group(Index j) const;

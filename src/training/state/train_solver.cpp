@@ -202,6 +202,7 @@ FilterGroups prior_groups(const FeatureMap& map) {
   if (map.index_groups) {
     groups.have_mean.assign(static_cast<std::size_t>(groups.count), false);
     std::fill(groups.have_mean.begin() + map.first_index_group(), groups.have_mean.end(), true);
+    groups.one_feature_per_row = true;
   }
   if (map.layout != Layout::table || map.hash_bits > 0) return groups;
   groups.one_feature_per_row = true;

@@ -94,6 +94,13 @@ TEST(RowSample, DetectsSimilarNeighbors) {
   EXPECT_TRUE(Pass(rows.dense()).sample.has_similar_neighbors());
 }
 
+TEST(RowSample, HasAllRowsUntilItIsFull) {
+  const auto few = Ratings(1000).rows();
+  EXPECT_TRUE(Pass(few.sparse()).sample.has_all_rows());
+  const auto many = Ratings(20000).rows();
+  EXPECT_FALSE(Pass(many.sparse()).sample.has_all_rows());
+}
+
 /// The mean index of a uniform sample of n of N rows has the standard error N / sqrt(12 n).
 TEST(RowSample, IsUniform) {
   constexpr Index count = 60000;
