@@ -115,12 +115,11 @@ std::optional<Solver> MultiPassTraining<Scalar>::choose_solver(const ModelShape&
   const bool can_use_sweeps = !cache_->is_on_disk() && variational_bytes <= options_.memory;
   if (settings_.solver == Solver::automatic) {
     if (!cache_->is_sparse()) return Solver::newton;
-    if (options_.passes)
-      return can_use_sweeps && supports_variational_sweeps(cache_->view(shape.dim, shape.left_dim), shape)
-                 ? Solver::variational
-                 : Solver::newton;
     const bool can_sample = shape.linear && (shape.is_bilinear() || shape.diagonal != Diagonal::tied);
-    return can_sample && sampling_bytes <= options_.memory ? Solver::sampling : Solver::newton;
+    if (can_sample && sampling_bytes <= options_.memory && !options_.passes) return Solver::sampling;
+    return can_use_sweeps && supports_variational_sweeps(cache_->view(shape.dim, shape.left_dim), shape)
+               ? Solver::variational
+               : Solver::newton;
   }
   const bool is_sampling = settings_.solver == Solver::sampling;
   if (is_sampling ? sampling_bytes <= options_.memory : can_use_sweeps) return settings_.solver;

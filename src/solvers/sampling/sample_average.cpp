@@ -118,15 +118,15 @@ SignedFactors<double> SampleAverage::model(Index rank) {
   // V'V / 2 is the coefficient M_ij of a symmetric model, in which a pair occurs twice.
   const double scale = (is_bilinear ? 1 : 0.5) / count;
   const Eigen::Map<const Vector<float>> scales(scales_.data(), rows);
-  Matrix<double> C = F_.block(0, 0, rows, used_columns_).cast<double>();
   if (is_bilinear) {
+    const Matrix<double> C = F_.block(0, 0, rows, used_columns_).cast<double>();
     const LowRankFactorization<double> factors =
         truncate_to_rank<double>(Sides(rows, shape_.left_dim), C, scale * Matrix<double>::Identity(C.cols(), C.cols()),
                                  kept, EigenvalueSelection::largest);
     result.A = factors.vectors * factors.values.cwiseSqrt().asDiagonal();
   } else {
     // After a cut, the columns are orthogonal in ascending order of their norms.
-    result.A = std::sqrt(scale) * C.rightCols(kept);
+    result.A = std::sqrt(scale) * F_.block(0, used_columns_ - kept, rows, kept).cast<double>();
   }
   result.A.array().colwise() /= scales.cast<double>().array();
   result.signs = Vector<double>::Ones(kept);

@@ -359,10 +359,12 @@ std::optional<SampledFit> fit_by_sampling(const MultiPassContext<Scalar>& contex
 
 double estimate_sampling_bytes(double rows, double entries, double features, const ModelShape& shape) {
   constexpr double predictor_sums = 2 * sizeof(double) + 2 * sizeof(float);
-  const double columns = static_cast<double>(2 * std::max(SampleAverage::default_size, shape.rank));
+  const auto columns = static_cast<double>(2 * std::max(SampleAverage::default_size, shape.rank));
+  constexpr double model_copies = 2;
+  const double model_bytes = model_copies * static_cast<double>(std::max(candidate_ranks[2], shape.rank)) * sizeof(double);
   return FeatureColumns::bytes_for(rows, entries) +
          GibbsSampler::bytes_for(rows, features, shape.rank, shape.is_bilinear()) + rows * predictor_sums +
-         features * columns * static_cast<double>(sizeof(float) + sizeof(double));
+         features * (columns * sizeof(float) + model_bytes);
 }
 
 template std::optional<SampledFit> fit_by_sampling(const MultiPassContext<float>&, const Rows<float>&,

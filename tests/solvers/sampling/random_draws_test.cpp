@@ -8,7 +8,7 @@ namespace dyad {
 namespace {
 
 /// Sample mean and variance of `count` draws, with the standard errors of both.
-struct SampleMoments {
+struct DrawMoments {
   double mean = 0;
   double mean_error = 0;
   double variance = 0;
@@ -16,11 +16,11 @@ struct SampleMoments {
 };
 
 template <typename Draw>
-SampleMoments moments_of(Index count, Draw&& draw) {
+DrawMoments moments_of(Index count, Draw&& draw) {
   std::vector<double> draws;
   double sum = 0;
   for (Index i = 0; i < count; ++i) sum += draws.emplace_back(draw());
-  SampleMoments result;
+  DrawMoments result;
   const auto n = static_cast<double>(count);
   result.mean = sum / n;
   double fourth = 0;
@@ -36,7 +36,7 @@ SampleMoments moments_of(Index count, Draw&& draw) {
 TEST(GammaDraw, HasExactMoments) {
   for (const double shape : {0.3, 1.0, 4.5, 200.0}) {
     Random random(1, static_cast<std::uint64_t>(10 * shape));
-    const SampleMoments moments = moments_of(40000, [&] { return draw_gamma(random, shape); });
+    const DrawMoments moments = moments_of(40000, [&] { return draw_gamma(random, shape); });
     EXPECT_NEAR(moments.mean, shape, 5 * moments.mean_error) << shape;
     EXPECT_NEAR(moments.variance, shape, 5 * moments.variance_error) << shape;
   }
@@ -46,7 +46,7 @@ TEST(PolyaGammaDraw, HasExactMoments) {
   for (const double weight : {0.4, 1.0, 2.5, 40.0})
     for (const double tilt : {0.0, 0.7, -3.0, 12.0, 60.0}) {
       Random random(2, static_cast<std::uint64_t>(1000 * weight + 10 * (tilt + 20)));
-      const SampleMoments moments = moments_of(20000, [&] { return draw_polya_gamma(random, weight, tilt); });
+      const DrawMoments moments = moments_of(20000, [&] { return draw_polya_gamma(random, weight, tilt); });
       EXPECT_NEAR(moments.mean, polya_gamma_mean(weight, tilt), 5 * moments.mean_error) << weight << " " << tilt;
       EXPECT_NEAR(moments.variance, polya_gamma_variance(weight, tilt), 5 * moments.variance_error)
           << weight << " " << tilt;
@@ -58,7 +58,7 @@ TEST(PolyaGammaDraw, HasExactMoments) {
 TEST(PolyaGammaDraw, HasTheLaplaceTransformOfItsDefinition) {
   for (const double z : {0.5, 2.0, 6.0}) {
     Random random(3, static_cast<std::uint64_t>(z * 10));
-    const SampleMoments moments =
+    const DrawMoments moments =
         moments_of(40000, [&] { return std::exp(-z * z * draw_polya_gamma(random, 1, 0) / 2); });
     EXPECT_NEAR(moments.mean, 1 / std::cosh(z / 2), 5 * moments.mean_error);
   }
