@@ -50,14 +50,17 @@ Likelihood::Expansion BernoulliLikelihood::expand(double y, double f) const {
 
 double BernoulliLikelihood::loss(double y, double f) const { return -log_logistic(y > 0 ? f : -f); }
 
-Likelihood::Update BernoulliLikelihood::update(double y, double mean, double variance, double weight,
-                                               double) const {
+Likelihood::Update BernoulliLikelihood::update(double y, double mean, double variance, double weight, double) const {
   constexpr double max_newton_strength = 4;  // 1 / max logistic'(f) = 1 / (1/4); see the header
   const double strength = weight * variance;
   if (!(weight > 1 && strength > max_newton_strength)) {
     const double kappa = posterior_scale(variance);
-    const double p = logistic(kappa * mean);
-    const double q = logistic(-kappa * mean);
+    // logistic(|kappa mean|) and 1 minus it, without cancellation.
+    const double odds = std::exp(-std::abs(kappa * mean));
+    const double larger = 1 / (1 + odds);
+    const double smaller = odds * larger;
+    const double p = mean >= 0 ? larger : smaller;
+    const double q = mean >= 0 ? smaller : larger;
     // Bounded away from 0, so that the row carries information.
     const double precision = kappa * kappa * std::max(p * q, std::numeric_limits<double>::min());
     const double repetition = weight / (1 + (weight - 1) * precision * variance);

@@ -13,12 +13,12 @@ class BernoulliLikelihood : public Likelihood {
  public:
   [[nodiscard]] Expansion expand(double y, double f) const override;
   [[nodiscard]] double loss(double y, double f) const override;
-  /// Moment matching: with kappa = posterior_scale(variance) and p = logistic(kappa mean), the gain is kappa (t - p) for
-  /// the observed class t in {0, 1}, and the innovation precision c = kappa^2 p (1 - p). A row of weight omega acts as
-  /// omega rows, whose updates are those of a Gaussian observation: both numbers are multiplied by
-  /// omega / (1 + (omega - 1) c variance). If weight > 1 and weight * variance > 4, the mean moves to the mode of the
-  /// posterior instead, and the variance is that of the Laplace approximation at the mode. The limit 4 is the inverse of
-  /// the largest derivative of the logistic function, from which on the multiplied gain can overshoot the mode.
+  /// Moment matching: with kappa = posterior_scale(variance) and p = logistic(kappa mean), the gain is kappa (t - p)
+  /// for the observed class t in {0, 1}, and the innovation precision c = kappa^2 p (1 - p). A row of weight omega acts
+  /// as omega rows, whose updates are those of a Gaussian observation: both numbers are multiplied by omega / (1 +
+  /// (omega - 1) c variance). If weight > 1 and weight * variance > 4, the mean moves to the mode of the posterior
+  /// instead, and the variance is that of the Laplace approximation at the mode. The limit 4 is the inverse of the
+  /// largest derivative of the logistic function, from which on the multiplied gain can overshoot the mode.
   [[nodiscard]] Update update(double y, double mean, double variance, double weight,
                               double noise_variance) const override;
   /// kappa mean, with kappa = 1 / sqrt(1 + pi variance / 8) (MacKay 1992, "The evidence framework applied to

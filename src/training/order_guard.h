@@ -12,8 +12,8 @@ namespace dyad {
 
 /// Guard of the one-pass filter against row orders in which later rows replace what was learned from earlier ones, such
 /// as rows sorted by the target or by a category (RowSample::order_hurts). The remedy is a filter that learns rows in
-/// random order: all rows if they are cached or in the sample, otherwise the sample. If `tries_similar_rows`, this is also tried for
-/// cached rows in which neighbors are similar (RowSample::has_similar_neighbors). Not thread-safe.
+/// random order: all rows if they are cached or in the sample, otherwise the sample. If `tries_similar_rows`, this is
+/// also tried for cached rows in which neighbors are similar (RowSample::has_similar_neighbors). Not thread-safe.
 template <typename Scalar>
 class OrderGuard {
  public:
@@ -37,13 +37,13 @@ class OrderGuard {
     const KalmanFilter<Scalar>& filter = learner.filter();
     const bool hurts = sample_.order_hurts(filter);
     const bool has_all_rows = cached != nullptr || sample_.has_all_rows();
-    if (!hurts && !(tries_similar_rows && has_all_rows && sample_.has_similar_neighbors())) return result;
+    if (!hurts && !(tries_similar_rows && cached != nullptr && sample_.has_similar_neighbors())) return result;
     const Rows<Scalar> rows = cached != nullptr ? *cached : sample_.view(filter.options().shape.dim);
     ShuffledPass<Scalar> pass = learn_shuffled(learner, rows, options, pool);
     result.row_reads = rows.count();
     if (options.interrupted && options.interrupted()) return result;
-    // Both filters have learned the sample if the shuffled rows are all rows. Otherwise, the comparison of the loss before
-    // learning with that after learning favors the filter of the first pass.
+    // Both filters have learned the sample if the shuffled rows are all rows. Otherwise, the comparison of the loss
+    // before learning with that after learning favors the filter of the first pass.
     const double loss = has_all_rows ? sample_.loss(pass.filter) : pass.loss;
     const bool is_better = pass.filter.is_finite() && loss < sample_.loss(filter);
     if (is_better)

@@ -441,7 +441,7 @@ class Training {
   TrainReport<Scalar> report_{options_, state_};
   std::optional<ProgressReporter> progress_;
   bool compares_anova_ = false;  ///< the solver anova is a candidate for the cached rows
-  bool selects_rank_ = false;  ///< the rank is that of select_rank()
+  bool selects_rank_ = false;    ///< the rank is that of select_rank()
   std::vector<double> predictions_;
   Index dim_ = 0;       ///< number of features that passed require_memory()
   Index run_rows_ = 0;  ///< rows read in this run

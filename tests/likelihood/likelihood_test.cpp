@@ -175,8 +175,8 @@ double normal_mean(double mean, double variance, Function&& g) {
   return sum / total;
 }
 
-/// The errors of the approximations of MacKay (1992) are below 0.02 in the probability, and below 0.2 standard deviations
-/// in the posterior mean of f.
+/// The errors of the approximations of MacKay (1992) are below 0.02 in the probability, and below 0.2 standard
+/// deviations in the posterior mean of f.
 TEST(Likelihood, BernoulliUpdateMatchesMomentsOfThePosterior) {
   const Likelihood& classes = likelihood_of(Task::classification);
   for (const double mean : {-3.0, -0.5, 0.0, 1.0, 4.0})

@@ -141,7 +141,9 @@ TEST_F(TargetOrder, NumbersAfterConstantFirstBlockGiveRegression) {
   EXPECT_EQ(from_pipe.task, Task::regression);
   EXPECT_FALSE(from_pipe.warnings.empty());
   EXPECT_EQ(from_pipe.rows, 2 * row_count);
-  EXPECT_LT(evaluated(fresh).rmse, 1e5);
+  // The zeros that follow the first block are learned in random order with the other rows. Best constant: 1.0e6.
+  EXPECT_EQ(from_pipe.order, OrderRemedy::shuffled);
+  EXPECT_LT(evaluated(fresh).rmse, 7e5);
 }
 
 TEST_F(TargetOrder, SecondValueInPipeGivesClassification) {

@@ -58,7 +58,7 @@ class RowReader {
   FeatureMap& map_;
   std::atomic<bool> is_stopping_ = false;
   std::unique_ptr<RowStream> stream_;
-  Index rows_;  ///< rows read so far, including those of earlier runs
+  Index rows_;                  ///< rows read so far, including those of earlier runs
   Index grouped_features_ = 0;  ///< number of features whose groups have been passed on; see RowBlock
   const bool has_thread_;
   RowBlock<double> encoded_;  ///< the block that fill() writes

@@ -66,9 +66,9 @@ void predict_with_unknown_features(const KalmanFilter<Scalar>& filter, const Row
     offsets.push_back(static_cast<Index>(columns.size()));
   }
   if (!has_unknown) return filter.predict(rows, predictions, variances);
-  filter.predict(Rows<Scalar>::template sparse_unchecked<Index>(offsets, columns, values,
-                                                                dim + filter.groups().count, {}),
-                 predictions, variances);
+  filter.predict(
+      Rows<Scalar>::template sparse_unchecked<Index>(offsets, columns, values, dim + filter.groups().count, {}),
+      predictions, variances);
 }
 
 template <typename Scalar>

@@ -119,9 +119,8 @@ class ScaledFit {
  private:
   /// Parameters from which a fit to all rows starts, for scaled features.
   [[nodiscard]] Posterior<double> start() const {
-    return context_.options.has_exact_weights
-               ? order_invariant_start(rows_, context_.kalman(), context_.pool)
-               : balanced_posterior(context_.one_pass()).rescaled(scaling_.scales());
+    return context_.options.has_exact_weights ? order_invariant_start(rows_, context_.kalman(), context_.pool)
+                                              : balanced_posterior(context_.one_pass()).rescaled(scaling_.scales());
   }
 
   /// Selects the number of levels. Returns false if one pass is selected.

@@ -76,8 +76,8 @@ struct Learner<Scalar>::Implementation {
         },
         predictions, variances);
     for (std::size_t i = 0; i < predictions.size(); ++i)
-      predictions[i] = static_cast<Scalar>(likelihood().posterior_predictor(static_cast<double>(predictions[i]),
-                                                                            static_cast<double>(variances[i])));
+      predictions[i] = static_cast<Scalar>(
+          likelihood().posterior_predictor(static_cast<double>(predictions[i]), static_cast<double>(variances[i])));
   }
 
   /// Adds the variance of features without data to `variances`. `unseen`: as in Learner::predict().
