@@ -194,7 +194,7 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
     ) -> tuple[bytes, dict[str, Any]]:
         """Train a new model, or continue from ``model``. Return the model and the summary."""
         if model is not None:
-            for name in ("rank", "solver", "diagonal", "passes", "half_life", "precision", "seed", "range"):
+            for name in ("rank", "solver", "diagonal", "passes", "samples", "half_life", "precision", "seed", "range"):
                 setattr(settings, name, None)
             settings.target = ""
         trained, summary = _core.fit(rows, settings, model, self._report_progress)
