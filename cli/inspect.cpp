@@ -107,7 +107,8 @@ struct Inspect {
     table("strongest pairs (" + pair_guarantee(inspection) + ")", inspection.pairs);
     table("signal a, up to its sign", inspection.signal);
     if (!inspection.noise_factors.empty()) {
-      add("\nnoise by feature (standard deviation {:.4g}, times the factors of the features of a row)", inspection.noise);
+      add("\nnoise by feature (standard deviation {:.4g}, times the factors of the features of a row)",
+          inspection.noise);
       add("  {:>14} {:>14}", "factor", "std. error");
       for (const FeatureNoiseFactor& noise : inspection.noise_factors)
         add("  {:>14.4g} {:>14.2g}  {}", noise.factor, noise.standard_error, escape_unprintable(noise.feature));

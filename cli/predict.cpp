@@ -32,9 +32,10 @@ struct Predict {
     print_message("{} rows in {:.2f} s ({} rows/s)\n", summary.rows, summary.seconds,
                   format_count(static_cast<double>(summary.rows) / summary.seconds));
     if (summary.unknown_cells > 0)
-      print_message("{} cells have a category or index that is not in the model; they have the mean parameters of their "
-                    "column, or 0\n",
-                    summary.unknown_cells);
+      print_message(
+          "{} cells have a category or index that is not in the model; they have the mean parameters of their "
+          "column, or 0\n",
+          summary.unknown_cells);
     for (const std::string& warning : summary.warnings) print_warning(with_option_names(warning));
   }
 

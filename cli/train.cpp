@@ -14,10 +14,10 @@ namespace {
 
 const Choices<Task> tasks(task_names.begin(), task_names.end());
 const Choices<Precision> precisions{{"double", Precision::double_precision}, {"single", Precision::single_precision}};
-const Choices<Solver> train_solvers{{"auto", Solver::automatic},          {"kalman", Solver::kalman},
-                                    {"moment", Solver::moment},           {"newton", Solver::newton},
-                                    {"variational", Solver::variational}, {"sampling", Solver::sampling},
-                                    {"anova", Solver::anova}};
+const Choices<Solver> train_solvers{
+    {"auto", Solver::automatic}, {"kalman", Solver::kalman},           {"moment", Solver::moment},
+    {"newton", Solver::newton},  {"variational", Solver::variational}, {"sampling", Solver::sampling},
+    {"anova", Solver::anova}};
 
 /// Options, progress tables and results of train.
 struct Train {
@@ -53,7 +53,8 @@ void Train::add_to(CLI::App& subcommand) {
   add_choice(
       subcommand, "--solver", options.solver, optional_choices(train_solvers),
       "kalman: online Bayesian updates, one pass; moment: method of moments (Lin and Ye 2016), one pass; newton: "
-      "Gauss-Newton, multi-pass; variational: variational inference, multi-pass; sampling: average of posterior samples "
+      "Gauss-Newton, multi-pass; variational: variational inference, multi-pass; sampling: average of posterior "
+      "samples "
       "with noise per feature, multi-pass; anova: functions of columns and pairs "
       "with smoothness estimated by REML, for tables; auto: anova for tables and matrices with a numeric column, at "
       "most "

@@ -23,9 +23,12 @@ using namespace nanobind::literals;
 namespace dyad::python {
 namespace {
 
-constexpr auto solver_names = {std::pair{"auto", Solver::automatic}, {"moment", Solver::moment},
-                               {"kalman", Solver::kalman},           {"newton", Solver::newton},
-                               {"variational", Solver::variational}, {"sampling", Solver::sampling},
+constexpr auto solver_names = {std::pair{"auto", Solver::automatic},
+                               {"moment", Solver::moment},
+                               {"kalman", Solver::kalman},
+                               {"newton", Solver::newton},
+                               {"variational", Solver::variational},
+                               {"sampling", Solver::sampling},
                                {"anova", Solver::anova}};
 
 std::string name_of(FitStatus status) {

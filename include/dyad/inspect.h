@@ -47,22 +47,22 @@ struct Effect {
 
 /// Content of a model file in the units of the data.
 struct Inspection {
-  std::string model_path;                       ///< the file
-  Kind kind = Kind::gfm;                        ///< of the model
-  Task task = Task::regression;                 ///< of the model
-  std::string target;                           ///< name of the target column
-  std::string positive;                         ///< classes: label of the positive class
-  Index features = 0;                           ///< number of features
-  Index rank = 0;                               ///< k
-  double intercept = 0;                         ///< in the units of the data
-  std::vector<double> spectrum;                 ///< eigen- or singular values of M, for scaled columns and target
-  std::vector<Term> weights;                    ///< linear terms by decreasing absolute effect
-  std::vector<Term> pairs;                      ///< second-order terms by decreasing absolute effect
-  double pair_bound = 0;                        ///< upper bound on the |effect| of each pair that is not listed
-  bool are_pairs_exact = true;                  ///< true: `pairs` are the strongest; false: the search was stopped
-  std::vector<Effect> effects;                  ///< ANOVA models: by decreasing share; weights and pairs are then empty
-  Index effect_count = 0;                       ///< ANOVA models: number of functions, including those not listed
-  double noise = 0;  ///< ANOVA models and averages of samples: standard deviation of the noise; classes: 0
+  std::string model_path;        ///< the file
+  Kind kind = Kind::gfm;         ///< of the model
+  Task task = Task::regression;  ///< of the model
+  std::string target;            ///< name of the target column
+  std::string positive;          ///< classes: label of the positive class
+  Index features = 0;            ///< number of features
+  Index rank = 0;                ///< k
+  double intercept = 0;          ///< in the units of the data
+  std::vector<double> spectrum;  ///< eigen- or singular values of M, for scaled columns and target
+  std::vector<Term> weights;     ///< linear terms by decreasing absolute effect
+  std::vector<Term> pairs;       ///< second-order terms by decreasing absolute effect
+  double pair_bound = 0;         ///< upper bound on the |effect| of each pair that is not listed
+  bool are_pairs_exact = true;   ///< true: `pairs` are the strongest; false: the search was stopped
+  std::vector<Effect> effects;   ///< ANOVA models: by decreasing share; weights and pairs are then empty
+  Index effect_count = 0;        ///< ANOVA models: number of functions, including those not listed
+  double noise = 0;              ///< ANOVA models and averages of samples: standard deviation of the noise; classes: 0
   /// Averages of samples, regression: features by decreasing |log factor| in standard errors.
   std::vector<FeatureNoiseFactor> noise_factors{};
   std::vector<Term> signal;                     ///< phase: entries of a, up to its sign, by decreasing absolute value

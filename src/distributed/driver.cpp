@@ -290,8 +290,7 @@ std::string start_workers(const std::string& model) {
 }
 
 DistributedSummary train_distributed(const std::string& model, const DistributedOptions& options) {
-  if (options.solver == Solver::moment || options.solver == Solver::variational ||
-      options.solver == Solver::sampling)
+  if (options.solver == Solver::moment || options.solver == Solver::variational || options.solver == Solver::sampling)
     throw std::invalid_argument("solver must be automatic, kalman or newton for distributed training");
   if (!(options.trained_share >= 0 && options.trained_share <= 1))
     throw std::invalid_argument(fmt::format("trained_share must lie in [0, 1], got {}", options.trained_share));

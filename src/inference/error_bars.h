@@ -13,8 +13,8 @@
 namespace dyad {
 
 /// Variances of predictions under the posterior of a trained model: that of an AnovaModel, a SampledPosterior, or a
-/// filter (solvers/kalman). A cell with a category or index that is not in the model adds the variance of the functions of its
-/// column, or of its group (UnknownFeatures). Thread-safe after construction.
+/// filter (solvers/kalman). A cell with a category or index that is not in the model adds the variance of the functions
+/// of its column, or of its group (UnknownFeatures). Thread-safe after construction.
 class ErrorBars {
  public:
   /// Does not own `file`, which must outlive this object. `path` is used in error messages.

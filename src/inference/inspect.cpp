@@ -117,8 +117,8 @@ void add_noise_factors(const ModelFile& file, Index top, Inspection& result) {
   for (const Index j : largest_magnitudes(strengths, top)) {
     // The logarithm of the standard deviation is half of that of the variance.
     const double factor = std::exp(posterior.log_noise_factors[static_cast<std::size_t>(j)] / 2);
-    result.noise_factors.push_back({file.features.name(j), factor,
-                                    factor * posterior.log_noise_deviations[static_cast<std::size_t>(j)] / 2});
+    result.noise_factors.push_back(
+        {file.features.name(j), factor, factor * posterior.log_noise_deviations[static_cast<std::size_t>(j)] / 2});
   }
 }
 

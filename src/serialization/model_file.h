@@ -18,10 +18,10 @@ namespace dyad {
 
 /// Content of a model file. The layout is safetensors, which many programs can read (docs/model-file.md).
 struct ModelFile {
-  Model<double> model{0, 0};        ///< predicts the scaled target, or the log-odds of the positive class
-  std::optional<AnovaModel> anova;  ///< replaces `model`, which then has no features
+  Model<double> model{0, 0};                ///< predicts the scaled target, or the log-odds of the positive class
+  std::optional<AnovaModel> anova;          ///< replaces `model`, which then has no features
   std::optional<SampledPosterior> sampled;  ///< posterior of `model`, if it is an average of samples
-  FeatureMap features;              ///< encoding of rows and targets
+  FeatureMap features;                      ///< encoding of rows and targets
   Precision precision = Precision::double_precision;  ///< of the stored parameters
   std::map<std::string, std::string> training;        ///< options and row counts as text, stored as `training.*`
   std::map<std::string, std::vector<double>> state;   ///< solver state, stored as `state.*`; empty: cannot be resumed

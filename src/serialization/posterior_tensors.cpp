@@ -43,9 +43,8 @@ std::optional<SampledPosterior> read_sampled_posterior(const ModelReader& reader
   posterior.samples = samples.front();
   posterior.log_variance = log_variance.front();
   posterior.log_noise = log_noise.front();
-  for_each_vector(posterior, [&](const char* name, std::vector<double>& numbers) {
-    numbers = reader.values<double>(name);
-  });
+  for_each_vector(posterior,
+                  [&](const char* name, std::vector<double>& numbers) { numbers = reader.values<double>(name); });
   try {
     posterior.validate(model);
   } catch (const std::invalid_argument& error) {

@@ -124,7 +124,8 @@ std::optional<Solver> MultiPassTraining<Scalar>::choose_solver(const ModelShape&
   const bool is_sampling = settings_.solver == Solver::sampling;
   if (is_sampling ? sampling_bytes <= options_.memory : can_use_sweeps) return settings_.solver;
   disable(fmt::format(
-      "{} over these rows needs {}, more than `memory` allows, so the model comes from one pass; raise `memory`, or use "
+      "{} over these rows needs {}, more than `memory` allows, so the model comes from one pass; raise `memory`, or "
+      "use "
       "the solver newton, which needs less",
       is_sampling ? "sampling" : "variational inference", size_text(is_sampling ? sampling_bytes : variational_bytes)));
   return std::nullopt;

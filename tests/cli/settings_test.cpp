@@ -47,8 +47,8 @@ TEST_F(Settings, FlagOverridesEnvironmentOverridesConfig) {
 
 TEST_F(Settings, SettingsActLikeOptions) {
   const std::string rows = write("rows.csv", houses(300, 1));
-  const std::string config =
-      write("dyad.toml", "target = price\nquiet = yes\nmodel = '" + path("m.dyad") + "'\n[train]\nrank = 3\nsolver = 'newton'\n");
+  const std::string config = write("dyad.toml", "target = price\nquiet = yes\nmodel = '" + path("m.dyad") +
+                                                    "'\n[train]\nrank = 3\nsolver = 'newton'\n");
   const Result trained = run_dyad("train " + rows + " --config " + config);
   EXPECT_EQ(trained.exit_code, 0) << trained.err;
   EXPECT_EQ(trained.err, "");

@@ -104,11 +104,11 @@ TEST(ModelFile, StoresThePosteriorOfAnAverageOfSamples) {
 }
 
 TEST(ModelFile, RejectsAPosteriorThatDoesNotMatchTheModel) {
-  for (const auto change : {+[](SampledPosterior& p) { p.log_variances.pop_back(); },
-                            +[](SampledPosterior& p) { p.log_noise_factors.push_back(0); },
-                            +[](SampledPosterior& p) { p.unknown_factors.push_back(0); },
-                            +[](SampledPosterior& p) { p.samples = 0; },
-                            +[](SampledPosterior& p) { p.log_variances[1] = std::nan(""); }}) {
+  for (const auto change :
+       {+[](SampledPosterior& p) { p.log_variances.pop_back(); },
+        +[](SampledPosterior& p) { p.log_noise_factors.push_back(0); },
+        +[](SampledPosterior& p) { p.unknown_factors.push_back(0); }, +[](SampledPosterior& p) { p.samples = 0; },
+        +[](SampledPosterior& p) { p.log_variances[1] = std::nan(""); }}) {
     ModelFile file = sampled_example();
     change(*file.sampled);
     EXPECT_NE(error_of(file.to_bytes()).find("posterior"), std::string::npos);

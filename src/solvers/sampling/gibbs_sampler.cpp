@@ -108,8 +108,8 @@ std::vector<double> GibbsSampler::initial_deviations() const {
   const double mean_pairs = pairs > 0 ? pairs / count : 1;
   const double mean_squares = squares > 0 ? squares / count : 1;
   const double mean_fourths = fourths > 0 ? fourths / count : 1;
-  std::vector<double> deviations(at(options_.shape.rank),
-                                 std::pow(initial_share / (static_cast<double>(options_.shape.rank) * mean_pairs), 0.25));
+  std::vector<double> deviations(
+      at(options_.shape.rank), std::pow(initial_share / (static_cast<double>(options_.shape.rank) * mean_pairs), 0.25));
   deviations.push_back(std::sqrt(initial_share / mean_squares));
   deviations.push_back(std::sqrt(initial_share / mean_fourths));
   return deviations;

@@ -10,16 +10,16 @@
 #include "solvers/sampling/colour_classes.h"
 #include "solvers/sampling/feature_block.h"
 #include "solvers/sampling/feature_groups.h"
-#include "solvers/sampling/noise_multipliers.h"
 #include "solvers/sampling/hyperpriors.h"
+#include "solvers/sampling/noise_multipliers.h"
 #include "solvers/sampling/sampler_state.h"
 
 /// Folder solvers/sampling: Gibbs sampling of second-order models over cached rows.
 ///
-/// `GibbsSampler` draws one sample per sweep. `FeatureColumns` stores the rows by feature, `FeatureGroups` are the prior
-/// groups and `ColourClasses` the sets of features that are drawn in parallel. `FeatureBlock` draws the parameters of a
-/// feature, `Hyperpriors` their priors and `NoiseMultipliers` the noise precisions. `SampleAverage` is the average of the
-/// samples as one low-rank model, and `VarianceModel` the variance of their predictions.
+/// `GibbsSampler` draws one sample per sweep. `FeatureColumns` stores the rows by feature, `FeatureGroups` are the
+/// prior groups and `ColourClasses` the sets of features that are drawn in parallel. `FeatureBlock` draws the
+/// parameters of a feature, `Hyperpriors` their priors and `NoiseMultipliers` the noise precisions. `SampleAverage` is
+/// the average of the samples as one low-rank model, and `VarianceModel` the variance of their predictions.
 
 namespace dyad {
 
@@ -37,8 +37,8 @@ struct SamplerOptions {
 /// kappa / omega ~ N(f, 1/omega). Parameters have the priors of Hyperpriors.
 ///
 /// Numeric targets are expected to have variance about 1. A sweep takes O(entries rank^2 + features rank^3). Results do
-/// not depend on the number of threads and on the order of the features within a colour class. Does not own the columns,
-/// the colours and the pool; the caller keeps them alive. Not thread-safe.
+/// not depend on the number of threads and on the order of the features within a colour class. Does not own the
+/// columns, the colours and the pool; the caller keeps them alive. Not thread-safe.
 class GibbsSampler {
  public:
   GibbsSampler(const FeatureColumns& columns, const FeatureGroups& groups, const ColourClasses& colours,

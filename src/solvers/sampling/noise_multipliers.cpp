@@ -22,8 +22,8 @@ constexpr double metropolis_step_deviation = 0.2;
 NoiseMultipliers::NoiseMultipliers(Index features, Index groups)
     : multipliers_(static_cast<std::size_t>(features), 1.0), shapes_(static_cast<std::size_t>(groups), initial_shape) {}
 
-double NoiseMultipliers::draw_multiplier(Index j, Index group, double weight, double squared_residuals, std::uint64_t seed,
-                                     Index sweep) {
+double NoiseMultipliers::draw_multiplier(Index j, Index group, double weight, double squared_residuals,
+                                         std::uint64_t seed, Index sweep) {
   Random random = draw_random(seed, sweep, DrawPurpose::feature_noise, j);
   const double nu = shape(group);
   const double drawn = draw_gamma(random, (nu + weight) / 2) / ((nu + squared_residuals) / 2);
@@ -33,7 +33,7 @@ double NoiseMultipliers::draw_multiplier(Index j, Index group, double weight, do
 }
 
 void NoiseMultipliers::draw_shapes(const FeatureGroups& groups, const std::vector<bool>& has_noise, std::uint64_t seed,
-                               Index sweep) {
+                                   Index sweep) {
   std::vector<double> counts(shapes_.size());
   std::vector<double> sums(shapes_.size());
   std::vector<double> log_sums(shapes_.size());

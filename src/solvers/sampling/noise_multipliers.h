@@ -21,9 +21,10 @@ class NoiseMultipliers {
   [[nodiscard]] double shape(Index group) const { return shapes_[static_cast<std::size_t>(group)]; }
 
   /// Draws the multiplier s_j of a feature from Gamma((nu + n)/2, (nu + S)/2), where n is the sum of the weights of its
-  /// rows and S the sum of their weighted squared residuals, in units of the noise without s_j. Returns the ratio of the
-  /// new multiplier to the old one.
-  double draw_multiplier(Index j, Index group, double weight, double squared_residuals, std::uint64_t seed, Index sweep);
+  /// rows and S the sum of their weighted squared residuals, in units of the noise without s_j. Returns the ratio of
+  /// the new multiplier to the old one.
+  double draw_multiplier(Index j, Index group, double weight, double squared_residuals, std::uint64_t seed,
+                         Index sweep);
 
   /// Draws nu_g of all groups by Metropolis steps on log nu. `has_noise`: features with a multiplier.
   void draw_shapes(const FeatureGroups& groups, const std::vector<bool>& has_noise, std::uint64_t seed, Index sweep);

@@ -57,13 +57,12 @@ double draw_unit_polya_gamma(Random& random, double tilt) {
   const double z = std::abs(tilt) / 2;
   const double rate = pi * pi / 8 + z * z / 2;
   const double tail_mass = pi / (2 * rate) * std::exp(-rate * series_border);
-  // Mass below the border: 2 exp(-z) times the distribution function of the inverse Gaussian. The second term underflows
-  // for large z before its factor overflows.
+  // Mass below the border: 2 exp(-z) times the distribution function of the inverse Gaussian. The second term
+  // underflows for large z before its factor overflows.
   constexpr double max_second_term_argument = 30;
   const double root = std::sqrt(1 / series_border);
   double body_mass = 2 * std::exp(-z) * standard_normal_cdf(root * (series_border * z - 1));
-  if (z < max_second_term_argument)
-    body_mass += 2 * std::exp(z) * standard_normal_cdf(-root * (series_border * z + 1));
+  if (z < max_second_term_argument) body_mass += 2 * std::exp(z) * standard_normal_cdf(-root * (series_border * z + 1));
   const double tail_share = tail_mass / (tail_mass + body_mass);
   while (true) {
     const double x = random.uniform() < tail_share ? series_border + draw_exponential(random) / rate

@@ -12,8 +12,8 @@ namespace dyad {
 /// The prediction is linear in (b, w, u, M), so that the average of the predictions is that of the averaged
 /// parameters. M = 1/S sum_s V_s V_s'/2 is kept as F F' with at most 2 size columns: the columns of each sample are
 /// appended, and a full F is cut to the `size` leading directions of F F' (frequent directions without shrinkage, see
-/// Liberty 2013). The rows of F are multiplied by sqrt(n_j + 1), where n_j is the number of rows of the feature, so that
-/// errors are weighted by the frequency of the features.
+/// Liberty 2013). The rows of F are multiplied by sqrt(n_j + 1), where n_j is the number of rows of the feature, so
+/// that errors are weighted by the frequency of the features.
 ///
 /// The average has `groups` further features, which have the mean parameters of their group. They represent features
 /// that do not occur in training.

@@ -54,13 +54,13 @@ double UnknownProbes::predict(const Probe& probe, const GibbsSampler& sampler, R
     q[static_cast<std::size_t>(is_bilinear && is_right ? rank + c : c)] += value;
     diagonal += value * value;
   };
-  for (Index c = 0; c < rank; ++c)
-    add(probe.is_right, c, means[c] + random.normal() / std::sqrt(precisions[c]));
+  for (Index c = 0; c < rank; ++c) add(probe.is_right, c, means[c] + random.normal() / std::sqrt(precisions[c]));
   for (const Entry& entry : probe.entries) {
     f += entry.value * static_cast<double>(sample.parameters.weight(entry.feature)) +
          entry.value * entry.value * static_cast<double>(sample.parameters.square(entry.feature));
     for (Index c = 0; c < rank; ++c)
-      add(entry.feature >= shape_.left_dim, c, entry.value * static_cast<double>(sample.parameters.at(entry.feature, c)));
+      add(entry.feature >= shape_.left_dim, c,
+          entry.value * static_cast<double>(sample.parameters.at(entry.feature, c)));
   }
   for (Index c = 0; c < rank; ++c) {
     const double left = q[static_cast<std::size_t>(c)];
@@ -84,7 +84,8 @@ std::vector<double> UnknownProbes::coefficients(const VarianceModel& model) cons
   std::vector<double> counts(sums.size());
   for (const Probe& probe : probes_) {
     const double mean = probe.sum / samples_;
-    double log_variance = std::log(std::max(min_probe_variance, probe.squares / samples_ - mean * mean)) - model.intercept;
+    double log_variance =
+        std::log(std::max(min_probe_variance, probe.squares / samples_ - mean * mean)) - model.intercept;
     for (const Entry& entry : probe.entries)
       log_variance -= model.coefficients[static_cast<std::size_t>(entry.feature)] * entry.value * entry.value;
     sums[static_cast<std::size_t>(probe.group)] += log_variance;

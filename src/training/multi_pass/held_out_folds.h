@@ -32,8 +32,8 @@ Posterior<double> balanced_posterior(const KalmanFilter<Scalar>& filter);
 
 /// Cross-validation folds of the cached rows. A fold consists of training rows, a posterior to start from, held-out
 /// rows and, after make_solvers(), a solver. For fewer than 5,000 rows and 100,000 parameters there are five folds, and
-/// every row is held out once, unless the solver is sampling. Otherwise there is one fold, which holds out a tenth of the rows (a fifth for fewer than
-/// 5,000 rows). Refers to the context, which the caller keeps alive.
+/// every row is held out once, unless the solver is sampling. Otherwise there is one fold, which holds out a tenth of
+/// the rows (a fifth for fewer than 5,000 rows). Refers to the context, which the caller keeps alive.
 template <typename Scalar>
 class HeldOutFolds {
  public:

@@ -25,7 +25,8 @@ constexpr Index selection_samples = 32;
 /// of the rank of the result over the best rank. Smaller than the standard error of the loss on 100,000 rows.
 constexpr double relative_excess = 1e-3;
 /// Limits of the number of samples if it is not given. Sensitivity of the upper one: docs/constants.md.
-constexpr Index min_automatic_samples = 100;  // the average of n independent samples has 1 + 1/n times the posterior variance
+constexpr Index min_automatic_samples =
+    100;  // the average of n independent samples has 1 + 1/n times the posterior variance
 constexpr Index max_automatic_samples = 300;  // sensitivity: docs/constants.md
 /// Ranks of the result among which the held-out rows select.
 constexpr Index candidate_ranks[] = {8, 16, 32};
@@ -37,7 +38,8 @@ struct PairedDifference {
   double standard_error = 0;
 };
 
-PairedDifference compare(const std::vector<double>& a, const std::vector<double>& b, const std::vector<double>& weights) {
+PairedDifference compare(const std::vector<double>& a, const std::vector<double>& b,
+                         const std::vector<double>& weights) {
   double weight = 0;
   double sum = 0;
   double squares = 0;
@@ -169,7 +171,8 @@ class SamplingRun {
     constexpr Index interval = 8;
     if (!context_.options.progress || (average_.samples() % interval != 0 && average_.samples() != planned)) return;
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - average_start_;
-    const double remaining = static_cast<double>(planned - average_.samples()) / static_cast<double>(average_.samples());
+    const double remaining =
+        static_cast<double>(planned - average_.samples()) / static_cast<double>(average_.samples());
     context_.report({fmt::format("sample {} of {}, {:.1f} s left", average_.samples(), planned,
                                  std::max(0.0, remaining) * elapsed.count()),
                      std::numeric_limits<double>::quiet_NaN(),
@@ -207,7 +210,8 @@ class SamplingRun {
     const PairedDifference excess = compare(half_losses, losses, held_out_weights_);
     const double needed = static_cast<double>(count) * std::max(excess.mean, excess.standard_error) /
                           (relative_excess * mean_loss(losses));
-    const Index limit = std::clamp(max_sweeps_ - sampler_.sweeps() - joining_sweeps, min_automatic_samples, max_automatic_samples);
+    const Index limit =
+        std::clamp(max_sweeps_ - sampler_.sweeps() - joining_sweeps, min_automatic_samples, max_automatic_samples);
     return needed > static_cast<double>(limit) ? limit : std::max(min_automatic_samples, static_cast<Index>(needed));
   }
 
@@ -225,9 +229,8 @@ class SamplingRun {
     for (Index i = 0; i < rows.count(); ++i) weights.push_back(static_cast<double>(rows.weight(i)));
     std::vector<std::vector<double>> losses;
     for (const Index rank : ranks) losses.push_back(losses_at_rank(rank, variances));
-    const auto best = std::min_element(losses.begin(), losses.end(), [&](const auto& a, const auto& b) {
-      return compare(a, b, weights).mean < 0;
-    });
+    const auto best = std::min_element(losses.begin(), losses.end(),
+                                       [&](const auto& a, const auto& b) { return compare(a, b, weights).mean < 0; });
     const double best_loss = compare(*best, std::vector<double>(best->size()), weights).mean;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       const double excess = compare(losses[i], *best, weights).mean;
@@ -257,10 +260,9 @@ class SamplingRun {
         log_variance += variances.coefficients[static_cast<std::size_t>(j)] * static_cast<double>(x * x);
       });
       const auto position = static_cast<std::size_t>(i);
-      losses.push_back(
-          context_.options.loss(static_cast<double>(rows.targets()[position]),
-                                context_.kalman().likelihood->posterior_predictor(
-                                    static_cast<double>(predictions[position]), std::exp(log_variance))));
+      losses.push_back(context_.options.loss(static_cast<double>(rows.targets()[position]),
+                                             context_.kalman().likelihood->posterior_predictor(
+                                                 static_cast<double>(predictions[position]), std::exp(log_variance))));
     }
     return losses;
   }
@@ -318,8 +320,7 @@ class SamplingRun {
       const Index row = dim + group;
       posterior.log_variances.push_back(unknown_variances[static_cast<std::size_t>(group)]);
       posterior.unknown_weights.push_back(has_groups ? all.weights[row] : 0);
-      for (Index c = 0; c < all.A.cols(); ++c)
-        posterior.unknown_factors.push_back(has_groups ? all.A(row, c) : 0);
+      for (Index c = 0; c < all.A.cols(); ++c) posterior.unknown_factors.push_back(has_groups ? all.A(row, c) : 0);
     }
     result_.levels = sampler_.sweeps();
     result_.level = fmt::format("average of {} samples", average_.samples());
@@ -361,7 +362,8 @@ double estimate_sampling_bytes(double rows, double entries, double features, con
   constexpr double predictor_sums = 2 * sizeof(double) + 2 * sizeof(float);
   const auto columns = static_cast<double>(2 * std::max(SampleAverage::default_size, shape.rank));
   constexpr double model_copies = 2;
-  const double model_bytes = model_copies * static_cast<double>(std::max(candidate_ranks[2], shape.rank)) * sizeof(double);
+  const double model_bytes =
+      model_copies * static_cast<double>(std::max(candidate_ranks[2], shape.rank)) * sizeof(double);
   return FeatureColumns::bytes_for(rows, entries) +
          GibbsSampler::bytes_for(rows, features, shape.rank, shape.is_bilinear()) + rows * predictor_sums +
          features * (columns * sizeof(float) + model_bytes);

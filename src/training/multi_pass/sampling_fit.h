@@ -9,7 +9,7 @@ namespace dyad {
 
 /// Fit by sampling.
 struct SampledFit {
-  Posterior<double> fit;      ///< the averaged model, without variances
+  Posterior<double> fit;       ///< the averaged model, without variances
   SampledPosterior posterior;  ///< its unknown_factors multiply rows of `fit.means.A`
 };
 
@@ -21,8 +21,8 @@ struct SampledFit {
 /// the first chain uses all cached rows and continues until it has n samples.
 ///
 /// `rows`: view of the cached rows, divided by their scales. `max_sweeps`: limit of work. Writes losses and the number
-/// of samples to `result`. Null if one pass is selected, or after an interruption before the first sample. After a later
-/// interruption, the result is the average of the samples so far.
+/// of samples to `result`. Null if one pass is selected, or after an interruption before the first sample. After a
+/// later interruption, the result is the average of the samples so far.
 template <typename Scalar>
 std::optional<SampledFit> fit_by_sampling(const MultiPassContext<Scalar>& context, const Rows<Scalar>& rows,
                                           HeldOutFolds<Scalar>& folds, Index max_sweeps,

@@ -16,7 +16,8 @@
 /// \file
 /// This folder implements multi-pass training: iterative solvers over the cached rows of the first pass
 /// (MultiPassSolver), folds of held-out rows (HeldOutFolds), the selection of the regularization level on them
-/// (EarlyStopping, select_level), the average of samples (fit_by_sampling) and the conversion of the fit to a filter (filter_from_fit).
+/// (EarlyStopping, select_level), the average of samples (fit_by_sampling) and the conversion of the fit to a filter
+/// (filter_from_fit).
 
 namespace dyad {
 
@@ -54,13 +55,13 @@ struct MultiPassResult {
   /// fit is not finite, or after an interruption.
   std::optional<KalmanFilter<Scalar>> filter;
   std::optional<SampledPosterior> sampled;  ///< sampling: posterior of the model of the filter
-  Index levels = 0;                     ///< number of levels (sampling: sweeps) of the fit; 0: one pass
-  std::string level;                    ///< name of the last level
-  double one_pass = 0;                  ///< mean held-out loss of one pass; valid if held_out_rows > 0
-  double multi_pass = 0;                ///< mean held-out loss at the selected level; valid if held_out_rows > 0
-  Index held_out_rows = 0;              ///< number of rows of these losses
-  std::vector<std::uint8_t> fold_of{};  ///< the fold that holds out each cached row, if it is less than `folds`
-  Index folds = 0;                      ///< 0: no rows were held out
+  Index levels = 0;                         ///< number of levels (sampling: sweeps) of the fit; 0: one pass
+  std::string level;                        ///< name of the last level
+  double one_pass = 0;                      ///< mean held-out loss of one pass; valid if held_out_rows > 0
+  double multi_pass = 0;                    ///< mean held-out loss at the selected level; valid if held_out_rows > 0
+  Index held_out_rows = 0;                  ///< number of rows of these losses
+  std::vector<std::uint8_t> fold_of{};      ///< the fold that holds out each cached row, if it is less than `folds`
+  Index folds = 0;                          ///< 0: no rows were held out
   /// Classification: held-out log-likelihood of the best level (one pass included) minus that of the best constant, in
   /// nats. Null if no rows were held out.
   std::optional<double> gain_over_constant;

@@ -214,7 +214,8 @@ std::map<std::string, std::string> TrainSettings::to_text() const {
 }
 
 bool TrainOptions::requests_multiple_passes() const {
-  return solver == Solver::newton || solver == Solver::variational || solver == Solver::sampling || passes.value_or(1) > 1;
+  return solver == Solver::newton || solver == Solver::variational || solver == Solver::sampling ||
+         passes.value_or(1) > 1;
 }
 
 DataOptions TrainOptions::validation_data() const {
@@ -266,7 +267,8 @@ void TrainOptions::validate() const {
   if (solver == Solver::sampling && (model_kind == Kind::sensing || model_kind == Kind::phase ||
                                      (model_kind == Kind::gfm && diagonal.value_or(Diagonal::free) == Diagonal::tied)))
     throw std::invalid_argument(
-        "the solver sampling needs the kind gfm with a zero or free diagonal, or the kind bilinear; use the solver newton "
+        "the solver sampling needs the kind gfm with a zero or free diagonal, or the kind bilinear; use the solver "
+        "newton "
         "otherwise");
   if (solver == Solver::variational &&
       (kind.value_or(Kind::gfm) != Kind::gfm || diagonal.value_or(Diagonal::free) == Diagonal::tied))

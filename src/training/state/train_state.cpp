@@ -59,9 +59,8 @@ void TrainState<Scalar>::archive(Archive& archive) {
 SavedPosterior SavedPosterior::load(const ModelFile& file, const std::string& path) {
   const auto solver = file.training.find("solver");
   if (solver == file.training.end() || solver->second == "moment")
-    throw std::invalid_argument(
-        "the model in " + path +
-        " has no error bars; train it with the solver auto, anova, kalman, newton or sampling");
+    throw std::invalid_argument("the model in " + path +
+                                " has no error bars; train it with the solver auto, anova, kalman, newton or sampling");
   const TrainSettings settings = TrainSettings::load(file, path);
   SavedPosterior result{KalmanFilter<double>(kalman_options(settings, file.features), Prior(), 1)};
   Archive saved(file.state);

@@ -1,14 +1,15 @@
 #include "solvers/sampling/feature_block.h"
 
-#include <Eigen/Cholesky>
 #include <gtest/gtest.h>
+#include <Eigen/Cholesky>
 
 #include "solvers/sampling/sampled_rows.h"
 
 namespace dyad {
 namespace {
 
-/// Parameters: rank, whether the feature has a coefficient of its square, whether the model is bilinear, number of rows.
+/// Parameters: rank, whether the feature has a coefficient of its square, whether the model is bilinear, number of
+/// rows.
 class FeatureBlockDraw : public testing::TestWithParam<std::tuple<Index, bool, bool, Index>> {};
 
 /// Draws have the mean and the covariance of the exact conditional distribution, and rows stay consistent.
@@ -56,8 +57,7 @@ TEST_P(FeatureBlockDraw, HasTheExactConditionalDistribution) {
     const auto x = static_cast<double>(column.value(e));
     Vector<double> h(size);
     for (Index c = 0; c < rank; ++c)
-      h[c] = is_bilinear ? x * static_cast<double>(row[width + c])
-                         : x * (static_cast<double>(row[c]) - x * theta[c]);
+      h[c] = is_bilinear ? x * static_cast<double>(row[width + c]) : x * (static_cast<double>(row[c]) - x * theta[c]);
     h[rank] = x;
     if (has_square) h[rank + 1] = x * x;
     const auto omega = static_cast<double>(states.precision(column.row(e)));
@@ -76,10 +76,10 @@ TEST_P(FeatureBlockDraw, HasTheExactConditionalDistribution) {
   for (int draw = 0; draw < draws; ++draw) {
     FeatureParameters drawn = parameters;
     RowStates moved = states;
-    block.draw(column, feature,
-               {.means = means.data(), .precisions = precisions.data(), .noise_precision = alpha,
-                .has_square = has_square},
-               side, drawn, moved, random);
+    block.draw(
+        column, feature,
+        {.means = means.data(), .precisions = precisions.data(), .noise_precision = alpha, .has_square = has_square},
+        side, drawn, moved, random);
     Vector<double> value(size);
     for (Index a = 0; a < size; ++a) value[a] = static_cast<double>(drawn.at(feature, a));
     sum += value - mean;
@@ -88,13 +88,12 @@ TEST_P(FeatureBlockDraw, HasTheExactConditionalDistribution) {
     for (Index e = 0; e < column.count(); ++e) {
       const Index i = column.row(e);
       EXPECT_NEAR(moved.residual(i),
-                  static_cast<double>(states.residual(i)) -
-                      gradients[static_cast<std::size_t>(e)].dot(value - theta),
+                  static_cast<double>(states.residual(i)) - gradients[static_cast<std::size_t>(e)].dot(value - theta),
                   1e-4);
       for (Index c = 0; c < rank; ++c)
-        EXPECT_NEAR(moved.row(i)[c], static_cast<double>(states.row(i)[c]) +
-                                         static_cast<double>(column.value(e)) * (value[c] - theta[c]),
-                    1e-5);
+        EXPECT_NEAR(
+            moved.row(i)[c],
+            static_cast<double>(states.row(i)[c]) + static_cast<double>(column.value(e)) * (value[c] - theta[c]), 1e-5);
     }
   }
   for (Index a = 0; a < size; ++a) {

@@ -77,8 +77,7 @@ TEST(FeatureGroups, AreOneGroupIfFeaturesFormNoColumns) {
 TEST(FeatureGroups, MergeGroupsWithOneFeature) {
   const auto rows = test::random_rows<double>(30, 5, 5, 0.8);
   const FeatureColumns columns = columns_of<double>({rows.sparse()});
-  const FeatureGroups groups =
-      FeatureGroups::of(PriorGroups(std::vector<std::string>(5), {0, 1, 1, 2, 4}), columns);
+  const FeatureGroups groups = FeatureGroups::of(PriorGroups(std::vector<std::string>(5), {0, 1, 1, 2, 4}), columns);
   EXPECT_EQ(groups.group_of, (std::vector<std::int32_t>{0, 1, 1, 0, 0}));
   EXPECT_EQ(groups.merged, (std::vector<std::int32_t>{0, 1, 0, 2, 0}));
   EXPECT_EQ(groups.count, 3);

@@ -40,9 +40,8 @@ class JointDistribution : public testing::TestWithParam<std::tuple<bool, Diagona
       const double half = sample.noise.shape(group) / 2;
       if (sampler.has_noise(j)) sample.noise.multiplier(j) = draw_gamma(random, half) / half;
       for (Index place = 0; place < rank + (sampler.has_square(j) ? 2 : 1); ++place)
-        sample.parameters.at(j, place) =
-            static_cast<float>(hyperpriors.means(group)[place] +
-                               random.normal() / std::sqrt(hyperpriors.precisions(group)[place]));
+        sample.parameters.at(j, place) = static_cast<float>(
+            hyperpriors.means(group)[place] + random.normal() / std::sqrt(hyperpriors.precisions(group)[place]));
     }
     sampler.recompute_rows();
   }

@@ -38,8 +38,7 @@ TEST_P(SampleAverageOf, PredictsTheMeanOfTheSamples) {
   std::vector<double> predictions(150);
   model.predict(rows.sparse(), predictions);
   for (std::size_t i = 0; i < 150; ++i) EXPECT_NEAR(predictions[i], sums[i], 1e-3 * (1 + std::abs(sums[i])));
-  for (Index j = 0; j < dim; ++j)
-    EXPECT_NEAR(average.noise().log_factors[static_cast<std::size_t>(j)], noise[j], 1e-9);
+  for (Index j = 0; j < dim; ++j) EXPECT_NEAR(average.noise().log_factors[static_cast<std::size_t>(j)], noise[j], 1e-9);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, SampleAverageOf,

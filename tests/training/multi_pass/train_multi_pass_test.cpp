@@ -228,8 +228,8 @@ TEST(TrainMultiPass, SamplingReducesTheErrorOfOnePass) {
   ThreadPool pool(2);
   for (const bool is_classification : {false, true}) {
     LearnedCategories data = learn_categories(2000, 1, is_classification);
-    const auto result = train_multi_pass<double>(*data.one_pass, data.cache, nullptr,
-                                                 sampling_options(is_classification), pool);
+    const auto result =
+        train_multi_pass<double>(*data.one_pass, data.cache, nullptr, sampling_options(is_classification), pool);
     ASSERT_TRUE(result.filter && result.sampled);
     EXPECT_LT(result.multi_pass, result.one_pass);
     EXPECT_GE(result.sampled->samples, 100);
