@@ -53,7 +53,10 @@ def predict(file, rows):
     values = encoder.in_units(predictors)
     if rows.case.is_class:
         return values, values * (1 - values) * np.sqrt(variances)
-    return values, encoder.target["scaling"]["scale"] * np.sqrt(variances + filter.noise.value)
+    noise = filter.noise.value
+    if learns_prior:
+        noise = [filter.noise_variance(x, len(encoder.unknown_groups(row)) > 0) for x, row in zip(features, rows.cells)]
+    return values, encoder.target["scaling"]["scale"] * np.sqrt(variances + noise)
 
 
 @pytest.mark.parametrize("seed", range(3 * len(problems.SHAPES)))

@@ -25,6 +25,12 @@ CLASS_VARIANCE = 4  # of the log-odds
 MAX_WINDOWS = 6  # the noise estimate averages over at most this multiple of q rows
 
 
+def approximate_exp(x: float) -> float:
+    """Return the Pade approximant of exp(x)."""
+    even, odd = 1 + x**2 / 12, x / 2
+    return float((even + odd) / (even - odd))
+
+
 @dataclasses.dataclass
 class LogNoiseTracker:
     """Estimate of the noise variance s2 by an extended Kalman filter for log s2 with the variance Pl."""
@@ -47,10 +53,70 @@ class LogNoiseTracker:
         omega = self.value / S
         score = omega / 2 * (min(squared / S, MAX_SQUARED_RATIO) - 1)
         variance = 1 / (1 / self.log_variance + omega**2 / 2)
-        change = np.clip(variance * score, -1, 1)
-        even, odd = 1 + change**2 / 12, change / 2
-        self.value = max(self.value * (even + odd) / (even - odd), MIN_NOISE)  # Pade approximant of exp(change)
+        self.value = max(self.value * approximate_exp(np.clip(variance * score, -1, 1)), MIN_NOISE)
         self.log_variance = max(variance, 2 / (MAX_WINDOWS * self.unknowns))
+
+
+@dataclasses.dataclass
+class FeatureNoise:
+    """Noise variance s2 exp(sum_j l_j) with l_j ~ N(0, PRIOR) per feature, estimated beside the filter for error bars.
+
+    Rows with a feature that no earlier row has share one more multiplier.
+    """
+
+    value: float
+    unknowns: float
+    log_variance: float
+    new_multiplier: float
+    new_variance: float
+    rows_since_comparison: float
+    advantage: float  # sum of the differences of the log-likelihoods of rows
+    squared_advantage: float
+    means: np.ndarray  # of l_j
+    variances: np.ndarray  # of l_j; 0: the feature has no multiplier
+
+    PRIOR = 0.0625
+    MAX_SQUARED = 6.25  # limit of r^2 / S
+    EXPECTED_SQUARED = 0.97755  # E min(z^2, 6.25) for z ~ N(0, 1)
+    MAX_LOG_MULTIPLIER = 4
+    COMPARISON_INTERVAL = 4
+
+    def is_better(self) -> bool:
+        return self.advantage > 2 * np.sqrt(self.squared_advantage)
+
+    def at(self, multiplier: float, is_new: bool) -> float:
+        """Return the noise variance of a row with this sum of l_j."""
+        total = multiplier + (self.new_multiplier if is_new else 0)
+        return self.value * float(np.exp(np.clip(total, -self.MAX_LOG_MULTIPLIER, self.MAX_LOG_MULTIPLIER)))
+
+    def predict(self, x: np.ndarray, has_unknown: bool) -> float:
+        """Return the expected noise variance of a row, E exp(l) = exp(PRIOR / 2) for an unknown feature."""
+        return self.at(self.means[x != 0].sum() + (self.PRIOR / 2 if has_unknown else 0), has_unknown)
+
+    def observe(self, x: np.ndarray, squared: float, explained: float, common: float) -> None:
+        """Update with r^2 and v as `LogNoiseTracker.observe`. ``common``: noise variance of the filter."""
+        present = x != 0
+        is_new = bool((self.variances[present] == self.PRIOR).any())
+        noise = self.at(self.means[present].sum(), is_new)
+        S, common_S = noise + explained, common + explained
+        self.rows_since_comparison += 1
+        if self.rows_since_comparison >= self.COMPARISON_INTERVAL:
+            self.rows_since_comparison = 0
+            advantage = (np.log(common_S / S) + squared / common_S - squared / S) / 2
+            self.advantage += advantage
+            self.squared_advantage += advantage**2
+        omega = noise / S
+        uncertainty = self.variances[present].sum() + (self.new_variance if is_new else 0)
+        inverse = 1 / (1 + omega**2 / 2 * (self.log_variance + uncertainty))
+        mean = omega / 2 * (min(squared / S, self.MAX_SQUARED) - self.EXPECTED_SQUARED) * inverse
+        precision = omega**2 / 2 * inverse
+        self.value = max(self.value * approximate_exp(np.clip(self.log_variance * mean, -1, 1)), MIN_NOISE)
+        self.log_variance = max(self.log_variance - self.log_variance**2 * precision, 2 / (MAX_WINDOWS * self.unknowns))
+        if is_new:
+            self.new_multiplier += self.new_variance * mean
+            self.new_variance -= self.new_variance**2 * precision
+        self.means = self.means + np.where(present, self.variances * mean, 0)
+        self.variances = self.variances - np.where(present, self.variances**2 * precision, 0)
 
 
 @dataclasses.dataclass
@@ -92,6 +158,7 @@ class HierarchicalFilter(Filter):
     is_absorbed: bool  # whether the model contains the means in the intercept and the weights
     next_update: float  # number of rows at the next update of the prior
     signs: np.ndarray  # by place: random signs of the prior means of factors; otherwise 0
+    feature_noise: FeatureNoise
     relative_deviation: float = RELATIVE_DEVIATION
 
     def places(self, vector: np.ndarray) -> np.ndarray:
@@ -147,6 +214,16 @@ class HierarchicalFilter(Filter):
     def step(self, x: np.ndarray, y: float, weight: float, present: np.ndarray) -> float:
         """Update the posterior with one row, without features that have not occurred before."""
         return super().step(np.where(self.scales > 0, x, 0), y, weight, present)
+
+    def _observe_noise(self, x: np.ndarray, squared: float, explained: float) -> None:
+        if (self.group_variances > 0).any():
+            self.feature_noise.observe(x, squared, explained, self.noise.value)
+        super()._observe_noise(x, squared, explained)
+
+    def noise_variance(self, x: np.ndarray, has_unknown: bool) -> float:
+        """Return the noise variance of a row for error bars."""
+        is_used = self.feature_noise.is_better()
+        return self.feature_noise.predict(np.where(self.scales > 0, x, 0), has_unknown) if is_used else self.noise.value
 
     def _update_prior_if_due(self) -> None:
         if self.rows >= self.next_update:
@@ -272,15 +349,21 @@ def start(at: HierarchicalFilter, X: np.ndarray, y: np.ndarray, entries: np.ndar
     for g in np.flatnonzero(has_mean):
         signs = random_signs(seed, 2 * (-1 - int(g)), rank)
         group_means[g, :rank] = RELATIVE_MEAN_DEVIATION * np.sqrt(group_variances[g, :rank]) * signs
+    unknowns = max(100, clipped_moments(entries)[0] * (rank + 1))
     positive = (np.sum(y > 0) + 0.5) / (len(y) + 1)
     filter = dataclasses.replace(
         at,
         prior=Prior(1 if at.is_class else V / 4 + mean**2, weights, weights, initial[0]),
-        noise=LogNoiseTracker.start(INITIAL_NOISE_SHARE * V, max(100, clipped_moments(entries)[0] * (rank + 1))),
+        noise=LogNoiseTracker.start(INITIAL_NOISE_SHARE * V, unknowns),
         learned=learned,
         group_means=group_means,
         group_variances=group_variances,
         signs=feature_signs(seed, dim, left_dim, rank),
+        feature_noise=FeatureNoise(
+            *(INITIAL_NOISE_SHARE * V, unknowns, 2 / unknowns, 0, FeatureNoise.PRIOR, 0, 0, 0),
+            np.zeros(dim),
+            np.where(has_mean[at.groups, 0], FeatureNoise.PRIOR, 0),
+        ),
         relative_deviation=RELATIVE_DEVIATION,
         next_update=FIRST_UPDATE,
         rows=0.0,

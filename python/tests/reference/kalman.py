@@ -150,12 +150,15 @@ class Filter:
         else:
             S = noise / weight + v
             gain, reduction = (y - prediction) / S, 1 / S
-            self.noise.observe((y - prediction) ** 2, v)
+            self._observe_noise(x, (y - prediction) ** 2, v)
         self._update(g, gain, reduction)
         if not self.is_class:
             self._check_divergence((y - prediction) ** 2, noise + v)
         self._update_prior_if_due()
         return prediction
+
+    def _observe_noise(self, x: np.ndarray, squared: float, explained: float) -> None:
+        self.noise.observe(squared, explained)
 
     def _update_prior_if_due(self) -> None:
         """A fixed prior has no updates."""

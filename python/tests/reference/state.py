@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from .encoding import Encoder
-from .hierarchical import HierarchicalFilter, HierarchicalPrior, LogNoiseTracker, feature_signs
+from .hierarchical import FeatureNoise, HierarchicalFilter, HierarchicalPrior, LogNoiseTracker, feature_signs
 from .kalman import Filter, NoiseTracker, Prior
 from .model_file import ModelFile
 from .moments import FeatureMoments, MomentSums
@@ -74,8 +74,14 @@ def _read_prior(file: ModelFile, filter: Filter) -> HierarchicalFilter:
     stored = file.tensors[_FILTER + "group_means"].reshape(len(tau), -1, 2)
     means = np.zeros((2, *tau.shape))
     means[:, :, : stored.shape[1]] = np.moveaxis(stored, 2, 0)
+    multipliers = file.tensors[_FILTER + "feature_noise"].reshape(dim, 2).astype(float)
+    numbers = [field.name for field in dataclasses.fields(FeatureNoise) if field.name not in ("means", "variances")]
+    feature_noise = FeatureNoise(
+        *(file.number(f"{_FILTER}feature_noise.{name}") for name in numbers), multipliers[:, 0].copy(), multipliers[:, 1].copy()
+    )
     return HierarchicalFilter(
         **vars(filter),
+        feature_noise=feature_noise,
         learned=HierarchicalPrior(file.tensors[_FILTER + "learned_prior.initial"].copy(), tau),
         groups=file.tensors[_FILTER + "feature_groups"].astype(int),
         group_means=means[0],

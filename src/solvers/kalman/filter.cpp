@@ -316,7 +316,7 @@ template <typename Form>
 DYAD_TARGET_CLONES void KalmanFilter<Scalar>::learn_rows(const Rows<Scalar>& rows, std::span<Scalar> predictions) {
   Row<Scalar> row(gradient_count());
   const bool has_noise = options_.likelihood->has_noise_variance();
-  const bool has_feature_noise = has_noise && !groups_.have_mean.empty();
+  const bool has_feature_noise = has_noise && groups_.has_any_mean();
   for (Index i = 0; i < rows.count(); ++i) {
     rows_ += 1;
     prefetch_row(rows, i + prefetch_distance_rows);

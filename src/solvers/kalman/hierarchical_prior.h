@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct FilterGroups {
 
   [[nodiscard]] bool has_mean(Index group) const {
     return !have_mean.empty() && have_mean[static_cast<std::size_t>(group)];
+  }
+  [[nodiscard]] bool has_any_mean() const {
+    return std::find(have_mean.begin(), have_mean.end(), true) != have_mean.end();
   }
 };
 
