@@ -295,7 +295,7 @@ void TrainOptions::validate() const {
         "the solvers newton and variational need more than one pass; leave `passes` out, or raise it");
   if (is_multi_pass && half_life)
     throw std::invalid_argument(
-        "`half_life` is for one pass over a stream; it cannot be combined with newton, variational or "
+        "`half_life` is for one pass over a stream; it cannot be combined with newton, sampling, variational or "
         "`passes`");
   if (is_multi_pass && resume)
     throw std::invalid_argument("`resume` makes one pass over new rows; leave `passes` and `solver` out");
