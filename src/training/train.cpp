@@ -18,12 +18,8 @@
 #include "base/thread_pool.h"
 #include "encoding/clip_outliers.h"
 #include "encoding/sources/row_reader.h"
-#include "training/anova_comparison.h"
-#include "training/model_output.h"
-#include "training/order_guard.h"
+#include "training/cached_training.h"
 #include "training/rank_selection.h"
-#include "training/state/anova_training.h"
-#include "training/train_report.h"
 
 namespace dyad {
 namespace {
@@ -72,7 +68,7 @@ class Training {
           "the model is an average of samples; training continues with one pass of the solver kalman, from its means "
           "and approximate variances");
     }
-    state_.restore(options, model_name(options), pool_, hooks.interrupted, fit_progress());
+    state_.restore(options, model_name(options), pool_, hooks.interrupted, parts_.fit_progress());
     dim_ = map().dim();
     report_.summary.task = target().task;
     target().is_task_inferred = !options.columns.task;
@@ -177,7 +173,7 @@ class Training {
       settings.solver = Solver::anova;
       settings.rank = 0;
       settings.diagonal = Diagonal::tied;
-      state_.solver = make_anova(fit_progress());
+      state_.solver = parts_.make_anova(parts_.fit_progress());
       for (std::size_t c = 0; c < map().columns().size(); ++c)
         if (map().columns()[c].role == Column::Role::numeric)
           map().set_clipping(c, -std::numeric_limits<double>::max(), std::numeric_limits<double>::max());
@@ -221,41 +217,6 @@ class Training {
       throw std::invalid_argument("the solver anova cannot fit these rows: " + obstacle + "; leave `solver` out");
     compares_anova_ = !is_requested && obstacle.empty() && has_many_levels(map());
     return obstacle.empty() && !compares_anova_;
-  }
-
-  [[nodiscard]] std::unique_ptr<AnovaTraining<Scalar>> make_anova(FitProgress progress) {
-    return std::make_unique<AnovaTraining<Scalar>>(state_.settings, map(), options_.memory,
-                                                   options_.data.dataset != nullptr, pool_, hooks_.interrupted,
-                                                   std::move(progress));
-  }
-
-  /// Replaces the low-rank model by an ANOVA model if that has the smaller loss on the same held-out rows.
-  void compare_anova(const MultiPassResult<Scalar>& result) {
-    const double low_rank_loss = result.levels > 0 ? result.multi_pass : result.one_pass;
-    const auto rows = multi_pass_->cached_rows(state_.solver->stream()->filter().options().shape);
-    if (!rows || result.folds == 0) return;
-    const double loss =
-        held_out_anova_loss<Scalar>(*rows, result.fold_of, result.folds, map(), [this] { return make_anova({}); });
-    if (!(loss < low_rank_loss) || (hooks_.interrupted && hooks_.interrupted())) return;
-    auto anova = make_anova(fit_progress());
-    fit_anova_rows(*anova, *rows);
-    if (anova->was_interrupted()) return;
-    state_.settings.solver = Solver::anova;
-    state_.settings.rank = 0;
-    state_.settings.diagonal = Diagonal::tied;
-    state_.solver = std::move(anova);
-    state_.sampled.reset();
-    output_.save();
-    report_.replace_by_anova(loss);
-  }
-
-  /// Reports the rounds of a fit through TrainHooks::multi_pass.
-  [[nodiscard]] FitProgress fit_progress() {
-    if (!hooks_.multi_pass) return {};
-    return [this](const std::string& round, double objective, double held_out) {
-      const double scale = target().scaling.scale;
-      hooks_.multi_pass({round, objective, report_.in_units(held_out * scale * scale), elapsed_seconds(), false});
-    };
   }
 
   /// Removes a target range that was estimated from the first rows if later targets lie outside of it.
@@ -310,121 +271,14 @@ class Training {
     summary.peak_rss_bytes = peak_rss_bytes();
   }
 
-  /// Trains on the cached rows. The model of the first pass is already saved; it is replaced if multi-pass training
-  /// returns a model.
+  /// Trains on the cached rows. The model of the first pass is already saved.
   void train_on_cache() {
     report_.summary.has_read_all_rows = true;
     if (!multi_pass_) return;
     const bool has_signal = !progress_->all().is_target_constant() && progress_->all().weight() > 0;
-    if (has_signal && state_.solver->stream() != nullptr && !state_.solver->stream()->fits_exactly()) {
-      if (guard_) remedy_order();
-      if (!was_interrupted()) make_further_passes();
-      if (was_interrupted()) return;
-    }
-    if (multi_pass_->follows() && has_signal &&
-        (!state_.solver->stream()->fits_exactly() || multi_pass_->treats_weights_as_counts(map()))) {
-      try {
-        use_result(
-            multi_pass_->train_multi_pass(*state_.solver->stream(), map(), validation_, multi_pass_options(), pool_));
-      } catch (const PrivateFileError& error) {
-        report_.warn(fmt::format("{}; the model comes from one pass", error.what()));
-      }
-    }
-    if (!multi_pass_->skip_reason().empty()) report_.warn(multi_pass_->skip_reason());
-    const auto* stream = state_.solver->stream();
-    if (stream != nullptr && has_signal && report_.summary.outcome != Outcome::interrupted)
-      report_.add_diagnosis(multi_pass_->diagnose(stream->filter(), hooks_.interrupted, pool_));
-  }
-
-  [[nodiscard]] FurtherPassesOptions<Scalar> further_passes_options() {
-    FurtherPassesOptions<Scalar> options;
-    options.max_passes = options_.passes.value_or(1);
-    options.seed = state_.settings.seed;
-    options.loss = [this](double y, double f) { return target().score(y, f); };
-    options.interrupted = hooks_.interrupted;
-    if (selects_rank_)
-      options.select_rank = [this](StreamOptions stream, const Rows<Scalar>& rows) {
-        stream.kalman.shape.rank = TrainSettings().rank;
-        return select_rank(std::move(stream), rows, target(), pool_);
-      };
-    if (hooks_.multi_pass)
-      options.progress = [this](Index pass, double held_out) {
-        hooks_.multi_pass({fmt::format("pass {}", pass), std::numeric_limits<double>::quiet_NaN(),
-                           report_.in_units(held_out), elapsed_seconds(), false});
-      };
-    return options;
-  }
-
-  /// Replaces the filter of the first pass by one that learned rows in random order if the order of the rows hurts.
-  void remedy_order() {
-    const StreamLearner<Scalar>& stream = *state_.solver->stream();
-    if (multi_pass_->treats_weights_as_counts(map())) return;  // the first pass is not used
-    const std::optional<Rows<Scalar>> cached = multi_pass_->cached_rows(stream.filter().options().shape);
-    auto remedy =
-        guard_->remedy(stream, cached ? &*cached : nullptr, !multi_pass_->follows(), further_passes_options(), pool_);
-    report_.summary.row_reads += remedy.row_reads;
-    if (hooks_.interrupted && hooks_.interrupted()) {
-      report_.summary.outcome = Outcome::interrupted;
-      return;
-    }
-    if (remedy.filter) {
-      state_.settings.rank = remedy.filter->options().shape.rank;
-      state_.solver->promote(std::move(*remedy.filter), StreamLearner<Scalar>::Origin::shuffled);
-      output_.save();
-    }
-    report_.add_order_remedy(remedy.kind);
-  }
-
-  /// Further passes of the filter, if requested for the solver kalman.
-  void make_further_passes() {
-    if (state_.settings.solver != Solver::kalman || options_.passes.value_or(1) < 2) return;
-    const KalmanFilter<Scalar>& filter = state_.solver->stream()->filter();
-    const std::optional<Rows<Scalar>> cached = multi_pass_->cached_rows(filter.options().shape);
-    if (!cached) return;
-    if (!filter.learns_prior())
-      return report_.warn(
-          "further passes of the solver kalman need the start with a hierarchical prior, which another "
-          "start has replaced; use the solver newton for more passes");
-    FurtherPassesResult<Scalar> result = train_further_passes(filter, *cached, further_passes_options());
-    if (result.interrupted) {
-      report_.summary.outcome = Outcome::interrupted;
-      return;
-    }
-    if (result.filter) {
-      state_.solver->promote(std::move(*result.filter), StreamLearner<Scalar>::Origin::multi_pass);
-      output_.save();
-    }
-    report_.add_further_passes(result);
-  }
-
-  [[nodiscard]] MultiPassOptions multi_pass_options() const {
-    MultiPassOptions options;
-    options.interrupted = hooks_.interrupted;
-    if (hooks_.multi_pass)
-      options.progress = [this](const MultiPassStep& step) {
-        hooks_.multi_pass(
-            {step.level, step.objective, report_.in_units(step.held_out), elapsed_seconds(), step.is_refit});
-      };
-    return options;
-  }
-
-  /// Replaces the model of the first pass if multi-pass training returned a filter, and saves it.
-  void use_result(MultiPassResult<Scalar> result) {
-    report_.summary.row_reads += result.row_reads;
-    if (result.interrupted) {
-      report_.summary.outcome = Outcome::interrupted;
-      if (!result.sampled || !result.filter) return;
-    }
-    constant_.set_held_out_gain(result.gain_over_constant);
-    if (result.filter) {
-      state_.settings.rank = result.filter->options().shape.rank;
-      state_.solver->promote(std::move(*result.filter), StreamLearner<Scalar>::Origin::multi_pass);
-      state_.settings.uses_moments = state_.solver->stream()->options().moment.has_value();
-      state_.sampled = result.sampled;
-    }
-    if (result.filter || constant_.has_held_out()) output_.save();
-    report_.add_multi_pass(result, *multi_pass_);
-    if (compares_anova_ && !result.interrupted) compare_anova(result);
+    CachedTraining<Scalar>(parts_, *multi_pass_,
+                           {.has_signal = has_signal, .selects_rank = selects_rank_, .compares_anova = compares_anova_})
+        .run(guard_ ? &*guard_ : nullptr);
   }
 
   const TrainOptions& options_;
@@ -439,6 +293,8 @@ class Training {
   ModelOutput<Scalar> output_;
   ValidationRows<Scalar> validation_;
   TrainReport<Scalar> report_{options_, state_};
+  TrainingParts<Scalar> parts_{
+      options_, hooks_, pool_, state_, constant_, output_, validation_, report_, [this] { return elapsed_seconds(); }};
   std::optional<ProgressReporter> progress_;
   bool compares_anova_ = false;  ///< the solver anova is a candidate for the cached rows
   bool selects_rank_ = false;    ///< the rank is that of select_rank()
