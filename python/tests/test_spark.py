@@ -9,7 +9,7 @@ from spark_cluster import frame_of, spark  # noqa: F401
 
 from dyad import FactorizationRegressor as Local
 from dyad import load
-from test_distributed import dense_partitions, fit, make_rows
+from test_distributed import dense_partitions, fit, make_curves, make_rows
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +26,17 @@ def test_newton_equals_single_process(data):
     model = FactorizationRegressor(rank=3, solver="newton", sampleRows=1000).fit(frame)
     one, _ = fit(dense_partitions(X, y, 1), "newton")
     np.testing.assert_allclose(model.toLocal().predict(X), one.predict(X), atol=1e-9)
+
+
+def test_sums_of_functions_do_not_depend_on_spark_partitions(spark):
+    from dyad.spark import FactorizationRegressor
+
+    X, y = make_curves(count=3000)
+    frame = frame_of(spark, X, y)
+    models = [FactorizationRegressor(sampleRows=1000).fit(frame.repartition(count)).toLocal() for count in (1, 3, 7)]
+    expected = models[0].predict(X)
+    for model in models[1:]:
+        np.testing.assert_allclose(model.predict(X), expected, atol=1e-9)
 
 
 def test_kalman_is_accurate_and_saved_model_predicts_identically(spark, data, tmp_path):
