@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-#include "serialization/safetensors.h"
-
 namespace dyad {
 namespace {
 
@@ -34,6 +32,13 @@ std::string compute_checksum(std::string_view bytes, std::size_t digits) {
 }
 
 }  // namespace
+
+void set_checksum(Safetensors& file) {
+  file.metadata[checksum_key] = checksum_placeholder;
+  uLong sum = crc32_z(0, nullptr, 0);
+  file.write([&](std::string_view part) { sum = update_crc(sum, part); });
+  file.metadata[checksum_key] = fmt::format("{:08x}", sum);
+}
 
 bool write_checksum(std::string& bytes) {
   const std::size_t digits = find_digits(bytes);

@@ -61,11 +61,10 @@ void ModelFile::predict(const Rows<double>& rows, std::span<double> predictions)
   anova->predict(table, predictions);
 }
 
-std::string ModelFile::to_bytes() const {
+Safetensors ModelFile::content() const {
   Safetensors file;
   file.metadata["format"] = "dyad";
   file.metadata["format_version"] = std::to_string(format_version);
-  file.metadata[checksum_key] = checksum_placeholder;
   file.metadata["written_by"] = std::string("dyad ") + DYAD_VERSION;
   for (const auto& [name, value] : training) file.metadata[training_prefix + name] = value;
   for (const auto& [name, value] : annotations) file.metadata[annotation_prefix + name] = value;
@@ -87,11 +86,9 @@ std::string ModelFile::to_bytes() const {
   }
   if (sampled) add_sampled_posterior(*sampled, file);
   add_feature_schema(features, file);
-  for (const auto& [name, numbers] : state)
-    file.tensors[state_prefix + name] = make_tensor(numbers, {static_cast<Index>(numbers.size())});
-  std::string bytes = file.to_bytes();
-  write_checksum(bytes);
-  return bytes;
+  for (const auto& [name, numbers] : state) file.views[state_prefix + name] = view_tensor(numbers);
+  set_checksum(file);
+  return file;
 }
 
 ModelFile ModelFile::from_bytes(const std::string& bytes, const std::string& file) {
@@ -143,7 +140,7 @@ ModelFile ModelFile::from_bytes(const std::string& bytes, const std::string& fil
 
 void ModelFile::save(const std::string& path) const {
   OutputFile file(path);
-  file.write(to_bytes());
+  write([&](std::string_view part) { file.write(part); });
   file.commit();
 }
 

@@ -98,11 +98,13 @@ class TensorParser {
 
 }  // namespace
 
-std::string Safetensors::to_bytes() const {
+void Safetensors::write(const std::function<void(std::string_view)>& sink) const {
+  std::map<std::string, TensorView> all = views;
+  for (const auto& [name, tensor] : tensors) all[name] = {tensor.dtype, tensor.shape, tensor.bytes};
   std::vector<std::pair<std::string, JsonText>> header;
   if (!metadata.empty()) header.emplace_back(metadata_key, JsonText::object({metadata.begin(), metadata.end()}));
   std::size_t offset = 0;
-  for (const auto& [name, tensor] : tensors) {
+  for (const auto& [name, tensor] : all) {
     const std::size_t end = offset + tensor.bytes.size();
     header.emplace_back(name, JsonText::object({{"dtype", tensor.dtype},
                                                 {"shape", JsonText::array({tensor.shape.begin(), tensor.shape.end()})},
@@ -111,12 +113,23 @@ std::string Safetensors::to_bytes() const {
   }
   std::string text = JsonText::object(header).text();
   text.append((header_alignment_bytes - text.size() % header_alignment_bytes) % header_alignment_bytes, ' ');
-  std::string bytes(length_bytes, '\0');
+  std::string beginning(length_bytes, '\0');
   const std::uint64_t length = text.size();
-  std::memcpy(bytes.data(), &length, length_bytes);
-  bytes += text;
-  bytes.reserve(bytes.size() + offset);
-  for (const auto& [name, tensor] : tensors) bytes += tensor.bytes;
+  std::memcpy(beginning.data(), &length, length_bytes);
+  beginning += text;
+  sink(beginning);
+  for (const auto& [name, tensor] : all) sink(tensor.bytes);
+}
+
+std::string Safetensors::to_bytes() const {
+  std::size_t tensor_bytes = 0;
+  for (const auto& [name, tensor] : tensors) tensor_bytes += tensor.bytes.size();
+  for (const auto& [name, tensor] : views) tensor_bytes += tensor.bytes.size();
+  std::string bytes;
+  write([&](std::string_view part) {
+    if (bytes.empty()) bytes.reserve(part.size() + tensor_bytes);  // the first part is the header
+    bytes += part;
+  });
   return bytes;
 }
 

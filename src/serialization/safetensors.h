@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -18,12 +19,23 @@ struct Tensor {
   std::string bytes;         ///< elements; the size is the product of the shape times the element size
 };
 
+/// Tensor whose elements belong to the caller, who keeps them alive.
+struct TensorView {
+  std::string dtype;
+  std::vector<Index> shape;
+  std::string_view bytes;
+};
+
 /// Named tensors and text metadata in the safetensors layout (https://huggingface.co/docs/safetensors): the length of a
 /// JSON header as a 64-bit integer, the header, and the concatenated tensors.
 struct Safetensors {
   std::map<std::string, std::string> metadata;
   std::map<std::string, Tensor> tensors;
+  /// Tensors that are written without a copy, in addition to `tensors`. from_bytes() returns none.
+  std::map<std::string, TensorView> views;
 
+  /// Calls sink() with consecutive parts of the file.
+  void write(const std::function<void(std::string_view)>& sink) const;
   [[nodiscard]] std::string to_bytes() const;
 
   /// Parses untrusted bytes. Throws DataError that names `file` if they are truncated, damaged or in another format.
@@ -51,6 +63,14 @@ template <typename Number>
 Tensor make_tensor(const std::vector<Number>& numbers, std::vector<Index> shape) {
   return {dtype_of<Number>(), std::move(shape),
           std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(Number))};
+}
+
+/// Does not copy the numbers; the caller keeps them alive.
+template <typename Number>
+TensorView view_tensor(const std::vector<Number>& numbers) {
+  return {dtype_of<Number>(),
+          {static_cast<Index>(numbers.size())},
+          {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(Number)}};
 }
 
 /// Elements of a tensor whose dtype is dtype_of<Number>().
