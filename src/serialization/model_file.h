@@ -37,7 +37,7 @@ struct ModelFile {
   /// Writes the predictions of encoded rows: scaled targets, or log-odds of the positive class.
   void predict(const Rows<double>& rows, std::span<double> predictions) const;
 
-  /// Calls sink() with consecutive parts of the file. The state is not copied.
+  /// Calls sink() with consecutive parts of the file. Does not copy the state and parameters in double precision.
   void write(const std::function<void(std::string_view)>& sink) const { content().write(sink); }
   [[nodiscard]] std::string to_bytes() const { return content().to_bytes(); }
 
@@ -54,7 +54,7 @@ struct ModelFile {
   static std::string read_bytes(const std::string& path);
 
  private:
-  /// Metadata with the checksum, and tensors. Refers to `state`.
+  /// Metadata with the checksum, and tensors. Refers to `model` and `state`.
   [[nodiscard]] Safetensors content() const;
 };
 

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -31,7 +33,7 @@ struct TensorView {
 struct Safetensors {
   std::map<std::string, std::string> metadata;
   std::map<std::string, Tensor> tensors;
-  /// Tensors that are written without a copy, in addition to `tensors`. from_bytes() returns none.
+  /// Further tensors, which are read and written without a copy.
   std::map<std::string, TensorView> views;
 
   /// Calls sink() with consecutive parts of the file.
@@ -41,6 +43,12 @@ struct Safetensors {
   /// Parses untrusted bytes. Throws DataError that names `file` if they are truncated, damaged or in another format.
   /// Allocates at most a small multiple of their size.
   static Safetensors from_bytes(const std::string& bytes, const std::string& file);
+
+  /// As from_bytes(), but returns views of `bytes`, which the caller keeps alive.
+  static Safetensors view_bytes(std::string_view bytes, const std::string& file);
+
+  /// The tensor or view of this name; null if there is none.
+  [[nodiscard]] std::optional<TensorView> find(const std::string& name) const;
 
   /// JSON text of the header; empty if `bytes` ends before the header does.
   static std::string_view header_of(std::string_view bytes);
@@ -65,17 +73,15 @@ Tensor make_tensor(const std::vector<Number>& numbers, std::vector<Index> shape)
           std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(Number))};
 }
 
-/// Does not copy the numbers; the caller keeps them alive.
+/// The caller keeps the numbers alive.
 template <typename Number>
-TensorView view_tensor(const std::vector<Number>& numbers) {
-  return {dtype_of<Number>(),
-          {static_cast<Index>(numbers.size())},
-          {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(Number)}};
+TensorView view_tensor(std::span<const Number> numbers, std::vector<Index> shape) {
+  return {dtype_of<Number>(), std::move(shape), {reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()}};
 }
 
-/// Elements of a tensor whose dtype is dtype_of<Number>().
-template <typename Number>
-std::vector<Number> tensor_values(const Tensor& tensor) {
+/// Elements of a tensor or view whose dtype is dtype_of<Number>().
+template <typename Number, typename AnyTensor>
+std::vector<Number> tensor_values(const AnyTensor& tensor) {
   std::vector<Number> numbers(tensor.bytes.size() / sizeof(Number));
   if (!numbers.empty()) std::memcpy(numbers.data(), tensor.bytes.data(), numbers.size() * sizeof(Number));
   return numbers;
