@@ -20,6 +20,7 @@ std::size_t find_digits(std::string_view bytes) {
 }
 
 uLong update_crc(uLong sum, std::string_view bytes) {
+  if (bytes.empty()) return sum;  // crc32_z() restarts if the pointer is null
   return crc32_z(sum, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
 }
 
