@@ -15,6 +15,8 @@ LOWER_BOUNDS = {
     "kalman_sparse<double>": ("read_write_sparse<double>", 1),
     "kalman_dense<float>": ("read_write_dense<float>", 1),
     "kalman_dense<double>": ("read_write_dense<double>", 1),
+    "kalman_wide<float>": ("read_write_wide<float>", 1),
+    "kalman_wide<double>": ("read_write_wide<double>", 1),
     "text_to_rows": ("plain_read", 1),
     "model_load": ("plain_read", 1),
 }
@@ -43,14 +45,14 @@ def fraction_of_bound(results, name, rate):
 def main(build):
     print("| kernel | per second | fraction of the bound | speedup with 2 threads |")
     print("|---|---|---|---|")
-    for program in ("kernels", "parsing"):
+    for program in ("kernels", "wide_rows", "parsing"):
         results = measure(build, program)
         for name, (time, rate) in results.items():
             if name.split("/")[0] not in LOWER_BOUNDS:
                 continue
             fraction = fraction_of_bound(results, name, rate)
             one_thread = results.get(name.replace("threads:2", "threads:1")) if "threads:2" in name else None
-            rate_text = f"{rate / 1e6:.2f}M rows" if program == "kernels" else f"{rate / 1e6:.0f} MB"
+            rate_text = f"{rate / 1e6:.0f} MB" if program == "parsing" else f"{rate / 1e6:.2f}M rows"
             speedup = f"{one_thread[0] / time:.2f}" if one_thread else ""
             print(f"| {name} | {rate_text} | {fraction:.0%} | {speedup} |")
 

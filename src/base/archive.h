@@ -73,6 +73,14 @@ class Archive {
     for (std::size_t i = 0; i < numbers.size(); ++i) values[i] = static_cast<Number>(numbers[i]);
   }
 
+  /// As vector(), for temporary numbers: moves them instead of copying them.
+  void temporary(const std::string& name, std::vector<double>& numbers, Index size) {
+    if (!loading_)
+      arrays_[prefix_ + name] = std::move(numbers);
+    else
+      numbers = std::move(find_array(name, size));
+  }
+
   /// Saves or loads an Eigen matrix in its storage order. `rows` and `columns` are the required size when loading.
   template <typename Dense>
   void matrix(const std::string& name, Dense& values, Index rows, Index columns) {
@@ -97,7 +105,7 @@ class Archive {
 
  private:
   /// Array of this name in the current group. Throws if it is missing, has a different size or is not finite.
-  [[nodiscard]] const std::vector<double>& find_array(const std::string& name, Index size) const {
+  [[nodiscard]] std::vector<double>& find_array(const std::string& name, Index size) {
     const auto found = arrays_.find(prefix_ + name);
     if (found == arrays_.end() || static_cast<Index>(found->second.size()) != size)
       throw std::runtime_error("the training state has no array '" + prefix_ + name + "' of " + std::to_string(size) +

@@ -10,8 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/output_file.h"
-
 namespace dyad {
 namespace {
 
@@ -57,9 +55,9 @@ LockedFile::LockedFile(std::string path) : path_(std::move(path)) {
   }
 }
 
-void LockedFile::replace(std::string_view bytes) {
+void LockedFile::replace(const std::function<void(OutputFile&)>& write) {
   OutputFile file(path_);
-  file.write(bytes);
+  write(file);
   file.prepare();
   FileDescriptor next;
   if (!file.is_direct()) {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
 #include "base/file_descriptor.h"
+#include "base/output_file.h"
 
 namespace dyad {
 
@@ -16,8 +18,12 @@ class LockedFile {
   /// the id of that process if /proc/locks lists it.
   explicit LockedFile(std::string path);
 
-  /// Replaces the content atomically, by an OutputFile. Throws the exceptions of OutputFile.
-  void replace(std::string_view bytes);
+  /// Replaces the content atomically by what `write` writes to the file. Throws the exceptions of OutputFile and of
+  /// `write`, with the content unchanged.
+  void replace(const std::function<void(OutputFile&)>& write);
+  void replace(std::string_view bytes) {
+    replace([&](OutputFile& file) { file.write(bytes); });
+  }
 
  private:
   std::string path_;

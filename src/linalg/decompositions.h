@@ -13,7 +13,7 @@ namespace dyad {
 template <typename Scalar>
 class ThinQr {
  public:
-  explicit ThinQr(const Matrix<Scalar>& A);
+  explicit ThinQr(Matrix<Scalar> A);
 
   [[nodiscard]] Matrix<Scalar> R() const;
   /// Q B, in O(rows x columns x B.cols()) operations, without forming Q.

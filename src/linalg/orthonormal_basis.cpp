@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <type_traits>
+#include <utility>
 
 #include <Eigen/QR>
 
@@ -19,9 +21,12 @@ Matrix<double> apply_reflections(const Matrix<double>& reflections, const Vector
 }  // namespace
 
 template <typename Scalar>
-ThinQr<Scalar>::ThinQr(const Matrix<Scalar>& A) {
-  const Eigen::HouseholderQR<Matrix<double>> qr(A.template cast<double>());
-  reflections_ = qr.matrixQR();
+ThinQr<Scalar>::ThinQr(Matrix<Scalar> A) {
+  if constexpr (std::is_same_v<Scalar, double>)
+    reflections_ = std::move(A);
+  else
+    reflections_ = A.template cast<double>();
+  const Eigen::HouseholderQR<Eigen::Ref<Matrix<double>>> qr(reflections_);  // in place
   coefficients_ = qr.hCoeffs();
 }
 
@@ -33,7 +38,11 @@ Matrix<Scalar> ThinQr<Scalar>::R() const {
 
 template <typename Scalar>
 Matrix<Scalar> ThinQr<Scalar>::apply_Q(const Matrix<Scalar>& B) const {
-  return apply_reflections(reflections_, coefficients_, B.template cast<double>()).template cast<Scalar>();
+  Matrix<double> product = apply_reflections(reflections_, coefficients_, B.template cast<double>());
+  if constexpr (std::is_same_v<Scalar, double>)
+    return product;
+  else
+    return product.template cast<Scalar>();
 }
 
 template <typename Scalar>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <type_traits>
+#include <utility>
 
 #include "linalg/decompositions.h"
 
@@ -14,9 +15,9 @@ SymmetricEigen<double> decompose_core(const ThinQr<double>& qr, const Matrix<dou
   return symmetric_eigen<double>(qr.R() * S * qr.R().transpose());
 }
 
-LowRankFactorization<double> truncate_symmetric(const Matrix<double>& C, const Matrix<double>& S, Index k,
+LowRankFactorization<double> truncate_symmetric(Matrix<double> C, const Matrix<double>& S, Index k,
                                                 EigenvalueSelection selection) {
-  const ThinQr<double> qr(C);
+  const ThinQr<double> qr(std::move(C));
   const SymmetricEigen<double> eigen = decompose_core(qr, S);
   const Vector<double>& values = eigen.values;
   const auto sort_key = [&](Index i) {
@@ -50,10 +51,10 @@ LowRankFactorization<double> truncate_bilinear(const Sides& sides, const Matrix<
 }  // namespace
 
 template <typename Scalar>
-LowRankFactorization<Scalar> truncate_to_rank(const Sides& sides, const Matrix<Scalar>& C, const Matrix<Scalar>& S,
-                                              Index k, EigenvalueSelection selection) {
+LowRankFactorization<Scalar> truncate_to_rank(const Sides& sides, Matrix<Scalar> C, const Matrix<Scalar>& S, Index k,
+                                              EigenvalueSelection selection) {
   if constexpr (std::is_same_v<Scalar, double>) {
-    return sides.is_bilinear() ? truncate_bilinear(sides, C, S, k) : truncate_symmetric(C, S, k, selection);
+    return sides.is_bilinear() ? truncate_bilinear(sides, C, S, k) : truncate_symmetric(std::move(C), S, k, selection);
   } else {
     const LowRankFactorization<double> best =
         truncate_to_rank<double>(sides, C.template cast<double>(), S.template cast<double>(), k, selection);
@@ -119,10 +120,10 @@ void clear_features(Model<double>& model, const std::vector<bool>& cleared) {
   if (squares.size() > 0) as_vector(model.squares) = squares - diagonal_of_interactions(model);
 }
 
-template LowRankFactorization<float> truncate_to_rank(const Sides&, const Matrix<float>&, const Matrix<float>&, Index,
+template LowRankFactorization<float> truncate_to_rank(const Sides&, Matrix<float>, const Matrix<float>&, Index,
                                                       EigenvalueSelection);
-template LowRankFactorization<double> truncate_to_rank(const Sides&, const Matrix<double>&, const Matrix<double>&,
-                                                       Index, EigenvalueSelection);
+template LowRankFactorization<double> truncate_to_rank(const Sides&, Matrix<double>, const Matrix<double>&, Index,
+                                                       EigenvalueSelection);
 template void set_interactions(Model<float>&, const LowRankFactorization<float>&);
 template void set_interactions(Model<double>&, const LowRankFactorization<double>&);
 template Vector<float> diagonal_of_interactions(const Model<float>&);

@@ -26,8 +26,8 @@ struct LowRankFactorization {
 /// symmetric S. Computed in double precision from a thin QR of each side, C = QR, and the eigendecomposition
 /// (symmetric) or SVD (bilinear) of the small matrix R_left S R_right', whose size must be at least k x k.
 template <typename Scalar>
-LowRankFactorization<Scalar> truncate_to_rank(const Sides& sides, const Matrix<Scalar>& C, const Matrix<Scalar>& S,
-                                              Index k, EigenvalueSelection selection);
+LowRankFactorization<Scalar> truncate_to_rank(const Sides& sides, Matrix<Scalar> C, const Matrix<Scalar>& S, Index k,
+                                              EigenvalueSelection selection);
 
 /// Spectral norm |C_left S C_right'|_2, computed like truncate_to_rank().
 double spectral_norm(const Sides& sides, const Matrix<double>& C, const Matrix<double>& S);

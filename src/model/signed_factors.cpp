@@ -37,7 +37,7 @@ SignedFactors<Scalar> SignedFactors<Scalar>::of(const Model<Scalar>& model, Diag
 
 template <typename Scalar>
 Model<Scalar> SignedFactors<Scalar>::model() const {
-  Model<Scalar> model(dim(), rank(), left_dim);
+  Model<Scalar> model(dim(), 0, left_dim);
   model.intercept = intercept;
   as_vector(model.weights) = weights;
   set_interactions(model,

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-#include "serialization/safetensors.h"
-
 namespace dyad {
 namespace {
 
@@ -22,6 +20,7 @@ std::size_t find_digits(std::string_view bytes) {
 }
 
 uLong update_crc(uLong sum, std::string_view bytes) {
+  if (bytes.empty()) return sum;  // crc32_z() restarts if the pointer is null
   return crc32_z(sum, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
 }
 
@@ -34,6 +33,13 @@ std::string compute_checksum(std::string_view bytes, std::size_t digits) {
 }
 
 }  // namespace
+
+void set_checksum(Safetensors& file) {
+  file.metadata[checksum_key] = checksum_placeholder;
+  uLong sum = crc32_z(0, nullptr, 0);
+  file.write([&](std::string_view part) { sum = update_crc(sum, part); });
+  file.metadata[checksum_key] = fmt::format("{:08x}", sum);
+}
 
 bool write_checksum(std::string& bytes) {
   const std::size_t digits = find_digits(bytes);

@@ -22,14 +22,12 @@ std::string ModelContainer::to_bytes() const {
   Safetensors file;
   file.metadata["format"] = format;
   file.metadata["format_version"] = container_version;
-  file.metadata[checksum_key] = checksum_placeholder;
   file.metadata["written_by"] = std::string("dyad ") + DYAD_VERSION;
   for (const auto& [name, value] : annotations) file.metadata[annotation_prefix + name] = value;
   for (std::size_t i = 0; i < parts.size(); ++i)
-    file.tensors[part_name(i)] = {dtype_of<std::uint8_t>(), {static_cast<Index>(parts[i].size())}, parts[i]};
-  std::string bytes = file.to_bytes();
-  write_checksum(bytes);
-  return bytes;
+    file.views[part_name(i)] = {dtype_of<std::uint8_t>(), {static_cast<Index>(parts[i].size())}, parts[i]};
+  set_checksum(file);
+  return file.to_bytes();
 }
 
 ModelContainer ModelContainer::from_bytes(const std::string& bytes, const std::string& file) {

@@ -61,25 +61,25 @@ void ModelFile::predict(const Rows<double>& rows, std::span<double> predictions)
   anova->predict(table, predictions);
 }
 
-std::string ModelFile::to_bytes() const {
+Safetensors ModelFile::content() const {
   Safetensors file;
   file.metadata["format"] = "dyad";
   file.metadata["format_version"] = std::to_string(format_version);
-  file.metadata[checksum_key] = checksum_placeholder;
   file.metadata["written_by"] = std::string("dyad ") + DYAD_VERSION;
   for (const auto& [name, value] : training) file.metadata[training_prefix + name] = value;
   for (const auto& [name, value] : annotations) file.metadata[annotation_prefix + name] = value;
 
   const Index dim = model.dim();
-  const auto add_tensor = [&](const std::string& name, const std::vector<double>& numbers, std::vector<Index> shape) {
-    file.tensors[name] = precision == Precision::double_precision
-                             ? make_tensor(numbers, std::move(shape))
-                             : make_tensor(std::vector<float>(numbers.begin(), numbers.end()), std::move(shape));
+  const auto add_tensor = [&](const std::string& name, std::span<const double> numbers, std::vector<Index> shape) {
+    if (precision == Precision::double_precision)
+      file.views[name] = view_tensor(numbers, std::move(shape));
+    else
+      file.tensors[name] = make_tensor(std::vector<float>(numbers.begin(), numbers.end()), std::move(shape));
   };
   if (anova) {
     add_anova_model(*anova, file);
   } else {
-    add_tensor("intercept", {model.intercept}, {1});
+    add_tensor("intercept", {&model.intercept, 1}, {1});
     add_tensor("weights", model.weights, {dim});
     add_tensor("factors", model.factors, {dim, model.rank()});
     add_tensor("spectrum", model.spectrum, {model.rank()});
@@ -88,14 +88,13 @@ std::string ModelFile::to_bytes() const {
   if (sampled) add_sampled_posterior(*sampled, file);
   add_feature_schema(features, file);
   for (const auto& [name, numbers] : state)
-    file.tensors[state_prefix + name] = make_tensor(numbers, {static_cast<Index>(numbers.size())});
-  std::string bytes = file.to_bytes();
-  write_checksum(bytes);
-  return bytes;
+    file.views[state_prefix + name] = view_tensor<double>(numbers, {static_cast<Index>(numbers.size())});
+  set_checksum(file);
+  return file;
 }
 
 ModelFile ModelFile::from_bytes(const std::string& bytes, const std::string& file) {
-  const Safetensors content = Safetensors::from_bytes(bytes, file);
+  const Safetensors content = Safetensors::view_bytes(bytes, file);
   const ModelReader reader(content, file);
   const std::string format = content.metadata.contains("format") ? content.metadata.at("format") : "";
   if (format == ModelContainer::format)
@@ -135,7 +134,7 @@ ModelFile ModelFile::from_bytes(const std::string& bytes, const std::string& fil
   }
   result.training = metadata_with_prefix(content, training_prefix);
   result.annotations = metadata_with_prefix(content, annotation_prefix);
-  for (const auto& [name, tensor] : content.tensors)
+  for (const auto& [name, tensor] : content.views)
     if (name.starts_with(state_prefix))
       result.state[name.substr(std::string(state_prefix).size())] = reader.values<double>(name);
   return result;
@@ -143,7 +142,7 @@ ModelFile ModelFile::from_bytes(const std::string& bytes, const std::string& fil
 
 void ModelFile::save(const std::string& path) const {
   OutputFile file(path);
-  file.write(to_bytes());
+  write([&](std::string_view part) { file.write(part); });
   file.commit();
 }
 

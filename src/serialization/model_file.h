@@ -1,9 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dyad/dataset.h>
@@ -13,6 +15,7 @@
 #include "encoding/feature_map.h"
 #include "model/anova_model.h"
 #include "model/sampled_posterior.h"
+#include "serialization/safetensors.h"
 
 namespace dyad {
 
@@ -34,7 +37,9 @@ struct ModelFile {
   /// Writes the predictions of encoded rows: scaled targets, or log-odds of the positive class.
   void predict(const Rows<double>& rows, std::span<double> predictions) const;
 
-  [[nodiscard]] std::string to_bytes() const;
+  /// Calls sink() with consecutive parts of the file. Does not copy the state and parameters in double precision.
+  void write(const std::function<void(std::string_view)>& sink) const { content().write(sink); }
+  [[nodiscard]] std::string to_bytes() const { return content().to_bytes(); }
 
   /// Verifies the checksum. Throws DataError that names `file` if the bytes are not a model file, are damaged, or have
   /// a newer format version.
@@ -47,6 +52,10 @@ struct ModelFile {
   /// Reads a whole file. Throws DataError if `path` is not a readable regular file, or if the file is larger than the
   /// memory that the process may use.
   static std::string read_bytes(const std::string& path);
+
+ private:
+  /// Metadata with the checksum, and tensors. Refers to `model` and `state`.
+  [[nodiscard]] Safetensors content() const;
 };
 
 }  // namespace dyad

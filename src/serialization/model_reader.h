@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -65,25 +66,27 @@ class ModelReader {
     return object.is_object() && object.contains(name) && field<bool>(object, name);
   }
 
-  [[nodiscard]] const Tensor& tensor(const std::string& name) const {
-    const auto found = file_.tensors.find(name);
-    require(found != file_.tensors.end(), "the tensor '" + name + "' is missing");
-    return found->second;
+  [[nodiscard]] TensorView tensor(const std::string& name) const {
+    std::optional<TensorView> found = file_.find(name);
+    require(found.has_value(), "the tensor '" + name + "' is missing");
+    return std::move(*found);
   }
 
-  [[nodiscard]] bool has_tensor(const std::string& name) const { return file_.tensors.contains(name); }
+  [[nodiscard]] bool has_tensor(const std::string& name) const { return file_.find(name).has_value(); }
 
   /// Elements of a tensor whose dtype must be that of Number.
   template <typename Number>
   [[nodiscard]] std::vector<Number> values(const std::string& name) const {
-    require(tensor(name).dtype == dtype_of<Number>(), "the tensor '" + name + "' has the wrong dtype");
-    return tensor_values<Number>(tensor(name));
+    const TensorView found = tensor(name);
+    require(found.dtype == dtype_of<Number>(), "the tensor '" + name + "' has the wrong dtype");
+    return tensor_values<Number>(found);
   }
 
   /// Elements of an F32 or F64 tensor.
   [[nodiscard]] std::vector<double> float_values(const std::string& name) const {
-    if (tensor(name).dtype != dtype_of<float>()) return values<double>(name);
-    const std::vector<float> numbers = tensor_values<float>(tensor(name));
+    const TensorView found = tensor(name);
+    if (found.dtype != dtype_of<float>()) return values<double>(name);
+    const std::vector<float> numbers = tensor_values<float>(found);
     return {numbers.begin(), numbers.end()};
   }
 

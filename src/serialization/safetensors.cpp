@@ -46,13 +46,13 @@ class TensorParser {
  public:
   TensorParser(const std::string& file, std::string_view data) : file_(file), data_(data) {}
 
-  Tensor parse(const std::string& name, const json& entry) {
+  TensorView parse(const std::string& name, const json& entry) {
     require_valid(file_,
                   entry.is_object() && entry.contains("dtype") && entry["dtype"].is_string() &&
                       entry.contains("shape") && entry["shape"].is_array() && entry.contains("data_offsets") &&
                       entry["data_offsets"].is_array() && entry["data_offsets"].size() == 2,
                   "the tensor '" + name + "' needs the fields dtype, shape and data_offsets");
-    Tensor tensor;
+    TensorView tensor;
     tensor.dtype = entry["dtype"];
     const std::size_t element_size = element_bytes(tensor.dtype);
     require_valid(file_, element_size > 0,
@@ -98,11 +98,13 @@ class TensorParser {
 
 }  // namespace
 
-std::string Safetensors::to_bytes() const {
+void Safetensors::write(const std::function<void(std::string_view)>& sink) const {
+  std::map<std::string, TensorView> all = views;
+  for (const auto& [name, tensor] : tensors) all[name] = {tensor.dtype, tensor.shape, tensor.bytes};
   std::vector<std::pair<std::string, JsonText>> header;
   if (!metadata.empty()) header.emplace_back(metadata_key, JsonText::object({metadata.begin(), metadata.end()}));
   std::size_t offset = 0;
-  for (const auto& [name, tensor] : tensors) {
+  for (const auto& [name, tensor] : all) {
     const std::size_t end = offset + tensor.bytes.size();
     header.emplace_back(name, JsonText::object({{"dtype", tensor.dtype},
                                                 {"shape", JsonText::array({tensor.shape.begin(), tensor.shape.end()})},
@@ -111,12 +113,23 @@ std::string Safetensors::to_bytes() const {
   }
   std::string text = JsonText::object(header).text();
   text.append((header_alignment_bytes - text.size() % header_alignment_bytes) % header_alignment_bytes, ' ');
-  std::string bytes(length_bytes, '\0');
+  std::string beginning(length_bytes, '\0');
   const std::uint64_t length = text.size();
-  std::memcpy(bytes.data(), &length, length_bytes);
-  bytes += text;
-  bytes.reserve(bytes.size() + offset);
-  for (const auto& [name, tensor] : tensors) bytes += tensor.bytes;
+  std::memcpy(beginning.data(), &length, length_bytes);
+  beginning += text;
+  sink(beginning);
+  for (const auto& [name, tensor] : all) sink(tensor.bytes);
+}
+
+std::string Safetensors::to_bytes() const {
+  std::size_t tensor_bytes = 0;
+  for (const auto& [name, tensor] : tensors) tensor_bytes += tensor.bytes.size();
+  for (const auto& [name, tensor] : views) tensor_bytes += tensor.bytes.size();
+  std::string bytes;
+  write([&](std::string_view part) {
+    if (bytes.empty()) bytes.reserve(part.size() + tensor_bytes);  // the first part is the header
+    bytes += part;
+  });
   return bytes;
 }
 
@@ -127,7 +140,7 @@ std::string_view Safetensors::header_of(std::string_view bytes) {
   return length > bytes.size() - length_bytes ? std::string_view() : bytes.substr(length_bytes, length);
 }
 
-Safetensors Safetensors::from_bytes(const std::string& bytes, const std::string& file) {
+Safetensors Safetensors::view_bytes(std::string_view bytes, const std::string& file) {
   require_valid(file, bytes.size() >= length_bytes, "the file is shorter than 8 bytes");
   const std::string_view text = header_of(bytes);
   require_valid(file, !text.empty(), "its header is cut off, or the file has another format");
@@ -136,10 +149,10 @@ Safetensors Safetensors::from_bytes(const std::string& bytes, const std::string&
   require_valid(file, header.is_object(), "its header is not a JSON object, or is nested too deeply or too large");
 
   Safetensors result;
-  TensorParser parser(file, std::string_view(bytes).substr(length_bytes + text.size()));
+  TensorParser parser(file, bytes.substr(length_bytes + text.size()));
   for (const auto& [name, entry] : header.items()) {
     if (name != metadata_key) {
-      result.tensors.emplace(name, parser.parse(name, entry));
+      result.views.emplace(name, parser.parse(name, entry));
       continue;
     }
     require_valid(file, entry.is_object(), "'__metadata__' is not an object");
@@ -150,6 +163,21 @@ Safetensors Safetensors::from_bytes(const std::string& bytes, const std::string&
   }
   parser.require_full_coverage();
   return result;
+}
+
+Safetensors Safetensors::from_bytes(const std::string& bytes, const std::string& file) {
+  Safetensors result = view_bytes(bytes, file);
+  for (auto& [name, view] : std::exchange(result.views, {}))
+    result.tensors[name] = {std::move(view.dtype), std::move(view.shape), std::string(view.bytes)};
+  return result;
+}
+
+std::optional<TensorView> Safetensors::find(const std::string& name) const {
+  if (const auto view = views.find(name); view != views.end()) return view->second;
+  const auto found = tensors.find(name);
+  if (found == tensors.end()) return std::nullopt;
+  const Tensor& tensor = found->second;
+  return TensorView{tensor.dtype, tensor.shape, tensor.bytes};
 }
 
 std::map<std::string, std::string> metadata_with_prefix(const Safetensors& file, const std::string& prefix) {

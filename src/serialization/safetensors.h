@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -18,17 +21,34 @@ struct Tensor {
   std::string bytes;         ///< elements; the size is the product of the shape times the element size
 };
 
+/// Tensor whose elements belong to the caller, who keeps them alive.
+struct TensorView {
+  std::string dtype;
+  std::vector<Index> shape;
+  std::string_view bytes;
+};
+
 /// Named tensors and text metadata in the safetensors layout (https://huggingface.co/docs/safetensors): the length of a
 /// JSON header as a 64-bit integer, the header, and the concatenated tensors.
 struct Safetensors {
   std::map<std::string, std::string> metadata;
   std::map<std::string, Tensor> tensors;
+  /// Further tensors, which are read and written without a copy.
+  std::map<std::string, TensorView> views;
 
+  /// Calls sink() with consecutive parts of the file.
+  void write(const std::function<void(std::string_view)>& sink) const;
   [[nodiscard]] std::string to_bytes() const;
 
   /// Parses untrusted bytes. Throws DataError that names `file` if they are truncated, damaged or in another format.
   /// Allocates at most a small multiple of their size.
   static Safetensors from_bytes(const std::string& bytes, const std::string& file);
+
+  /// As from_bytes(), but returns views of `bytes`, which the caller keeps alive.
+  static Safetensors view_bytes(std::string_view bytes, const std::string& file);
+
+  /// The tensor or view of this name; null if there is none.
+  [[nodiscard]] std::optional<TensorView> find(const std::string& name) const;
 
   /// JSON text of the header; empty if `bytes` ends before the header does.
   static std::string_view header_of(std::string_view bytes);
@@ -53,9 +73,15 @@ Tensor make_tensor(const std::vector<Number>& numbers, std::vector<Index> shape)
           std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(Number))};
 }
 
-/// Elements of a tensor whose dtype is dtype_of<Number>().
+/// The caller keeps the numbers alive.
 template <typename Number>
-std::vector<Number> tensor_values(const Tensor& tensor) {
+TensorView view_tensor(std::span<const Number> numbers, std::vector<Index> shape) {
+  return {dtype_of<Number>(), std::move(shape), {reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()}};
+}
+
+/// Elements of a tensor or view whose dtype is dtype_of<Number>().
+template <typename Number, typename AnyTensor>
+std::vector<Number> tensor_values(const AnyTensor& tensor) {
   std::vector<Number> numbers(tensor.bytes.size() / sizeof(Number));
   if (!numbers.empty()) std::memcpy(numbers.data(), tensor.bytes.data(), numbers.size() * sizeof(Number));
   return numbers;

@@ -35,7 +35,8 @@ class ModelOutput {
       (void)state_.solver->model();
       return;
     }
-    output_.replace(updated_file().to_bytes());
+    const ModelFile& file = updated_file();
+    output_.replace([&](OutputFile& output) { file.write([&](std::string_view part) { output.write(part); }); });
     state_.release_saved();
   }
 

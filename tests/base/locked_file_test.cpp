@@ -40,6 +40,18 @@ TEST_F(LockedFileTest, ReplaceKeepsTheLock) {
   }
 }
 
+TEST_F(LockedFileTest, FailedReplaceKeepsContentAndLock) {
+  const std::string file = write("file", "old");
+  LockedFile locked(file);
+  const auto write_and_fail = [](OutputFile& output) {
+    output.write("new");
+    throw std::invalid_argument("failure");
+  };
+  EXPECT_THROW(locked.replace(write_and_fail), std::invalid_argument);
+  EXPECT_EQ(content(file), "old");
+  EXPECT_THROW(const LockedFile second(file), std::runtime_error);
+}
+
 TEST_F(LockedFileTest, DevicesAreNotLocked) {
   LockedFile first("/dev/null");
   EXPECT_NO_THROW(LockedFile("/dev/null").replace("bytes"));

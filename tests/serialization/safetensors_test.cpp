@@ -41,6 +41,40 @@ TEST(Safetensors, RoundTripPreservesContent) {
   EXPECT_TRUE(Safetensors::from_bytes(Safetensors{}.to_bytes(), "empty").tensors.empty());
 }
 
+TEST(Safetensors, ViewsAreWrittenAsTensors) {
+  const Safetensors file = example_tensors();
+  Safetensors mixed = file;
+  for (const char* name : {"numbers", "bytes"}) {
+    const Tensor& tensor = file.tensors.at(name);
+    mixed.tensors.erase(name);
+    mixed.views[name] = {tensor.dtype, tensor.shape, tensor.bytes};
+  }
+  const std::string bytes = file.to_bytes();
+  EXPECT_EQ(mixed.to_bytes(), bytes);
+  std::string parts;
+  mixed.write([&](std::string_view part) { parts += part; });
+  EXPECT_EQ(parts, bytes);
+}
+
+TEST(Safetensors, ViewsOfBytesEqualTensors) {
+  const Safetensors file = example_tensors();
+  const std::string bytes = file.to_bytes();
+  const Safetensors views = Safetensors::view_bytes(bytes, "model");
+  EXPECT_EQ(views.metadata, file.metadata);
+  EXPECT_TRUE(views.tensors.empty());
+  EXPECT_EQ(views.views.size(), file.tensors.size());
+  for (const auto& [name, tensor] : file.tensors) {
+    const auto view = views.find(name);
+    ASSERT_TRUE(view) << name;
+    EXPECT_EQ(view->dtype, tensor.dtype);
+    EXPECT_EQ(view->shape, tensor.shape);
+    EXPECT_EQ(view->bytes, tensor.bytes);
+    EXPECT_EQ(file.find(name)->bytes, tensor.bytes);
+  }
+  EXPECT_FALSE(views.find("unknown"));
+  EXPECT_EQ(views.to_bytes(), bytes);
+}
+
 TEST(Safetensors, TensorDataIsAligned) {
   const std::string bytes = example_tensors().to_bytes();
   std::uint64_t length = 0;

@@ -27,6 +27,12 @@ constexpr Index prefetch_distance_rows = 2;
 /// docs/constants.md.
 constexpr double min_prior_update_rows = 100;
 constexpr double prior_update_growth = 1.2;
+/// An update of the hierarchical prior reads all records twice and writes them once. If they exceed a cache of this
+/// size, the time per feature is about that of the two entries of a row, by measurement. The updates are then spaced
+/// such that they take at most the share `max_prior_update_share` of the time of the rows.
+constexpr double max_cached_record_bytes = 1 << 24;
+constexpr double prior_update_entries = 2;
+constexpr double max_prior_update_share = 0.1;
 
 }  // namespace
 
@@ -342,9 +348,19 @@ DYAD_TARGET_CLONES void KalmanFilter<Scalar>::learn_rows(const Rows<Scalar>& row
     }
     if (Form::is_hierarchical && rows_ >= next_prior_update_ && !holds_prior_) {
       Base::update_prior();
-      next_prior_update_ = std::max(rows_ + min_prior_update_rows, std::floor(rows_ * prior_update_growth));
+      next_prior_update_ = rows_of_next_prior_update();
     }
   }
+}
+
+template <typename Scalar>
+double KalmanFilter<Scalar>::rows_of_next_prior_update() const {
+  const double next = std::max(rows_ + min_prior_update_rows, std::floor(rows_ * prior_update_growth));
+  const auto features = static_cast<double>(added_.size());
+  if (features * static_cast<double>(stride_ * static_cast<Index>(sizeof(Scalar))) <= max_cached_record_bytes)
+    return next;
+  return std::max(
+      next, rows_ + std::floor(features * prior_update_entries / (max_prior_update_share * options_.entries_per_row)));
 }
 
 template <typename Scalar>

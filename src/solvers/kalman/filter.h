@@ -147,12 +147,12 @@ class KalmanFilter : private FilterParameters<Scalar> {
   /// Updates the noise per feature with a row that has a step. `squared`: squared residual.
   void observe_feature_noise(const Row<Scalar>& row, double squared);
 
+  using Base::added_, Base::groups_, Base::intercept_, Base::intercept_variance_, Base::last_occurrence_,
+      Base::learned_prior_, Base::options_, Base::prior_, Base::records_, Base::rows_, Base::signs_, Base::stride_,
+      Base::sign_flips_, Base::width_;
   using Base::group_of, Base::mean_record, Base::noise_offset, Base::prior_record, Base::record, Base::scale_offset,
       Base::set_means, Base::set_scales, Base::set_variances, Base::side_of, Base::square_offset,
       Base::draw_random_factor, Base::weight_offset;
-  using Base::groups_, Base::intercept_, Base::intercept_variance_, Base::last_occurrence_, Base::learned_prior_,
-      Base::options_, Base::prior_, Base::records_, Base::rows_, Base::signs_, Base::stride_, Base::sign_flips_,
-      Base::width_;
 
   /// The prediction as Scalar, or the intercept if that is not finite.
   [[nodiscard]] Scalar finite_or_intercept(double prediction) const {
@@ -173,6 +173,7 @@ class KalmanFilter : private FilterParameters<Scalar> {
   template <typename Form>
   void relearn_rows(const Rows<Scalar>& rows, std::span<const float> feature_rows, double all_rows);
   void update_intercept(const RowStep<Scalar>& step);
+  [[nodiscard]] double rows_of_next_prior_update() const;
   void prefetch_row(const Rows<Scalar>& rows, Index i) const;
   template <typename Form>
   void learn_rows(const Rows<Scalar>& rows, std::span<Scalar> predictions);

@@ -41,7 +41,7 @@ FilterParameters<Scalar>::FilterParameters(const KalmanOptions& options, const P
       prior_(prior),
       first_right_feature_(first_right_feature(options)),
       width_(round_up(options.shape.rank, SimdVector<Scalar>::count)),
-      stride_(round_up(2 * width_ + linear_field_count, CacheAlignedAllocator<Scalar>::numbers_per_line)),
+      stride_(round_up(2 * width_ + linear_field_count, CacheAlignedAllocator<Scalar>::numbers_per_line / 2)),
       records_(static_cast<std::size_t>(options.shape.dim * stride_)),
       signs_(static_cast<std::size_t>(width_)),
       intercept_(options.shape.intercept ? prior.intercept_mean : 0),
@@ -301,25 +301,25 @@ template <typename Scalar>
 void FilterParameters<Scalar>::archive_features(Archive& archive) {
   const Index numbers_per_feature = 2 * options_.shape.rank + archived_field_count;
   std::vector<double> indices;
-  std::vector<Scalar> values;
+  std::vector<double> values;
   const auto visit = [&](Index j, auto&& each) {
     Scalar* feature = record(j);
     for (Index c = 0; c < options_.shape.rank; ++c) each(feature[c]);
     for (Index c = 0; c < options_.shape.rank; ++c) each(feature[width_ + c]);
     for (Index i = 0; i < archived_field_count; ++i) each(feature[weight_offset() + i]);
   };
-  if (!archive.is_loading())
-    for (const Index j : added_) {
-      indices.push_back(static_cast<double>(j));
-      visit(j, [&](Scalar value) { values.push_back(value); });
-    }
+  if (!archive.is_loading()) {
+    indices.assign(added_.begin(), added_.end());
+    values.reserve(added_.size() * static_cast<std::size_t>(numbers_per_feature));
+    for (const Index j : added_) visit(j, [&](Scalar value) { values.push_back(static_cast<double>(value)); });
+  }
   auto count = static_cast<Index>(indices.size());
   archive.number("feature_count", count);
   if (count < 0 || count > options_.shape.dim)
     throw std::runtime_error("the training state has " + std::to_string(count) + " features, the model has " +
                              std::to_string(options_.shape.dim));
-  archive.vector("feature_places", indices, count);
-  archive.vector("features", values, count * numbers_per_feature);
+  archive.temporary("feature_places", indices, count);
+  archive.temporary("features", values, count * numbers_per_feature);
   if (!archive.is_loading()) return;
   for (Index j = 0; j < options_.shape.dim; ++j) std::fill(record(j), record(j) + group_offset(), Scalar(0));
   added_.clear();
@@ -328,7 +328,7 @@ void FilterParameters<Scalar>::archive_features(Archive& archive) {
     if (!(index >= 0 && index < static_cast<double>(options_.shape.dim)))
       throw std::runtime_error("the training state has a feature index outside of those of the model");
     const auto j = static_cast<Index>(index);
-    visit(j, [&](Scalar& value) { value = values[next++]; });
+    visit(j, [&](Scalar& value) { value = static_cast<Scalar>(values[next++]); });
     added_.push_back(static_cast<std::int32_t>(j));
     const Scalar* feature = record(j);
     const bool is_valid = std::all_of(feature + width_, feature + 2 * width_, [](Scalar p) { return p >= 0; }) &&

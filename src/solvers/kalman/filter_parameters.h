@@ -66,9 +66,9 @@ struct FeaturePosterior {
   Scalar scale = 0;  ///< 0: the feature has not occurred in the data
 };
 
-/// Means and variances of the parameters of a KalmanFilter. The record of a feature is contiguous and aligned to cache
-/// lines. A feature of scale s has the prior variances for scale 1 divided by s^2 (squares: by s^4). A scale of 0 means
-/// that the feature has not been added.
+/// Means and variances of the parameters of a KalmanFilter. The record of a feature is contiguous and aligned to halves
+/// of cache lines, so that it overlaps as few lines as its size allows. A feature of scale s has the prior variances
+/// for scale 1 divided by s^2 (squares: by s^4). A scale of 0 means that the feature has not been added.
 ///
 /// With a hierarchical prior, the parameters of feature j of group g are mu_g + d_j. The means and variances of mu_g
 /// are part of the state, and the record of a feature contains those of the deviation d_j. Groups without a mean have
@@ -197,7 +197,7 @@ class FilterParameters {
   std::optional<HierarchicalPrior> learned_prior_;  ///< null: the prior is fixed
   Index first_right_feature_;  ///< first feature of the right side; symmetric: larger than any index
   Index width_;                ///< the rank, rounded up to full SIMD vectors
-  Index stride_;               ///< numbers per record, rounded up to full cache lines
+  Index stride_;               ///< numbers per record, rounded up to halves of cache lines
   /// Per feature: factors, their variances, weight and its variance, square and its variance, scale, prior group,
   /// logarithm of the noise multiplier and its variance.
   CacheAlignedVector<Scalar> records_;

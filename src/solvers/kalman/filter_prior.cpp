@@ -371,13 +371,18 @@ void FilterParameters<Scalar>::archive_groups(Archive& archive) {
       mean_record(group)[scale_offset()] = groups_.has_mean(group) ? Scalar(1) : Scalar(0);
   }
   archive.group("learned_prior", [&] { learned_prior_->archive(archive); });
+  std::vector<double> noise;
   std::vector<double> feature_groups;
-  std::vector<Scalar> noise;
-  for (Index j = 0; j < options_.shape.dim; ++j)
-    noise.insert(noise.end(), record(j) + noise_offset(), record(j) + noise_offset() + 2);
-  archive.vector("feature_noise", noise, 2 * options_.shape.dim);
-  for (Index j = 0; j < options_.shape.dim; ++j) feature_groups.push_back(static_cast<double>(group_of(j)));
-  archive.vector("feature_groups", feature_groups, options_.shape.dim);
+  if (!archive.is_loading()) {
+    noise.reserve(2 * static_cast<std::size_t>(options_.shape.dim));
+    feature_groups.reserve(static_cast<std::size_t>(options_.shape.dim));
+    for (Index j = 0; j < options_.shape.dim; ++j) {
+      noise.insert(noise.end(), record(j) + noise_offset(), record(j) + noise_offset() + 2);
+      feature_groups.push_back(static_cast<double>(group_of(j)));
+    }
+  }
+  archive.temporary("feature_noise", noise, 2 * options_.shape.dim);
+  archive.temporary("feature_groups", feature_groups, options_.shape.dim);
   std::vector<Scalar> means;
   const auto visit_means = [&](auto&& visit) {
     for (Index group = 0; group < groups_.count; ++group)
@@ -396,10 +401,10 @@ void FilterParameters<Scalar>::archive_groups(Archive& archive) {
     if (!(group >= 0 && group < static_cast<double>(groups_.count)))
       throw std::runtime_error("the training state has an invalid prior group of feature " + std::to_string(j));
     set_group(j, static_cast<Index>(group));
-    const Scalar* multiplier = noise.data() + 2 * j;
+    const double* multiplier = noise.data() + 2 * j;
     if (!(std::isfinite(multiplier[0]) && multiplier[1] >= 0))
       throw std::runtime_error("the training state has an invalid noise multiplier of feature " + std::to_string(j));
-    std::copy(multiplier, multiplier + 2, record(j) + noise_offset());
+    for (Index i = 0; i < 2; ++i) record(j)[noise_offset() + i] = static_cast<Scalar>(multiplier[i]);
   }
   set_prior_records();
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -29,8 +31,12 @@ MomentOptions moment_options(const TrainSettings& settings, const FeatureMap& ma
 
 /// Converts a model to double precision and multiplies all parameters except the intercept by `slope`.
 template <typename Scalar>
-Model<double> scale_model(const Model<Scalar>& model, double slope) {
-  Model<double> result = model_cast<double>(model);
+Model<double> scale_model(Model<Scalar> model, double slope) {
+  Model<double> result(0, 0);
+  if constexpr (std::is_same_v<Scalar, double>)
+    result = std::move(model);
+  else
+    result = model_cast<double>(model);
   for (auto* parameters : {&result.weights, &result.spectrum, &result.squares})
     for (double& parameter : *parameters) parameter *= slope;
   return result;

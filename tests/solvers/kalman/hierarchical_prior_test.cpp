@@ -169,6 +169,23 @@ TEST(HierarchicalPrior, LearnsTheVarianceOfTheWeights) {
 }
 
 /// Absorbed into the intercept and weights, or added to the parameters of each feature.
+/// Updates of many features take much longer than a row. The first update is after 200 rows.
+TEST(HierarchicalPrior, UpdatesOfManyFeaturesAreSpaced) {
+  for (const Index levels : {100, 50'000}) {
+    KalmanFilter<double> filter = make_filter(levels, 8);
+    const Table first(1000, levels, 3);
+    learn(filter, first.rows());
+    const std::vector<double> before(filter.learned_prior()->variances(0).begin(),
+                                     filter.learned_prior()->variances(0).end());
+    const Table next(1000, levels, 4);
+    learn(filter, next.rows());
+    const std::vector<double> after(filter.learned_prior()->variances(0).begin(),
+                                    filter.learned_prior()->variances(0).end());
+    EXPECT_NE(before[0], 0.3) << levels;
+    EXPECT_EQ(before == after, levels == 50'000);
+  }
+}
+
 TEST(HierarchicalPrior, ModelEqualsPredictionsOfTheFilter) {
   const Table table(2000, 6, 1);
   for (const bool absorbs_means : {false, true})
