@@ -8,8 +8,6 @@
 namespace dyad {
 namespace {
 
-/// Initial buffer size, 256 KiB. The buffer is doubled until it contains a whole line. Sensitivity: docs/constants.md.
-constexpr std::size_t initial_buffer_bytes = std::size_t{1} << 18;
 /// U+FEFF in UTF-8.
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
@@ -19,7 +17,8 @@ LineReader::LineReader(const Input& input, char separator)
     : bytes_(input),
       separator_(separator),
       max_buffer_bytes_(static_cast<std::size_t>(input.limits.max_line_bytes) + 1),
-      buffer_(std::min(initial_buffer_bytes, max_buffer_bytes_)) {}
+      initial_buffer_bytes_(std::min(std::max<std::size_t>(input.block_bytes, 1), max_buffer_bytes_)),
+      buffer_(initial_buffer_bytes_) {}
 
 /// Searches the bytes from `searched_` on. Returns the end of the last complete line in them, or 0 if there is none.
 std::size_t LineReader::find_end_of_lines() {
@@ -82,6 +81,14 @@ bool LineReader::next(LineBlock& block) {
   if (next_line_ == 1 && block.text.starts_with(byte_order_mark)) block.text.remove_prefix(byte_order_mark.size());
   next_line_ += std::count(block.text.begin(), block.text.end(), '\n');
   return true;
+}
+
+void LineReader::take_buffer(std::vector<char>& buffer) {
+  buffer.resize(std::max(initial_buffer_bytes_, end_ - begin_));
+  std::memcpy(buffer.data(), buffer_.data() + begin_, end_ - begin_);
+  buffer_.swap(buffer);
+  end_ -= begin_;
+  begin_ = 0;
 }
 
 }  // namespace dyad

@@ -11,12 +11,12 @@ namespace dyad {
 
 /// A block of whole lines. Each ends in a newline, which is added to the last line of a file that has none.
 struct LineBlock {
-  std::string_view text;        ///< valid until the next call of LineReader::next()
+  std::string_view text;        ///< valid until the next call of LineReader::next(), see LineReader::take_buffer()
   std::int64_t first_line = 1;  ///< line number in the file, from 1
 };
 
-/// Splits a stream into blocks of whole lines and skips a byte order mark. The buffer has at most
-/// ReadLimits::max_line_bytes + 1 bytes; a longer line is a DataError.
+/// Splits a stream into blocks of whole lines and skips a byte order mark. The buffer has Input::block_bytes bytes. It
+/// is doubled until it contains a whole line, up to ReadLimits::max_line_bytes + 1 bytes; a longer line is a DataError.
 class LineReader {
  public:
   /// `separator`: character between csv cells. A cell that starts with a double quote may contain newlines, which do
@@ -26,6 +26,10 @@ class LineReader {
   /// Replaces `block` by the next lines, at least one. Returns false at the end of the file.
   bool next(LineBlock& block);
 
+  /// Replaces `buffer` by the bytes of the last block, so that the text of the block stays valid as long as `buffer`.
+  /// The memory of `buffer` is used for the next block.
+  void take_buffer(std::vector<char>& buffer);
+
   [[nodiscard]] const std::string& path() const { return bytes_.path(); }
 
  private:
@@ -34,7 +38,8 @@ class LineReader {
 
   ByteStream bytes_;
   char separator_;
-  std::size_t max_buffer_bytes_;  ///< max_line_bytes and the newline
+  std::size_t max_buffer_bytes_;      ///< max_line_bytes and the newline
+  std::size_t initial_buffer_bytes_;  ///< Input::block_bytes, at most max_buffer_bytes_
   std::vector<char> buffer_;
   std::size_t begin_ = 0;       ///< first byte that next() has not returned
   std::size_t end_ = 0;         ///< end of the bytes in the buffer
