@@ -89,7 +89,7 @@ Index TableMerger::append(const EncodedRows& rows, Index first, const TableColum
     const Index known_end = category == rows.new_categories.end() ? last : std::min(last, category->row);
     if (row < known_end) {
       Index end = known_end;
-      const Index max_entries = limits.max_entries - static_cast<Index>(block.values.size());
+      const Index max_entries = std::min(limits.max_entries - std::ssize(block.values), std::ssize(from.values) + 1);
       if (map_.is_dense()) {
         end = std::min(end, row + (max_entries + map_.dim() - 1) / map_.dim());
       } else {

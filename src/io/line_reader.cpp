@@ -47,6 +47,16 @@ std::size_t LineReader::find_end_of_lines() {
   return end_of_lines;
 }
 
+bool LineReader::skip_byte_order_mark() {
+  const std::string_view start(buffer_.data(), std::min(end_, byte_order_mark.size()));
+  if (byte_order_mark.starts_with(start) && start.size() < byte_order_mark.size() && !at_end_) return false;
+  may_have_mark_ = false;
+  if (start != byte_order_mark) return true;
+  end_ -= start.size();
+  std::memmove(buffer_.data(), buffer_.data() + start.size(), end_);
+  return true;
+}
+
 void LineReader::throw_line_too_long() const {
   throw DataError(path(), next_line_, 0,
                   "the row is longer than ReadLimits::max_line_bytes = " + std::to_string(max_buffer_bytes_ - 1) +
@@ -60,7 +70,7 @@ bool LineReader::next(LineBlock& block) {
   searched_ = 0;
   inside_quotes_ = false;
   quote_may_open_ = true;
-  while ((begin_ = find_end_of_lines()) == 0) {
+  while ((may_have_mark_ && !skip_byte_order_mark()) || (begin_ = find_end_of_lines()) == 0) {
     if (at_end_) {
       if (end_ == 0) return false;
       buffer_.resize(std::max(buffer_.size(), end_ + 1));
@@ -78,7 +88,6 @@ bool LineReader::next(LineBlock& block) {
   }
   block.text = {buffer_.data(), begin_};
   block.first_line = next_line_;
-  if (next_line_ == 1 && block.text.starts_with(byte_order_mark)) block.text.remove_prefix(byte_order_mark.size());
   next_line_ += std::count(block.text.begin(), block.text.end(), '\n');
   return true;
 }

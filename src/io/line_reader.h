@@ -34,6 +34,9 @@ class LineReader {
 
  private:
   [[nodiscard]] std::size_t find_end_of_lines();
+  /// Removes a byte order mark at the start of the file. Returns false if the first bytes could be one and more are
+  /// needed.
+  bool skip_byte_order_mark();
   [[noreturn]] void throw_line_too_long() const;
 
   ByteStream bytes_;
@@ -49,7 +52,8 @@ class LineReader {
   /// quote, since "" is a quote inside a cell.
   bool quote_may_open_ = true;
   std::int64_t next_line_ = 1;
-  bool at_end_ = false;  ///< the stream has no more bytes
+  bool at_end_ = false;        ///< the stream has no more bytes
+  bool may_have_mark_ = true;  ///< skip_byte_order_mark() has not returned true
 };
 
 }  // namespace dyad

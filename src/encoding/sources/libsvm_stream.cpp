@@ -69,7 +69,7 @@ class LibsvmStream : public TextStream {
   void append_rows(TextChunk& chunk, const BlockLimits& limits, RowBlock<double>& block) override {
     const RowBlock<double>& from = chunk.encoded.rows;
     const auto offset = from.offsets.begin() + chunk.next_row;
-    const Index max_entries = limits.max_entries - std::ssize(block.values);
+    const Index max_entries = std::min(limits.max_entries - std::ssize(block.values), std::ssize(from.values) + 1);
     Index count = std::min(from.count() - chunk.next_row, limits.max_rows - block.count());
     count = std::min<Index>(count, std::lower_bound(offset, offset + count, *offset + max_entries) - offset);
     const Index shift = block.offsets.back() - *offset;

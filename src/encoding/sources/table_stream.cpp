@@ -57,7 +57,7 @@ class TableStream : public TextStream {
     // must not be read. Sensitivity: docs/constants.md.
     constexpr std::size_t max_group_rows = 32;
     const bool is_limited = limits.max_rows < std::numeric_limits<Index>::max();
-    CsvBlock cells;
+    CsvBlock& cells = chunk.cells;
     cells.columns = file.names.size();
     const auto is_full = [&] {
       return chunk.encoded.rows.count() >= limits.max_rows ||
@@ -70,7 +70,6 @@ class TableStream : public TextStream {
       for (std::size_t row = 0; row < cells.rows(); ++row)
         encoder.encode(&cells.cells[row * cells.columns], cells.lines[row], chunk.encoded);
     }
-    chunk.unquoted = std::move(cells.unquoted);
   }
 
   void append_rows(TextChunk& chunk, const BlockLimits& limits, RowBlock<double>& block) override {

@@ -11,7 +11,7 @@ void TextChunk::clear() {
   file.reset();
   lines = parsed_lines = {};
   encoded.clear();
-  unquoted.clear();
+  cells.unquoted.clear();
   next_row = unparsed_rows = 0;
   failure = nullptr;
 }
@@ -47,7 +47,7 @@ bool TextStream::read(TextChunk& chunk) {
 
 void TextStream::parse(TextChunk& chunk, const BlockLimits& limits) const {
   chunk.encoded.clear();
-  chunk.unquoted.clear();
+  chunk.cells.unquoted.clear();
   chunk.parsed_lines = chunk.lines;
   try {
     parse_lines(chunk, limits);
@@ -60,14 +60,14 @@ void TextStream::parse(TextChunk& chunk, const BlockLimits& limits) const {
 
 BlockLimits TextStream::begin(RowBlock<double>& block, const BlockLimits& limits) {
   block.clear();
-  block_file_ = nullptr;
+  block_file_.reset();
   return limits;
 }
 
 bool TextStream::append(TextChunk& chunk, const BlockLimits& limits, RowBlock<double>& block) {
-  if (block_file_ != nullptr && chunk.file.get() != block_file_) return false;
+  if (block_file_ != nullptr && chunk.file != block_file_) return false;
   if (chunk.next_row < chunk.encoded.rows.count()) {
-    block_file_ = chunk.file.get();
+    block_file_ = chunk.file;
     append_rows(chunk, limits, block);
     block.file = chunk.file->path;
   }
@@ -82,7 +82,7 @@ void TextStream::fill(RowBlock<double>& block, const BlockLimits& requested) {
     TextChunk* chunk = read_ahead(0);
     if (chunk == nullptr) break;
     if (chunk->next_row == chunk->encoded.rows.count() && !chunk->lines.text.empty() &&
-        (block_file_ == nullptr || chunk->file.get() == block_file_))
+        (block_file_ == nullptr || chunk->file == block_file_))
       parse(*chunk, {limits.max_rows - block.count(), limits.max_entries - static_cast<Index>(block.values.size())});
     if (!append(*chunk, limits, block)) break;
     if (chunk->is_exhausted() && !chunk->failure) chunks_.pop_front();

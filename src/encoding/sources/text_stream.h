@@ -9,6 +9,7 @@
 
 #include "encoding/sources/row_stream.h"
 #include "encoding/table_encoder.h"
+#include "io/csv.h"
 #include "io/line_reader.h"
 
 namespace dyad {
@@ -23,14 +24,14 @@ struct TextChunk {
   };
 
   std::shared_ptr<const File> file;
-  std::vector<char> buffer;          ///< the bytes that `lines` refers to
-  LineBlock lines;                   ///< lines that parse() has not read
-  LineBlock parsed_lines;            ///< the lines before the last parse()
-  EncodedRows encoded;               ///< rows of the last parse(); libsvm: neither scaled nor encoded
-  std::deque<std::string> unquoted;  ///< texts that `encoded` refers to
-  Index next_row = 0;                ///< first row of `encoded` that is not in a block
-  Index unparsed_rows = 0;           ///< rows before `next_row` when unparse() was called
-  std::exception_ptr failure;        ///< exception of read() or parse() after the rows of `encoded`
+  std::vector<char> buffer;    ///< the bytes that `lines` refers to
+  LineBlock lines;             ///< lines that parse() has not read
+  LineBlock parsed_lines;      ///< the lines before the last parse()
+  EncodedRows encoded;         ///< rows of the last parse(); libsvm: neither scaled nor encoded
+  CsvBlock cells;              ///< csv: rows that are encoded next, and texts that `encoded` refers to
+  Index next_row = 0;          ///< first row of `encoded` that is not in a block
+  Index unparsed_rows = 0;     ///< rows before `next_row` when unparse() was called
+  std::exception_ptr failure;  ///< exception of read() or parse() after the rows of `encoded`
 
   /// True if all rows of the lines are in blocks.
   [[nodiscard]] bool is_exhausted() const { return lines.text.empty() && next_row == encoded.rows.count(); }
@@ -87,9 +88,10 @@ class TextStream : public RowStream {
 
  private:
   bool may_wait_;
-  bool has_failed_ = false;                      ///< of read()
-  const TextChunk::File* block_file_ = nullptr;  ///< file of the rows of the current block; nullptr: no rows
-  std::deque<TextChunk> chunks_;                 ///< chunks of fill()
+  bool has_failed_ = false;  ///< of read()
+  /// File of the rows of the current block; nullptr: no rows. Shared, so that no other file gets the same address.
+  std::shared_ptr<const TextChunk::File> block_file_;
+  std::deque<TextChunk> chunks_;  ///< chunks of fill()
 };
 
 }  // namespace dyad
