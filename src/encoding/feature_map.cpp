@@ -1,9 +1,11 @@
 #include "encoding/feature_map.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include "base/stable_hash.h"
 #include "base/text.h"
@@ -105,19 +107,35 @@ Index FeatureMap::encode_category(std::size_t column, std::string_view text, boo
   Dictionary& dictionary = *dictionaries_[column];
   if (const Index found = dictionary.find(text); found != Dictionary::absent) return found;
   if (!grow) return unknown;
-  category_names_[side].emplace_back(column, &dictionary.add(text, counts_[side]));
+  category_texts_[side].push_back(dictionary.add(text, counts_[side]));
+  category_columns_[side].push_back(static_cast<std::int32_t>(column));
   return counts_[side]++;
 }
 
+Index FeatureMap::find_hashed(std::size_t column, std::string_view text) const {
+  const std::size_t side = index_of(side_of(columns_[column]));
+  const Index slot = slot_of(stable_hash(text, column));
+  return is_slot_used(side, slot) ? first_category_[side] + slot : unknown;
+}
+
+bool FeatureMap::is_slot_used(std::size_t side, Index slot) const {
+  const std::vector<std::uint8_t>& bytes = used_slots_[side];
+  if (bytes.empty()) return true;
+  auto& byte = const_cast<std::uint8_t&>(bytes[static_cast<std::size_t>(slot / bits_per_byte)]);
+  return (std::atomic_ref(byte).load(std::memory_order_relaxed) >> (slot % bits_per_byte) & 1U) != 0;
+}
+
+void FeatureMap::use_slot(std::size_t side, Index slot) {
+  std::atomic_ref byte(used_slots_[side][static_cast<std::size_t>(slot / bits_per_byte)]);
+  byte.store(static_cast<std::uint8_t>(byte.load(std::memory_order_relaxed) | 1U << (slot % bits_per_byte)),
+             std::memory_order_relaxed);
+}
+
 Index FeatureMap::find_slot(std::size_t side, std::uint64_t hash, bool grow) {
-  const auto slot = static_cast<Index>(hash & ((std::uint64_t{1} << hash_bits) - 1));
-  if (std::vector<std::uint8_t>& bytes = used_slots_[side]; !bytes.empty()) {
-    std::uint8_t& byte = bytes[static_cast<std::size_t>(slot / bits_per_byte)];
-    const auto bit = static_cast<std::uint8_t>(1U << (slot % bits_per_byte));
-    if ((byte & bit) == 0) {
-      if (!grow) return unknown;
-      byte |= bit;
-    }
+  const Index slot = slot_of(hash);
+  if (!is_slot_used(side, slot)) {
+    if (!grow) return unknown;
+    use_slot(side, slot);
   }
   return first_category_[side] + slot;
 }
@@ -167,9 +185,8 @@ std::string FeatureMap::name(Index feature) const {
   if (hash_bits > 0) return "hash " + std::to_string(index - first_category_[index_of(side)]);
   if (layout == Layout::sparse) return std::to_string(index + (side == Side::left ? index_base : right_first));
   if (index >= counts_[index_of(side)]) return "(unused)";
-  const auto& [column, text] =
-      category_names_[index_of(side)][static_cast<std::size_t>(index - first_category_[index_of(side)])];
-  return columns_[column].name + (text->empty() ? " is missing" : "=" + escape_invalid_utf8(*text));
+  const auto [column, text] = category(side, index - first_category_[index_of(side)]);
+  return columns_[column].name + (text.empty() ? " is missing" : "=" + escape_invalid_utf8(text));
 }
 
 void FeatureMap::set_clipping(std::size_t column, double low, double high) {
@@ -178,8 +195,9 @@ void FeatureMap::set_clipping(std::size_t column, double low, double high) {
     constexpr double largest = std::numeric_limits<double>::max();
     return std::clamp(scaling.center + scaling.scale * bound, -largest, largest);
   };
-  scaling.low = unscale(low);
-  scaling.high = unscale(high);
+  const double old_low = std::exchange(scaling.low, unscale(low));
+  const double old_high = std::exchange(scaling.high, unscale(high));
+  if (scaling.low != old_low || scaling.high != old_high) ++clipping_changes_;
 }
 
 std::vector<Scaling> FeatureMap::scalings() const {
@@ -194,9 +212,8 @@ std::vector<Index> FeatureMap::indicator_columns() const {
   std::vector<Index> result(static_cast<std::size_t>(dim()), -1);
   const auto offset = [&](Side side) { return side == Side::right ? count(Side::left) : 0; };
   for (const Side side : {Side::left, Side::right}) {
-    Index feature = offset(side) + first_category_[index_of(side)];
-    for (const auto& [column, text] : category_names_[index_of(side)])
-      result[static_cast<std::size_t>(feature++)] = static_cast<Index>(column);
+    const std::vector<std::int32_t>& columns = category_columns_[index_of(side)];
+    std::copy(columns.begin(), columns.end(), result.begin() + offset(side) + first_category_[index_of(side)]);
   }
   for (std::size_t column = 0; column < columns_.size(); ++column)
     if (const Index indicator = columns_[column].missing_feature; indicator >= 0)
@@ -307,9 +324,8 @@ Index FeatureMap::group_of(Index feature) const {
   const Index index = (side == Side::right ? feature - left_dim() : feature) - first_category_[index_of(side)];
   if (index < 0) return group_of_numbers();
   if (has_sparse_numbers()) return hash_bits > 0 ? group_of_side(side) : group_of_index(side, index + index_base);
-  const auto& names = category_names_[index_of(side)];
-  return index < static_cast<Index>(names.size()) ? static_cast<Index>(names[static_cast<std::size_t>(index)].first)
-                                                  : group_of_numbers();
+  const std::vector<std::int32_t>& columns = category_columns_[index_of(side)];
+  return index < std::ssize(columns) ? Index{columns[static_cast<std::size_t>(index)]} : group_of_numbers();
 }
 
 PriorGroups FeatureMap::prior_groups() const {

@@ -52,11 +52,12 @@ struct Column {
 /// end of their side. The sides are the features of x and of z; symmetric models have only x (`Side::left`).
 ///
 /// Order of the features of a side: numbers, missing-value indicators, then categories, hash slots or libsvm indices.
-/// Concurrent calls are safe unless one of them adds features.
+/// Concurrent calls are safe unless one of them adds features. Exceptions, for threads that encode rows while one other
+/// thread adds features: columns(), dictionary(), find_hashed() and is_dense().
 class FeatureMap {
  public:
   FeatureMap() = default;
-  FeatureMap(FeatureMap&&) = default;  ///< not copyable: category_names_ points into the dictionaries
+  FeatureMap(FeatureMap&&) = default;
   FeatureMap& operator=(FeatureMap&&) = default;
 
   enum class Side : std::uint8_t { left, right };
@@ -108,10 +109,11 @@ class FeatureMap {
   /// new category gets a new feature if `grow` is true, else the result is `unknown`. With hashing, the result is
   /// `unknown` until a call with `grow` has used the same slot.
   Index encode_category(std::size_t column, std::string_view text, bool grow);
-  /// Prefetches the dictionary entry of a category for a later encode_category().
-  void prefetch(std::size_t column, std::string_view text) const {
-    if (hash_bits == 0) dictionaries_[column]->prefetch(text);
-  }
+  /// The dictionary of a categorical column. Its numbers are features, as results of encode_category(). Without
+  /// hashing.
+  [[nodiscard]] Dictionary::Reader dictionary(std::size_t column) const { return dictionaries_[column]->reader(); }
+  /// As encode_category() with hashing and without `grow`.
+  [[nodiscard]] Index find_hashed(std::size_t column, std::string_view text) const;
   /// Returns the side and feature of a libsvm index. `grow` as in encode_category().
   std::pair<Side, Index> encode_index(std::int64_t index, bool grow);
 
@@ -119,6 +121,8 @@ class FeatureMap {
   [[nodiscard]] std::string name(Index feature) const;
   /// Sets the bounds between which numbers of a numeric column are clipped, in units of the scaled column.
   void set_clipping(std::size_t column, double low, double high);
+  /// Number of changes of the scaling of a column by set_clipping().
+  [[nodiscard]] Index clipping_changes() const { return clipping_changes_; }
   /// Scaling of each feature, x first; the identity for indicators.
   [[nodiscard]] std::vector<Scaling> scalings() const;
   /// The column of each indicator feature (values 0 and 1): a category, or a missing-value indicator. At most one
@@ -168,9 +172,19 @@ class FeatureMap {
     return hash_bits > 0 ? group_of_side(side_of(columns_[column])) : static_cast<Index>(column);
   }
 
-  /// Column and text of each category of a side, in the order of the features. Empty with hashing.
-  [[nodiscard]] const std::vector<std::pair<std::size_t, const std::string*>>& categories(Side side) const {
-    return category_names_[index_of(side)];
+  /// A category: its column, and its text, which is valid as long as the map.
+  struct Category {
+    std::size_t column = 0;
+    std::string_view text;
+  };
+  /// Number of categories of a side; 0 with hashing.
+  [[nodiscard]] Index category_count(Side side) const {
+    return static_cast<Index>(category_columns_[index_of(side)].size());
+  }
+  /// Category `number` of a side, in the order of the features.
+  [[nodiscard]] Category category(Side side, Index number) const {
+    const auto column = static_cast<std::size_t>(category_columns_[index_of(side)][static_cast<std::size_t>(number)]);
+    return {column, dictionaries_[column]->text(category_texts_[index_of(side)][static_cast<std::size_t>(number)])};
   }
   /// Hash slots that training rows have used, one bit each, x first. Empty without hashing, and if the slots are
   /// unknown, in which case all of them count as used.
@@ -210,6 +224,13 @@ class FeatureMap {
   [[nodiscard]] bool is_binary(Index sparse_number) const;
   /// Size of the bit set of the hash slots of a side; 0 without hashing.
   [[nodiscard]] std::size_t slot_bytes(Side side) const;
+  /// The slot of a hash value.
+  [[nodiscard]] Index slot_of(std::uint64_t hash) const {
+    return static_cast<Index>(hash & ((std::uint64_t{1} << hash_bits) - 1));
+  }
+  /// Whether a training row has used a slot. Concurrent calls of use_slot() are safe.
+  [[nodiscard]] bool is_slot_used(std::size_t side, Index slot) const;
+  void use_slot(std::size_t side, Index slot);
   /// Returns the feature of the slot of a hash value. `grow` as in encode_category().
   Index find_slot(std::size_t side, std::uint64_t hash, bool grow);
 
@@ -220,7 +241,10 @@ class FeatureMap {
   std::array<Index, 2> counts_{};                      ///< features of each side
   std::array<bool, 2> grows_{};
   std::array<Index, 2> first_category_{};  ///< first category, hash slot or libsvm index of each side
-  std::array<std::vector<std::pair<std::size_t, const std::string*>>, 2> category_names_;  ///< see categories()
+  // Categories of each side, in the order of their features.
+  std::array<std::vector<std::int32_t>, 2> category_columns_;
+  std::array<std::vector<std::uint64_t>, 2> category_texts_;  ///< positions in the dictionaries of the columns
+  Index clipping_changes_ = 0;
   std::array<std::vector<std::uint8_t>, 2> used_slots_;  ///< one bit per slot; empty: all used, or no hashing
   std::vector<std::size_t> two_valued_columns_;  ///< columns with at most two values so far, in increasing order
   /// For each hashed feature or libsvm index of x: true if it has a value other than 0 and 1. Features beyond the end

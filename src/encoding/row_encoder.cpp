@@ -17,7 +17,7 @@ RowEncoder::RowEncoder(FeatureMap& map, bool adds_features)
       adds_features_(adds_features),
       is_by_index_(map.layout == Layout::sparse),
       is_dense_(map.is_dense()),
-      left_dim_(map.left_dim()),
+      left_dim_(is_dense_ ? map.left_dim() : 0),
       dense_row_(is_dense_ ? static_cast<std::size_t>(map.dim()) : 0) {}
 
 void RowEncoder::add_number(const Column& column, double value, const InputLocation& location) {

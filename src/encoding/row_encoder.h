@@ -26,6 +26,9 @@ class RowEncoder {
   /// Adds a category to the current row. `feature`: index within the side (x or z) of its column.
   void add_category(const Column& column, Index feature) { add_entry(column.is_right, feature, 1); }
 
+  /// Adds an entry of a sparse row that append_to() has appended to another block, before finish().
+  void add_encoded(std::int32_t feature, double value) { entries_.push_back({feature, value}); }
+
   /// Appends the current row to the block and starts the next one. The column indices of a sparse block are final only
   /// after finish().
   void append_to(RowBlock<double>& block);

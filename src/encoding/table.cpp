@@ -29,8 +29,6 @@ bool ColumnPatterns::matches(const std::string& name) const {
                      [&](const auto* prefix) { return matches_pattern(*prefix, name); });
 }
 
-namespace {
-
 std::string join_names(const std::vector<std::string>& names) {
   constexpr std::size_t max_names = 20;  // keeps messages about wide tables short
   std::string list;
@@ -38,6 +36,8 @@ std::string join_names(const std::vector<std::string>& names) {
     list += (i > 0 ? ", " : "") + escape_unprintable(names[i]);
   return names.size() > max_names ? list + ", ..." : list;
 }
+
+namespace {
 
 [[noreturn]] void throw_missing_column(const std::vector<std::string>& header, const std::string& name,
                                        const std::string& option, const std::string& file) {
@@ -149,61 +149,6 @@ void fit_table(FeatureMap& map, const ColumnOptions& options, const std::vector<
         "a bilinear model x'Mz needs columns of x and of z: name the columns of z, but not all columns, in "
         "ColumnOptions::right");
   map.set_columns(std::move(columns));
-}
-
-TableEncoder::TableEncoder(FeatureMap& map, const std::vector<std::string>& header, const std::string& file,
-                           Targets targets, UnknownFeatures unknown)
-    : map_(map),
-      file_(file),
-      unknown_(unknown),
-      row_encoder_(map, unknown == UnknownFeatures::add),
-      target_cell_(NameIndex::absent),
-      weight_cell_(NameIndex::absent) {
-  const NameIndex cells(header);
-  const auto find_cell = [&](const std::string& name, const char* role) {
-    const std::size_t cell = cells.find(name);
-    if (cell == NameIndex::absent)
-      throw std::invalid_argument(file + " has no column '" + name + "', which the model needs " + role +
-                                  "; its columns are " + join_names(header));
-    return cell;
-  };
-  if (targets == Targets::needed) target_cell_ = find_cell(map.target.name, "as its target");
-  if (targets == Targets::needed && !map.weight.empty()) weight_cell_ = find_cell(map.weight, "as its weight");
-  for (std::size_t column = 0; column < map.columns().size(); ++column) {
-    input_columns_.push_back({find_cell(map.columns()[column].name, "as a feature"), column});
-    if (map.columns()[column].role == Column::Role::categorical) categorical_columns_.push_back(input_columns_.back());
-  }
-}
-
-void TableEncoder::encode(const std::string_view* cells, std::int64_t line, RowBlock<double>& block) {
-  for (const InputColumn& input : input_columns_) {
-    const Column& column = map_.columns()[input.column];
-    const std::string_view cell = cells[input.cell];
-    if (column.role == Column::Role::numeric) {
-      const InputLocation location = location_of(line, input.cell);
-      row_encoder_.add_number(column, parse_numeric_cell(cell, column.name, location, unknown_ == UnknownFeatures::add),
-                              location);
-      continue;
-    }
-    const std::string_view category = is_missing(cell) ? std::string_view() : cell;
-    const Index feature = map_.encode_category(input.column, category, unknown_ == UnknownFeatures::add);
-    if (feature == FeatureMap::unknown)
-      block.add_unknown_cell(map_.group_of_category(input.column));
-    else
-      row_encoder_.add_category(column, feature);
-  }
-  row_encoder_.append_to(block);
-  if (target_cell_ != NameIndex::absent)
-    block.targets.push_back(map_.target.encode(cells[target_cell_], location_of(line, target_cell_)));
-  if (weight_cell_ != NameIndex::absent) {
-    double weight = 0;
-    if (!parse_number(cells[weight_cell_], weight) || !(weight >= 0 && weight <= max_weight))
-      throw DataError(file_, line, static_cast<std::int64_t>(weight_cell_) + 1,
-                      "expected a weight of at least 0 (and up to 1e100) in the column '" + map_.weight + "', got " +
-                          quote_text(cells[weight_cell_]));
-    block.weights.push_back(weight);
-  }
-  block.lines.push_back(line);
 }
 
 }  // namespace dyad

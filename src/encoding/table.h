@@ -11,7 +11,6 @@
 #include "base/name_index.h"
 #include "data/row_block.h"
 #include "encoding/feature_map.h"
-#include "encoding/row_encoder.h"
 #include "encoding/target_scan.h"
 
 namespace dyad {
@@ -64,43 +63,7 @@ double parse_numeric_cell(std::string_view cell, const std::string& column, cons
 void fit_table(FeatureMap& map, const ColumnOptions& options, const std::vector<std::string>& header,
                const TableSample& sample, const std::string& file, const std::function<void(TargetScan&)>& scan = {});
 
-/// Encodes rows of text cells as features. Does not own the map. Not thread-safe.
-class TableEncoder {
- public:
-  enum class Targets { none, needed };  ///< whether rows must contain a target and a weight
-  /// Treatment of categories and libsvm indices that are not in the map: `add` a feature (training), or `ignore` them
-  /// and report unknown cells (prediction).
-  enum class UnknownFeatures { add, ignore };
-
-  /// Finds the columns of the map by name in the header of one file. Other columns are ignored.
-  TableEncoder(FeatureMap& map, const std::vector<std::string>& header, const std::string& file, Targets targets,
-               UnknownFeatures unknown);
-
-  /// Prefetches the dictionary entries of a later row. Large dictionaries exceed the processor caches.
-  void prefetch(const std::string_view* cells) const {
-    for (const InputColumn& input : categorical_columns_) map_.prefetch(input.column, cells[input.cell]);
-  }
-
-  /// Appends one row. RowEncoder::finish() must be called after the last row of a block.
-  void encode(const std::string_view* cells, std::int64_t line, RowBlock<double>& block);
-
- private:
-  struct InputColumn {
-    std::size_t cell;    ///< position in the rows of the file
-    std::size_t column;  ///< position in FeatureMap::columns()
-  };
-  [[nodiscard]] InputLocation location_of(std::int64_t line, std::size_t cell) const {
-    return {file_, line, static_cast<std::int64_t>(cell) + 1};
-  }
-
-  FeatureMap& map_;
-  std::string file_;
-  UnknownFeatures unknown_;
-  RowEncoder row_encoder_;
-  std::vector<InputColumn> input_columns_;        ///< one per column of the map
-  std::vector<InputColumn> categorical_columns_;  ///< the categorical ones
-  std::size_t target_cell_;                       ///< NameIndex::absent: none
-  std::size_t weight_cell_;                       ///< NameIndex::absent: none
-};
+/// The names of a header for a message, shortened if there are many.
+std::string join_names(const std::vector<std::string>& names);
 
 }  // namespace dyad

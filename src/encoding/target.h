@@ -106,6 +106,10 @@ class Target {
   /// True if the task is classification only because all targets so far are 0, all are 1 or all are -1. A second value
   /// decides: with the pair 0 and 1, or -1 and 1, the task stays classification; any other number makes it regression.
   [[nodiscard]] bool is_task_provisional() const;
+  /// True if encode() does not change the task and the labels any more.
+  [[nodiscard]] bool is_settled() const {
+    return !likelihood_of(task).is_classification() || (!negative.empty() && !positive.empty());
+  }
 
   /// Determines the task unless `given_task` is set, and the scaling or the labels. `centered` = false: the targets are
   /// measurements, which are numbers and are scaled without shifting 0.

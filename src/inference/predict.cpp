@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include <fmt/format.h>
+#include <fmt/compile.h>
 
 #include <dyad/error.h>
 #include <dyad/text.h>
@@ -29,28 +29,27 @@ PredictSummary predict(const PredictOptions& options, const PredictHooks& hooks)
   options.validate();
   ModelFile file = ModelFile::load(options.model_path);
   file.features.target.is_range_given = false;
-  BlockPredictor predictor(file, options, hooks, TableEncoder::Targets::none);
-  const Target& target = predictor.target();
+  const Target& target = file.features.target;
+  const std::string negative = escape_text(target.negative);
+  const std::string positive = escape_text(target.positive);
+  // Numbers have the fewest digits that parse to the same double.
+  const auto format = [&](BlockPredictor::Predictions& predictions) {
+    const auto text = std::back_inserter(predictions.text);
+    for (std::size_t i = 0; i < predictions.values.size(); ++i) {
+      if (options.labels)
+        predictions.text += predictions.values[i] > 0.5 ? positive : negative;
+      else
+        fmt::format_to(text, FMT_COMPILE("{}"), predictions.values[i]);
+      if (options.deviations) fmt::format_to(text, FMT_COMPILE(",{}"), predictions.deviations[i]);
+      predictions.text += '\n';
+    }
+  };
+  BlockPredictor predictor(file, options, hooks, TableEncoder::Targets::none, nullptr, format);
   if (options.labels && !likelihood_of(target.task).is_classification())
     throw std::invalid_argument("labels requires a classification model, but this is a regression model");
   PredictSummary summary;
   OutputFile output(options.output_path);
-  fmt::memory_buffer text;
-  const std::string negative = escape_text(target.negative);
-  const std::string positive = escape_text(target.positive);
-  while (predictor.next(summary)) {
-    text.clear();
-    for (std::size_t i = 0; i < predictor.values().size(); ++i) {
-      const double value = predictor.values()[i];
-      if (options.labels)
-        fmt::format_to(std::back_inserter(text), "{}", value > 0.5 ? positive : negative);
-      else
-        fmt::format_to(std::back_inserter(text), "{}", value);
-      if (options.deviations) fmt::format_to(std::back_inserter(text), ",{}", predictor.deviations()[i]);
-      text.push_back('\n');
-    }
-    output.write({text.data(), text.size()});
-  }
+  while (predictor.next(summary)) output.write(predictor.predictions().text);
   if (summary.outcome != Outcome::interrupted) output.commit();
   predictor.finish(summary);
   summary.peak_rss_bytes = peak_rss_bytes();
@@ -70,9 +69,9 @@ EvaluateSummary evaluate(ModelFile file, const PredictOptions& options, const Pr
   MetricSums sums(target.task);
   while (predictor.next(summary)) {
     const RowBlock<double>& block = predictor.block();
-    for (std::size_t i = 0; i < predictor.values().size(); ++i) {
-      sums.add(target.observed(block.targets[i]), predictor.values()[i], block.weights.empty() ? 1 : block.weights[i]);
-    }
+    const std::vector<double>& values = predictor.predictions().values;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      sums.add(target.observed(block.targets[i]), values[i], block.weights.empty() ? 1 : block.weights[i]);
   }
   predictor.finish(summary);
   summary.peak_rss_bytes = peak_rss_bytes();

@@ -54,11 +54,11 @@ PredictSummary Predictor::predict(const DatasetView& rows, std::span<double> val
   PredictSummary summary;
   std::size_t done = 0;
   while (block_predictor.next(summary)) {
-    std::copy(block_predictor.values().begin(), block_predictor.values().end(),
-              values.begin() + static_cast<Index>(done));
-    std::copy(block_predictor.deviations().begin(), block_predictor.deviations().end(),
+    const BlockPredictor::Predictions& predictions = block_predictor.predictions();
+    std::copy(predictions.values.begin(), predictions.values.end(), values.begin() + static_cast<Index>(done));
+    std::copy(predictions.deviations.begin(), predictions.deviations.end(),
               deviations.begin() + static_cast<Index>(options.deviations ? done : 0));
-    done += block_predictor.values().size();
+    done += predictions.values.size();
   }
   block_predictor.finish(summary);
   return summary;

@@ -8,8 +8,6 @@
 namespace dyad {
 namespace {
 
-/// Initial buffer size, 256 KiB. The buffer is doubled until it contains a whole line. Sensitivity: docs/constants.md.
-constexpr std::size_t initial_buffer_bytes = std::size_t{1} << 18;
 /// U+FEFF in UTF-8.
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
@@ -19,7 +17,8 @@ LineReader::LineReader(const Input& input, char separator)
     : bytes_(input),
       separator_(separator),
       max_buffer_bytes_(static_cast<std::size_t>(input.limits.max_line_bytes) + 1),
-      buffer_(std::min(initial_buffer_bytes, max_buffer_bytes_)) {}
+      initial_buffer_bytes_(std::min(std::max<std::size_t>(input.block_bytes, 1), max_buffer_bytes_)),
+      buffer_(initial_buffer_bytes_) {}
 
 /// Searches the bytes from `searched_` on. Returns the end of the last complete line in them, or 0 if there is none.
 std::size_t LineReader::find_end_of_lines() {
@@ -48,6 +47,16 @@ std::size_t LineReader::find_end_of_lines() {
   return end_of_lines;
 }
 
+bool LineReader::skip_byte_order_mark() {
+  const std::string_view start(buffer_.data(), std::min(end_, byte_order_mark.size()));
+  if (byte_order_mark.starts_with(start) && start.size() < byte_order_mark.size() && !at_end_) return false;
+  may_have_mark_ = false;
+  if (start != byte_order_mark) return true;
+  end_ -= start.size();
+  std::memmove(buffer_.data(), buffer_.data() + start.size(), end_);
+  return true;
+}
+
 void LineReader::throw_line_too_long() const {
   throw DataError(path(), next_line_, 0,
                   "the row is longer than ReadLimits::max_line_bytes = " + std::to_string(max_buffer_bytes_ - 1) +
@@ -61,7 +70,7 @@ bool LineReader::next(LineBlock& block) {
   searched_ = 0;
   inside_quotes_ = false;
   quote_may_open_ = true;
-  while ((begin_ = find_end_of_lines()) == 0) {
+  while ((may_have_mark_ && !skip_byte_order_mark()) || (begin_ = find_end_of_lines()) == 0) {
     if (at_end_) {
       if (end_ == 0) return false;
       buffer_.resize(std::max(buffer_.size(), end_ + 1));
@@ -79,9 +88,16 @@ bool LineReader::next(LineBlock& block) {
   }
   block.text = {buffer_.data(), begin_};
   block.first_line = next_line_;
-  if (next_line_ == 1 && block.text.starts_with(byte_order_mark)) block.text.remove_prefix(byte_order_mark.size());
   next_line_ += std::count(block.text.begin(), block.text.end(), '\n');
   return true;
+}
+
+void LineReader::take_buffer(std::vector<char>& buffer) {
+  buffer.resize(std::max(initial_buffer_bytes_, end_ - begin_));
+  std::memcpy(buffer.data(), buffer_.data() + begin_, end_ - begin_);
+  buffer_.swap(buffer);
+  end_ -= begin_;
+  begin_ = 0;
 }
 
 }  // namespace dyad

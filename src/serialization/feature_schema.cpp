@@ -104,8 +104,9 @@ struct CategoryTensors {
 
   explicit CategoryTensors(const FeatureMap& map) {
     for (const auto side : {FeatureMap::Side::left, FeatureMap::Side::right})
-      for (const auto& [column, name] : map.categories(side)) {
-        text.insert(text.end(), name->begin(), name->end());
+      for (Index number = 0; number < map.category_count(side); ++number) {
+        const auto [column, name] = map.category(side, number);
+        text.insert(text.end(), name.begin(), name.end());
         ends.push_back(static_cast<std::int64_t>(text.size()));
         columns.push_back(static_cast<std::int32_t>(column));
       }

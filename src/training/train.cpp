@@ -81,7 +81,8 @@ class Training {
                                      .min_feature_count = state_.settings.rank,
                                      .checkpoint_interval = options_.checkpoint_every,
                                      .rows_before = state_.settings.rows,
-                                     .interrupted = hooks_.interrupted});
+                                     .interrupted = hooks_.interrupted,
+                                     .threads = options_.threads});
     RowBlock<Scalar> block;
     while (true) {
       const auto next = reader.next(block);

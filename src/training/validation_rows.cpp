@@ -46,7 +46,8 @@ void ValidationRows<Scalar>::read(FeatureMap& map) {
   RowReader<double> reader(map, {.data = options_.validation_data(),
                                  .columns = {},
                                  .unknown = TableEncoder::UnknownFeatures::ignore,
-                                 .interrupted = interrupted_});
+                                 .interrupted = interrupted_,
+                                 .threads = options_.threads});
   RowBlock<double> block;
   Index count = 0;
   auto next = reader.next(block);

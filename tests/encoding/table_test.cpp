@@ -1,10 +1,13 @@
 #include "encoding/table.h"
 
 #include <chrono>
+#include <limits>
 
 #include <gtest/gtest.h>
 
 #include <dyad/error.h>
+
+#include "encoding/table_encoder.h"
 
 namespace dyad {
 namespace {
@@ -32,13 +35,17 @@ FeatureMap fit_map(const std::vector<std::string>& header, const Table& rows, co
 
 RowBlock<double> encode(FeatureMap& map, const std::vector<std::string>& header, const Table& rows,
                         Targets targets = Targets::needed, UnknownFeatures unknown = UnknownFeatures::add) {
-  TableEncoder encoder(map, header, rows_csv, targets, unknown);
-  RowBlock<double> block;
+  const TableColumns columns(map, header, rows_csv, targets);
+  TableEncoder encoder(map, columns, unknown, nullptr);
+  EncodedRows encoded;
   std::int64_t line = 2;
   for (const auto& row : rows) {
     const std::vector<std::string_view> cells(row.begin(), row.end());
-    encoder.encode(cells.data(), line++, block);
+    encoder.encode(cells.data(), line++, encoded);
   }
+  RowBlock<double> block;
+  const Index count = std::ssize(rows);
+  EXPECT_EQ(TableMerger(map).append(encoded, 0, columns, {count, std::numeric_limits<Index>::max()}, block), count);
   RowEncoder::finish(map, block);
   (void)block.view();  // validates the block
   return block;
@@ -206,9 +213,9 @@ TEST(FitTable, RejectsOptionsThatNameMissingColumns) {
     EXPECT_THROW((void)fit_map(header, rows, with([&](auto& o) { o.right = right; }), Kind::bilinear),
                  std::invalid_argument);
   FeatureMap map = fit_map(header, rows, with([](auto&) {}));
-  EXPECT_THROW(TableEncoder(map, {"a", "y"}, rows_csv, Targets::needed, UnknownFeatures::add), std::invalid_argument);
-  EXPECT_THROW(TableEncoder(map, {"a", "b"}, rows_csv, Targets::needed, UnknownFeatures::add), std::invalid_argument);
-  EXPECT_NO_THROW(TableEncoder(map, {"a", "b"}, rows_csv, Targets::none, UnknownFeatures::add));
+  EXPECT_THROW(TableColumns(map, {"a", "y"}, rows_csv, Targets::needed), std::invalid_argument);
+  EXPECT_THROW(TableColumns(map, {"a", "b"}, rows_csv, Targets::needed), std::invalid_argument);
+  EXPECT_NO_THROW(TableColumns(map, {"a", "b"}, rows_csv, Targets::none));
 }
 
 /// Quadratic time, 100,000 names compared with 100,000 others, would take minutes.

@@ -76,5 +76,30 @@ TEST_F(LineReaderTest, RejectsLinesAboveTheLimit) {
   EXPECT_FALSE(accepts(quoted, 21, ','));
 }
 
+/// The text of a block stays valid in the buffer that take_buffer() returns, for any size of the blocks.
+TEST_F(LineReaderTest, PassesOnItsBuffer) {
+  const std::string text = "\xef\xbb\xbf\"a\nb\",c\n\n" + std::string(100, 'y') + "\n\"\"\"\n\"\nlast";
+  for (const auto block_bytes : std::initializer_list<std::size_t>{1, 2, 3, 7, 50, 1000}) {
+    LineReader reader(Input(write("text", text), {}, {}, block_bytes), ',');
+    std::vector<std::vector<char>> buffers;
+    std::vector<LineBlock> blocks(1);
+    for (std::vector<char> buffer(5, 'z'); reader.next(blocks.back()); blocks.emplace_back()) {
+      reader.take_buffer(buffer);
+      buffers.push_back(std::move(buffer));
+      buffer.clear();
+    }
+    std::string all;
+    std::int64_t line = 1;
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      EXPECT_EQ(blocks[i].first_line, line);
+      EXPECT_GE(blocks[i].text.data(), buffers[i].data());
+      EXPECT_LE(blocks[i].text.data() + blocks[i].text.size(), buffers[i].data() + buffers[i].size());
+      line += std::count(blocks[i].text.begin(), blocks[i].text.end(), '\n');
+      all += blocks[i].text;
+    }
+    EXPECT_EQ(all, text.substr(3) + "\n");
+  }
+}
+
 }  // namespace
 }  // namespace dyad

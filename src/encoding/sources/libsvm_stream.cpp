@@ -4,48 +4,84 @@
 #include <dyad/error.h>
 
 #include "encoding/sources/streams.h"
+#include "encoding/sources/text_stream.h"
 #include "io/libsvm.h"
 
 namespace dyad {
 namespace {
 
-/// Rows of libsvm files.
-class LibsvmStream : public RowStream {
+/// Rows of libsvm files. Chunks contain indices and values as in the text; finish() encodes them.
+class LibsvmStream : public TextStream {
  public:
   LibsvmStream(FeatureMap& map, const RowStreamOptions& options)
-      : map_(map), options_(options), files_(options.data, options.stop) {
+      : TextStream(options.data.paths),
+        map_(map),
+        options_(options),
+        files_(options.data, options.stop, options.block_bytes) {
     require_no_column_names(options.columns, "libsvm");
     if (map.is_fitted()) return;
     if (map.is_bilinear()) set_right_range(map, options.columns.right);
     map.index_base = options.columns.index_base;
   }
 
-  void fill(RowBlock<double>& block, const BlockLimits& requested) override {
-    block.clear();
-    const BlockLimits limits = limit_sparse_block(map_, requested);
-    while (!limits.are_reached_by(block)) {
-      if (lines_.text.empty() && !(reader_ && reader_->next(lines_))) {
-        if (files_.at_end() || block.count() > 0) break;  // a block contains rows of one file
-        reader_.emplace(files_.next());
-        continue;
-      }
-      parse_libsvm(lines_, reader_->path(), limits, block);
-    }
-    if (block.count() == 0) return;
-    block.file = reader_->path();
+  bool can_parse_ahead() override { return true; }
+
+  BlockLimits begin(RowBlock<double>& block, const BlockLimits& limits) override {
+    return limit_sparse_block(map_, TextStream::begin(block, limits));
+  }
+
+  void finish(RowBlock<double>& block) override {
     if (!map_.is_fitted()) {
       set_min_feature_count(map_, block.count(), options_.min_feature_count);
       map_.set_columns({});
-      fit_target(map_.target, block, options_.columns, !map_.is_measurement(), reader_->path(),
+      fit_target(map_.target, block, options_.columns, !map_.is_measurement(), block.file,
                  [this](TargetScan& scan) { scan_files(scan); });
     }
     if (options_.targets == Targets::needed)
-      encode_targets(map_.target, block, reader_->path());
+      encode_targets(map_.target, block, block.file);
     else
       block.targets.clear();
     if (!encoder_) encoder_.emplace(map_, options_.unknown == UnknownFeatures::add);
     encoder_->encode_sparse(block);
     if (map_.layout == Layout::sparse) densify_if_filled(block);
+  }
+
+ protected:
+  bool read_lines(TextChunk& chunk) override {
+    while (true) {
+      chunk.file = file_;
+      if (reader_ && reader_->next(chunk.lines)) break;
+      if (files_.at_end()) return false;
+      chunk.file.reset();
+      file_.reset();
+      const Input input = files_.next();
+      reader_.emplace(input);
+      file_ = std::make_shared<TextChunk::File>(input.path);
+    }
+    reader_->take_buffer(chunk.buffer);
+    return true;
+  }
+
+  void parse_lines(TextChunk& chunk, const BlockLimits& limits) const override {
+    parse_libsvm(chunk.lines, chunk.file->path, limits, chunk.encoded.rows);
+  }
+
+  void append_rows(TextChunk& chunk, const BlockLimits& limits, RowBlock<double>& block) override {
+    const RowBlock<double>& from = chunk.encoded.rows;
+    const auto offset = from.offsets.begin() + chunk.next_row;
+    const Index max_entries = std::min(limits.max_entries - std::ssize(block.values), std::ssize(from.values) + 1);
+    Index count = std::min(from.count() - chunk.next_row, limits.max_rows - block.count());
+    count = std::min<Index>(count, std::lower_bound(offset, offset + count, *offset + max_entries) - offset);
+    const Index shift = block.offsets.back() - *offset;
+    const auto append = [](auto& to, const auto& numbers, Index first, Index last) {
+      to.insert(to.end(), numbers.begin() + first, numbers.begin() + last);
+    };
+    append(block.columns, from.columns, *offset, offset[count]);
+    append(block.values, from.values, *offset, offset[count]);
+    append(block.targets, from.targets, chunk.next_row, chunk.next_row + count);
+    append(block.lines, from.lines, chunk.next_row, chunk.next_row + count);
+    for (Index row = 1; row <= count; ++row) block.offsets.push_back(offset[row] + shift);
+    chunk.next_row += count;
   }
 
  private:
@@ -76,8 +112,8 @@ class LibsvmStream : public RowStream {
   RowStreamOptions options_;
   FileSequence files_;
   std::optional<LineReader> reader_;
-  LineBlock lines_;
-  std::optional<RowEncoder> encoder_;  ///< created when the map is fitted
+  std::shared_ptr<const TextChunk::File> file_;  ///< of `reader_`
+  std::optional<RowEncoder> encoder_;            ///< created when the map is fitted
 };
 
 }  // namespace

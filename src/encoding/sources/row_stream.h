@@ -10,9 +10,12 @@
 #include "base/file_paths.h"
 #include "data/row_block.h"
 #include "encoding/feature_map.h"
-#include "encoding/table.h"
+#include "encoding/table_encoder.h"
+#include "io/input.h"
 
 namespace dyad {
+
+class TextStream;
 
 /// Encoded rows of all files of a run, or of rows in memory, in order. Not thread-safe.
 class RowStream {
@@ -22,6 +25,9 @@ class RowStream {
   /// Replaces `block` by the next rows, up to the limits. Blocks do not depend on the sizes of partial reads from files
   /// and pipes. An empty block is the end.
   virtual void fill(RowBlock<double>& block, const BlockLimits& limits) = 0;
+
+  /// This object if it reads text, which several threads can parse; else nullptr.
+  [[nodiscard]] virtual TextStream* text() { return nullptr; }
 };
 
 /// Options of open_rows(). If the map is not fitted, the options and the first block determine it. Refers to `data` and
@@ -33,6 +39,7 @@ struct RowStreamOptions {
   TableEncoder::UnknownFeatures unknown = TableEncoder::UnknownFeatures::add;
   Index min_feature_count = 1;   ///< FeatureMap::min_feature_count for a small first block, see set_min_feature_count()
   std::function<bool()> stop{};  ///< as Input::stop
+  std::size_t block_bytes = Input::default_block_bytes;  ///< as Input::block_bytes
 };
 
 /// All files of `data`, including the files of targets.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "encoding/sources/row_stream.h"
+#include "encoding/table.h"
 #include "io/input.h"
 
 namespace dyad {
@@ -28,16 +29,19 @@ std::unique_ptr<RowStream> open_memory(FeatureMap& map, const RowStreamOptions& 
 /// Iterates over the files of a run. Does not own `data`.
 class FileSequence {
  public:
-  FileSequence(const DataOptions& data, std::function<bool()> stop) : data_(data), stop_(std::move(stop)) {}
+  FileSequence(const DataOptions& data, std::function<bool()> stop,
+               std::size_t block_bytes = Input::default_block_bytes)
+      : data_(data), stop_(std::move(stop)), block_bytes_(block_bytes) {}
 
   [[nodiscard]] bool at_end() const { return next_ == data_.paths.size(); }
-  Input next() { return {data_.paths[next_++], stop_, data_.limits}; }
+  Input next() { return {data_.paths[next_++], stop_, data_.limits, block_bytes_}; }
   /// The file of targets that belongs to the last result of next().
   [[nodiscard]] Input current_targets() const { return {data_.target_paths[next_ - 1], stop_, data_.limits}; }
 
  private:
   const DataOptions& data_;
   std::function<bool()> stop_;
+  std::size_t block_bytes_;
   std::size_t next_ = 0;
 };
 

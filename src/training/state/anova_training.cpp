@@ -71,8 +71,8 @@ std::string anova_obstacle(const FeatureMap& map, double memory) {
 
 bool has_many_levels(const FeatureMap& map) {
   std::vector<Index> levels(map.columns().size());
-  for (const auto& [column, text] : map.categories(FeatureMap::Side::left))
-    if (++levels[column] > max_anova_levels) return true;
+  for (Index number = 0; number < map.category_count(FeatureMap::Side::left); ++number)
+    if (++levels[map.category(FeatureMap::Side::left, number).column] > max_anova_levels) return true;
   return false;
 }
 

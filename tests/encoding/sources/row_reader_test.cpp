@@ -83,7 +83,7 @@ TEST_F(RowReaderTest, StartsAThreadOnlyToReadAhead) {
   for (const bool reads_ahead : {true, false}) {
     FeatureMap map;
     map.layout = Layout::matrix;
-    RowReader<double> reader(map, {.data = {.dataset = &memory}, .reads_ahead = reads_ahead});
+    RowReader<double> reader(map, {.data = {.dataset = &memory}, .reads_ahead = reads_ahead, .threads = 2});
     EXPECT_EQ(threads(), before + (reads_ahead ? 1 : 0));
     RowBlock<double> block;
     Index count = 0;
