@@ -26,8 +26,8 @@ class ErrorBars {
   /// contribute to predictions with unknown features and are not absorbed into the intercept.
   [[nodiscard]] static bool predicts_by_posterior(const ModelFile& file);
 
-  /// Writes the linear predictors of the rows [first, first + predictors.size()) of a block, averaged over the posterior
-  /// (Likelihood::posterior_predictor). Call it only if predicts_by_posterior().
+  /// Writes the linear predictors of the rows [first, first + predictors.size()) of a block, averaged over the
+  /// posterior (Likelihood::posterior_predictor). Call it only if predicts_by_posterior().
   void posterior_predictors(const RowBlock<double>& block, Index first, std::span<double> predictors) const;
 
   /// Writes the variances of the linear predictor (scaled target, or log-odds) of the rows
