@@ -27,7 +27,7 @@ def measure(build, program):
     command = [f"{build}/{program}", "--benchmark_repetitions=5", "--benchmark_min_time=0.1", "--benchmark_format=json"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return {
-        run["run_name"].replace("/real_time", ""): (run["real_time"], run.get("items_per_second") or run["bytes_per_second"])
+        run["run_name"].replace("/process_time", "").replace("/real_time", ""): (run["real_time"], run.get("items_per_second") or run["bytes_per_second"])
         for run in json.loads(output)["benchmarks"]
         if run.get("aggregate_name") == "median"
     }
@@ -38,6 +38,7 @@ def fraction_of_bound(results, name, rate):
     kernel, _, arguments = name.partition("/")
     bound, factor = LOWER_BOUNDS[kernel]
     arguments = "ratings_model" if kernel == "model_load" else arguments.split("/free")[0]
+    arguments = arguments.split("/threads")[0] if kernel == "text_to_rows" else arguments
     bound_result = results.get(f"{bound}/{arguments}")
     return None if bound_result is None else rate * factor / bound_result[1]
 

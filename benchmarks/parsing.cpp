@@ -1,5 +1,6 @@
-// Time of parsing text into rows, as in `train`, and of loading a model, as in `predict`, on one core. plain_read,
-// which reads the same file without parsing, is the lower bound.
+// Time of parsing text into rows, as in `train`, with one and two threads, and of loading a model, as in `predict`, on
+// one core. plain_read, which reads the same file without parsing, is the lower bound. The column CPU has the processor
+// time of all threads.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -12,7 +13,7 @@
 #include <dyad/train.h>
 
 #include "base/random.h"
-#include "encoding/sources/row_stream.h"
+#include "encoding/sources/row_reader.h"
 #include "serialization/model_file.h"
 
 namespace dyad {
@@ -120,14 +121,12 @@ void text_to_rows(benchmark::State& state, const GeneratedFile& (*make)()) {
     columns.categorical = {"user", "movie"};
     columns.ignored = {"time"};
   }
-  const BlockLimits limits{.max_rows = 4096, .max_entries = 1 << 19};  // as in row_reader.cpp
   Index rows = 0;
   for (auto _ : state) {
     FeatureMap map;
-    const auto stream = open_rows(map, {data, columns});
-    RowBlock<double> block;
+    RowReader<double> reader(map, {.data = data, .columns = columns, .threads = static_cast<int>(state.range(0))});
     rows = 0;
-    for (stream->fill(block, limits); block.count() > 0; stream->fill(block, limits)) rows += block.count();
+    for (RowBlock<double> block; reader.next(block) == RowReader<double>::Next::block;) rows += block.count();
   }
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(file.bytes()));
   state.counters["rows"] =
@@ -170,7 +169,13 @@ void model_load(benchmark::State& state) {
 
 #define DYAD_PARSING(file)                                                  \
   BENCHMARK_CAPTURE(plain_read, file, file)->Unit(benchmark::kMillisecond); \
-  BENCHMARK_CAPTURE(text_to_rows, file, file)->Unit(benchmark::kMillisecond)
+  BENCHMARK_CAPTURE(text_to_rows, file, file)                               \
+      ->Unit(benchmark::kMillisecond)                                       \
+      ->ArgName("threads")                                                  \
+      ->Arg(1)                                                              \
+      ->Arg(2)                                                              \
+      ->MeasureProcessCPUTime()                                             \
+      ->UseRealTime()
 
 DYAD_PARSING(measurements_svm);
 DYAD_PARSING(flags_svm);

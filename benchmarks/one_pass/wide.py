@@ -1,6 +1,6 @@
 """Compares one pass over wide rows at several numbers of threads: wide.py BUILD [ROWS]
 
-The rows are those of clicks.py: 39 columns of names, about a million names in 500,000 rows. BUILD is the folder of the command `dyad`.
+The rows are those of clicks.py: 39 columns of names with up to a million names each. BUILD is the folder of the command `dyad`.
 Prints a section in Markdown. Runs alternate between the settings, and the fastest of RUNS is shown, because other processes on the
 machine can only slow a run down.
 """
@@ -11,13 +11,14 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
 from typing import NamedTuple
 
 ROWS = 500_000
-RUNS = 3
+RUNS = 2
 RANK = 8
 THREADS = (1, 2)
 COLUMNS = 39
@@ -39,6 +40,25 @@ print(json.dumps({"loss": loss, "wall": time.perf_counter() - start, "cpu": usag
 """
 
 
+XLEARN = """
+import json, resource, sys, time
+import xlearn
+start = time.perf_counter()
+model = xlearn.create_fm()
+model.setTrain(sys.argv[1])
+model.fit({"task": "binary", "lr": float(sys.argv[4]), "k": int(sys.argv[3]), "epoch": 1, "nthread": int(sys.argv[2])}, sys.argv[5])
+wall = time.perf_counter() - start
+usage = resource.getrusage(resource.RUSAGE_SELF)
+status = open("/proc/self/status").read()
+peak = next(1024 * int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
+sys.stdout.flush()
+print(json.dumps({"wall": wall, "cpu": usage.ru_utime + usage.ru_stime, "peak": peak}))
+"""
+# The line that xLearn prints after an epoch: its number, the training log-loss, and seconds.
+XLEARN_EPOCH = re.compile(r"\s1\s+([0-9.]+)\s+[0-9.]+\s*$", re.MULTILINE)
+XLEARN_RATES = ("0.02", "0.2")
+
+
 class Run(NamedTuple):
     """One pass."""
 
@@ -58,9 +78,9 @@ class System(NamedTuple):
     stored: list[pathlib.Path]  # files that the command writes; removed before it runs
 
 
-def write_rows(folder: pathlib.Path, rows: int) -> tuple[pathlib.Path, pathlib.Path]:
-    """Write the rows as csv and in the format of Vowpal Wabbit, unless the files exist. Return their paths."""
-    table, text = folder / f"wide.{rows}.csv", folder / f"wide.{rows}.vw"
+def write_rows(folder: pathlib.Path, rows: int) -> tuple[pathlib.Path, pathlib.Path, pathlib.Path]:
+    """Write the rows as csv, libsvm and in the format of Vowpal Wabbit, unless the files exist. Return their paths."""
+    table, text, sparse = folder / f"wide.{rows}.csv", folder / f"wide.{rows}.vw", folder / f"wide.{rows}.svm"
     if not table.exists():
         part = table.with_suffix(".part")
         with open(part, "w") as file:
@@ -69,16 +89,20 @@ def write_rows(folder: pathlib.Path, rows: int) -> tuple[pathlib.Path, pathlib.P
         part.rename(table)
     if not text.exists():
         part = text.with_suffix(".part")
-        with open(table) as source, open(part, "w") as file:
+        indices: dict[tuple[int, str], int] = {}
+        with open(table) as source, open(part, "w") as file, open(sparse, "w") as sparse_file:
             names = source.readline().rstrip("\n").split(",")
             label = names.index(LABEL_COLUMN)
             columns = [names.index(f"C{c}") for c in range(1, COLUMNS + 1)]
             for line in source:
                 cells = line.rstrip("\n").split(",")
                 features = " ".join(f"|{letter(i)} {cells[c]}" for i, c in enumerate(columns))
-                file.write(f"{1 if float(cells[label]) > 0 else -1} {features}\n")
+                is_click = float(cells[label]) > 0
+                file.write(f"{1 if is_click else -1} {features}\n")
+                row = sorted(indices.setdefault((c, cells[c]), len(indices) + 1) for c in columns)
+                sparse_file.write(f"{int(is_click)} {' '.join(f'{index}:1' for index in row)}\n")
         part.rename(text)
-    return table, text
+    return table, text, sparse
 
 
 def letter(column: int) -> str:
@@ -97,7 +121,7 @@ def first_rows(path: pathlib.Path, rows: int) -> pathlib.Path:
 
 def systems(build: pathlib.Path, folder: pathlib.Path, rows: int) -> list[System]:
     """Return what is measured."""
-    table, text = write_rows(folder, rows)
+    table, text, sparse = write_rows(folder, rows)
     found = []
     for threads in THREADS:
         options = f"--passes 1 --solver kalman --rank {RANK} --threads {threads}"
@@ -105,6 +129,15 @@ def systems(build: pathlib.Path, folder: pathlib.Path, rows: int) -> list[System
         data = [str(table), "--target", LABEL_COLUMN, "--categorical", names, "--ignore", "probability"]
         command = [str(build / "dyad"), "train", *data, "-m", str(folder / "wide.dyad"), *options.split(), "--json", "--quiet"]
         found.append(System("dyad", f"--rank {RANK} --threads {threads}", rows, command, []))
+    if importlib.util.find_spec("xlearn"):
+        for threads in THREADS:
+            for rate in XLEARN_RATES:
+                arguments = [sparse, threads, RANK, rate, folder / "wide.xlearn"]
+                command = [sys.executable, "-c", XLEARN, *map(str, arguments)]
+                stored = [sparse.with_name(sparse.name + ".bin")]
+                found.append(System("xLearn", f"k {RANK}, lr {rate}, {threads} threads", rows, command, stored))
+    else:
+        print("xLearn is left out: xlearn is not installed", file=sys.stderr)
     if not importlib.util.find_spec("vowpalwabbit"):
         print("Vowpal Wabbit is left out: vowpalwabbit is not installed", file=sys.stderr)
         return found
@@ -129,9 +162,13 @@ def run(system: System) -> Run:
     for path in system.stored:
         path.unlink(missing_ok=True)
     before, start = os.times(), time.perf_counter()
-    done = subprocess.run(system.command, check=True, stdout=subprocess.PIPE, text=True)
+    environment = os.environ | {"USER": os.environ.get("USER", "user")}  # xLearn ends without it
+    done = subprocess.run(system.command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
     wall, after = time.perf_counter() - start, os.times()
-    result = json.loads(done.stdout)
+    result = json.loads(done.stdout.strip().splitlines()[-1])
+    if system.name == "xLearn":
+        epoch = XLEARN_EPOCH.search(done.stdout)
+        return Run(float(epoch[1]) if epoch else float("nan"), result["wall"], result["cpu"], result["peak"])
     if system.name != "dyad":
         return Run(result["loss"], result["wall"], result["cpu"], result["peak"])
     cpu = after.children_user + after.children_system - before.children_user - before.children_system

@@ -1,5 +1,6 @@
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <sstream>
@@ -152,6 +153,34 @@ TEST_F(Reading, ResumeRejectsUnknownIgnoredColumns) {
   ASSERT_EQ(run_dyad("train --quiet " + sparse + " -m " + path("sparse.dyad")).exit_code, 0);
   EXPECT_EQ(run_dyad("train --quiet --resume " + sparse + " -m " + path("sparse.dyad") + " --ignore nope").exit_code,
             2);
+}
+
+/// The model and the predictions are the same bytes for any number of threads, also from standard input.
+TEST_F(Reading, ThreadsDoNotChangeTheResult) {
+  std::string rows = "user,item,size,y\n";
+  for (int i = 0; i < 20000; ++i)
+    rows += "u" + std::to_string(i * 7919 % 3001) + ",\"item " + std::to_string(i % 97) + "\"," +
+            std::to_string(i % 13) + "," + std::to_string((i * 31 % 7 + i % 97) % 5) + "\n";
+  const std::string file = write("rows.csv", rows);
+  const std::string options = " --target y --solver kalman --passes 1 --rank 4 --quiet -m ";
+  std::string model;
+  std::string predictions;
+  for (const std::string threads : {"1", "2", "4"})
+    for (const bool is_pipe : {false, true}) {
+      const std::string input = is_pipe ? "- --format csv < " + file : file;
+      const std::string path_of_model = path("model.dyad");
+      ASSERT_EQ(run_dyad("train --threads " + threads + options + path_of_model + " " + input).exit_code, 0);
+      const Result predicted =
+          run_dyad("predict --std --quiet --threads " + threads + " -m " + path_of_model + " " + input);
+      ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+      if (model.empty()) {
+        model = content(path_of_model);
+        predictions = predicted.out;
+        EXPECT_EQ(std::count(predictions.begin(), predictions.end(), '\n'), 20000);
+      }
+      EXPECT_TRUE(content(path_of_model) == model) << threads << " threads";
+      EXPECT_TRUE(predicted.out == predictions) << threads << " threads";
+    }
 }
 
 }  // namespace
