@@ -13,7 +13,7 @@ configure:
 	@cmake --preset release --log-level=WARNING >/dev/null
 
 demo: build
-	@scripts/demo $(abspath $(DYAD))
+	@scripts/demo $(abspath $(DYAD)) build/demo/houses.svg
 
 test: configure
 	@scripts/install-dependencies python spark
