@@ -80,7 +80,8 @@ coverage:
 	@scripts/install-dependencies build coverage
 	@scripts/coverage
 
-# All benchmarks, including the comparison with other libraries, which are installed first. DYAD_DATA: folder of the real data (optional).
+# All benchmarks, including the comparison with other libraries, which are installed first. DYAD_DATA: folder of the real data (optional; scripts/fetch-data
+# downloads them).
 bench: build-bench
 	@scripts/peers-environment build/peers
 	@scripts/bench build/bench

@@ -1,5 +1,5 @@
-// The example of docs/cpp.md: learns rows of a planted model online and prints the error of the last predictions. Fails if
-// the error exceeds twice the noise.
+// The example of docs/cpp.md: learns rows of a planted model online and prints the error of the last predictions. Fails
+// if the error exceeds twice the noise.
 
 #include <cmath>
 #include <cstdio>
