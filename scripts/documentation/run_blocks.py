@@ -39,7 +39,9 @@ dyad train monday.csv --target price --rank 4 --passes 1 -m model.dyad --quiet
 dyad train monday.csv --target price -m houses.dyad --quiet
 """
 PRELUDE = "set -euo pipefail; producer() { cat stream.csv; };"
-COMMAND = re.compile(r"([A-Z_]+=\S+ )*(dyad|make|pip|python3?|scripts/\S+|build/\S+|git|cmake|for|producer|export|doxygen|apt-get) ")
+COMMAND = re.compile(
+    r"([A-Z_]+=\S+ )*(dyad|make|pip|python3?|scripts/\S+|build/\S+|git|cmake|for|producer|export|doxygen|apt-get) "
+)
 SKIP = re.compile(r"<!-- not run: .+ -->")
 
 
@@ -76,7 +78,9 @@ def blocks_of(text: str) -> Iterator[Block]:
             yield Block(first + 1, language, "\n".join(lines[first + 1 : i]) + "\n", bool(SKIP.search(previous)))
             previous = ""
         elif lines[i].startswith("    ") and (i == 0 or not lines[i - 1].strip()):
-            while i < len(lines) and (lines[i].startswith("    ") or (not lines[i].strip() and lines[i + 1 : i + 2] and lines[i + 1].startswith("    "))):
+            while i < len(lines) and (
+                lines[i].startswith("    ") or (not lines[i].strip() and lines[i + 1 : i + 2] and lines[i + 1].startswith("    "))
+            ):
                 i += 1
             content = "\n".join(line[4:] for line in lines[first:i]) + "\n"
             yield Block(first + 1, "indented", content, bool(SKIP.search(previous)))
