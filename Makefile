@@ -3,7 +3,7 @@
 DYAD := build/release/dyad
 with_python = -D DYAD_BUILD_PYTHON=ON -D Python_EXECUTABLE=$(abspath build/venv/bin/python)
 
-.PHONY: build configure demo test check check-long coverage build-bench bench bench-compare paper format clean
+.PHONY: build configure demo test check check-long docs dist coverage build-bench bench bench-compare paper format clean
 
 build: configure
 	@cmake --build --preset release --target dyad_cli -- --quiet
@@ -13,7 +13,7 @@ configure:
 	@cmake --preset release --log-level=WARNING >/dev/null
 
 demo: build
-	@scripts/demo $(abspath $(DYAD))
+	@scripts/demo $(abspath $(DYAD)) build/demo/houses.svg
 
 test: configure
 	@scripts/install-dependencies python spark
@@ -27,7 +27,7 @@ test: configure
 # - all tests under the address and undefined-behavior sanitizers, adversarial streams included, and two minutes of every fuzzer
 # - the command-line tests under the thread sanitizer
 # - 300 faults at random times, and up to 100 failures of each system function in each command
-# - the wheel in a clean environment
+# - the sdist and the wheel in a clean environment
 # - the Python tests marked `long`, and two minutes of random arrays in Python under the address and undefined-behavior sanitizers
 check: configure
 	@scripts/install-dependencies lint fuzz python spark
@@ -42,7 +42,7 @@ check: configure
 	@cmake --build --preset release --target dyad_cli dyad_faults dyad_call_failures failing_calls -- --quiet
 	@$(call trial,faults) $(abspath build/release/tests/libfailing_calls.so) $(abspath build/trials) 300
 	@$(call trial,call_failures) $(abspath build/release/tests/libfailing_calls.so) $(abspath build/trials) 100
-	@scripts/wheel
+	@scripts/wheel build/dist
 	@scripts/python-environment build/venv
 	@cmake --preset release --log-level=WARNING $(with_python) >/dev/null
 	@cmake --build --preset release --target dyad_python dyad_python_testing -- --quiet
@@ -62,12 +62,26 @@ check-long: test
 # $(call trial,NAME): path of a trial program (tests/trials), followed by its first argument, the path of dyad.
 trial = build/release/dyad_$(1) $(abspath $(DYAD))
 
+# Runs the commands and code blocks of the documentation, and builds the site build/site/html. Fails for a broken internal link.
+docs: configure
+	@scripts/install-dependencies docs python
+	@scripts/python-environment build/venv
+	@cmake --preset release --log-level=WARNING $(with_python) >/dev/null
+	@cmake --build --preset release --target dyad_cli dyad_python -- --quiet
+	@scripts/docs $(DYAD)
+
+# Builds sdist, wheel and Debian package in build/dist, and tries each in an empty Debian 12. Requires root for the latter.
+dist:
+	@scripts/install-dependencies build python dist
+	@scripts/dist build/dist
+
 # Line coverage of the library by the tests, and a list of the lines without coverage.
 coverage:
 	@scripts/install-dependencies build coverage
 	@scripts/coverage
 
-# All benchmarks, including the comparison with other libraries, which are installed first. DYAD_DATA: folder of the real data (optional).
+# All benchmarks, including the comparison with other libraries, which are installed first. DYAD_DATA: folder of the real data (optional; scripts/fetch-data
+# downloads them).
 bench: build-bench
 	@scripts/peers-environment build/peers
 	@scripts/bench build/bench

@@ -16,7 +16,7 @@ def _make_axes(ax: Any) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError("Plots require matplotlib; install it with: pip install dyad[plots]") from error
+        raise ImportError("Plots require matplotlib; install it with: pip install dyad-ml[plots]") from error
     return plt.subplots(layout="constrained")[1]
 
 

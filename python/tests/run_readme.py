@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import re
 import sys
 import tempfile
@@ -13,8 +14,13 @@ def check(page):
     assert examples, f"{page} has no Python block with its output"
     for code, expected in examples:
         printed = io.StringIO()
-        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stdout(printed):
-            exec(compile(code, str(page), "exec"), {})
+        before = os.getcwd()
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(printed):
+            os.chdir(folder)
+            try:
+                exec(compile(code, str(page), "exec"), {})
+            finally:
+                os.chdir(before)
         assert printed.getvalue() == expected, f"{page}: expected\n{expected}but the block prints\n{printed.getvalue()}"
     print(f"{page}: {len(examples)} blocks print the documented output")
 

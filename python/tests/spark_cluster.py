@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-pytest.importorskip("pyspark", reason="requires pyspark; install it with: pip install dyad[spark]")
+pytest.importorskip("pyspark", reason="requires pyspark; install it with: pip install dyad-ml[spark]")
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
     pytest.skip("requires Java; install it with: scripts/install-dependencies spark", allow_module_level=True)
 

@@ -1,6 +1,8 @@
 """dyad.spark on a small cluster. Slower tests are in test_spark_long.py."""
 
 import os
+import pathlib
+import re
 import subprocess
 
 import numpy as np
@@ -10,6 +12,23 @@ from spark_cluster import frame_of, spark  # noqa: F401
 from dyad import FactorizationRegressor as Local
 from dyad import load
 from test_distributed import dense_partitions, fit, make_curves, make_rows
+
+
+def test_examples_of_the_page_run(spark, tmp_path, monkeypatch):
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+    batch, stream = re.findall(r"```python\n(.*?)```", page, re.S)
+    monkeypatch.chdir(tmp_path)
+    X, y = make_rows(count=2000, d=4, noise=0.2)
+    frame = frame_of(spark, X, y).withColumnRenamed("label", "rating")
+    exec(batch, {"train": frame, "test": frame})
+    frame.write.parquet("ratings")
+    names = {"ratings": spark.readStream.schema(frame.schema).parquet("ratings"), "frame": frame}
+    names["ratings"] = names["ratings"].withColumnRenamed("rating", "label")
+    code, last = stream.rstrip().rsplit("\n", 1)
+    exec(code, names)
+    names["query"].processAllAvailable()
+    names["query"].stop()
+    exec(last, names)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,10 @@
 import pathlib
 import runpy
 
+import matplotlib
 import pytest
+
+matplotlib.use("Agg")
 
 TUTORIALS = sorted((pathlib.Path(__file__).parents[1] / "tutorials").glob("*.py"))
 

@@ -25,3 +25,16 @@ first, last = np.mean(losses[:2000]), np.mean(losses[-2000:])
 print(f"log-loss of the first 2,000 rows: {first:.3f}; of the last 2,000: {last:.3f}")
 print(f"{learner.rows} rows; {learner.origin}")
 assert last < first
+
+# %% [markdown]
+# Log-loss of blocks of 1,000 rows. The dashed line is the entropy of the true probabilities, which no model can fall below on average.
+
+# %%
+import matplotlib.pyplot as plt
+
+probabilities = 1 / (1 + np.exp(2 - 2 * preferences))
+entropy = -np.mean(probabilities * np.log(probabilities) + (1 - probabilities) * np.log(1 - probabilities))
+figure, axes = plt.subplots(figsize=(6, 3))
+axes.plot(np.arange(500, 20_000, 1000), np.reshape(losses, (-1, 1000)).mean(axis=1), marker="o")
+axes.axhline(entropy, color="gray", linestyle="--")
+axes.set(xlabel="rows", ylabel="log-loss")

@@ -25,3 +25,17 @@ error = np.sqrt(np.mean((predicted[new] - links[new]) ** 2))
 print(f"{observed} of {links.size} entries observed, noise 0.1")
 print(f"rmse for new genes: {error:.3f} (standard deviation of their entries: {links[new].std():.2f})")
 assert error < 0.1
+
+# %% [markdown]
+# Measured and predicted values of the pairs of new genes, and the true ones.
+
+# %%
+import matplotlib.pyplot as plt
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.4))
+table = np.full(links.shape, np.nan)
+table[i, j] = links[i, j]
+left.imshow(table, aspect="auto", interpolation="none")
+left.set(title="observed entries", xlabel="disease", ylabel="gene")
+right.scatter(links[new], predicted[new], s=2, alpha=0.3)
+right.set(title="new genes", xlabel="true value", ylabel="prediction")

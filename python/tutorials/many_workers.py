@@ -34,3 +34,13 @@ print(f"{statistics[0]}, rmse {model.summary_['rmse']:.4f} after {model.summary_
 difference = np.abs(model.predict(X) - single.predict(X)).max()
 print("equals the model of a single process:", bool(difference < 1e-9))
 assert difference < 1e-9
+
+# %% [markdown]
+# Prediction and target for the first 500 rows.
+
+# %%
+import matplotlib.pyplot as plt
+
+figure, axes = plt.subplots(figsize=(4, 3.4))
+axes.scatter(model.predict(X[:500]), y[:500], s=4)
+axes.set(xlabel="prediction", ylabel="target")

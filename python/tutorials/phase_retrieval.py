@@ -24,3 +24,15 @@ for count in (200, 800, 3200):
     noisy = (A @ signal) ** 2 + 0.5 * random.normal(size=count)
     estimate = PhaseRetrieval().fit(A, noisy).signal_
     print(f"{count} noisy measurements: error {np.linalg.norm(PhaseRetrieval.align(estimate, signal) - signal):.3f}")
+
+# %% [markdown]
+# The signal, and its estimate from the last measurements.
+
+# %%
+import matplotlib.pyplot as plt
+
+figure, axes = plt.subplots(figsize=(6, 3))
+axes.plot(signal, label="signal")
+axes.plot(PhaseRetrieval.align(estimate, signal), "--", label=f"estimate from {count} noisy measurements")
+axes.set(xlabel="entry")
+axes.legend()

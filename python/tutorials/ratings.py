@@ -39,3 +39,12 @@ print(f"new film for user 1: {model.predict(new)[0]:.2f}")
 
 # %%
 print(model.interactions(top=5).round(2).to_string(index=False))
+
+# %% [markdown]
+# Share of the test rows in the prediction intervals of each nominal probability. The curve of a calibrated model is the diagonal. Ratings are
+# rounded and bounded, so that their distribution is not normal.
+
+# %%
+from dyad import plot_calibration
+
+plot_calibration(model, X_test, y_test)

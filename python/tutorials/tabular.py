@@ -29,3 +29,9 @@ assert second_order > linear - 0.05
 model = FactorizationRegressor(rank=4).fit(X, y)
 print(model.interactions(top=5).round(1).to_string(index=False))
 print("eigenvalues of the interactions:", np.round(model.parameters()["spectrum"], 3))
+
+# %% [markdown]
+# Without `rank`, `fit` uses smooth functions of columns and pairs instead. The bands are two standard errors.
+
+# %%
+FactorizationRegressor().fit(X, y).plot_effects(top=6)

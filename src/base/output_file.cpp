@@ -60,9 +60,11 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::open_temporary() {
+#ifdef O_TMPFILE  // not on macOS
   const std::string folder = folder_of(target_);
   file_ =
       FileDescriptor(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, existing_ ? private_mode : new_file_mode));
+#endif
   // link_to_name() requires /proc.
   if (file_.is_open() && access(unnamed_path(file_).c_str(), F_OK) != 0) file_ = FileDescriptor();
   if (!file_.is_open()) file_ = open_named();

@@ -1,6 +1,6 @@
 """Spark ML estimators of second-order models, and a learner for Structured Streaming.
 
-Install with ``pip install dyad[spark]``, on the driver and on the executors.
+Install with ``pip install dyad-ml[spark]``, on the driver and on the executors.
 """
 
 import importlib
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 try:
     import pyspark  # noqa: F401
 except ImportError as error:
-    raise ImportError("dyad.spark requires pyspark; install it with: pip install dyad[spark]") from error
+    raise ImportError("dyad.spark requires pyspark; install it with: pip install dyad-ml[spark]") from error
 
 if TYPE_CHECKING:
     from ._classification import FactorizationClassificationModel, FactorizationClassifier
