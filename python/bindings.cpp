@@ -63,6 +63,7 @@ struct Settings {
   std::optional<Index> half_life;
   std::optional<Index> passes;
   std::optional<Index> samples;
+  std::optional<double> prior_scale;
   bool curves = true;              ///< anova: functions may be curved
   double memory = 1e9;             ///< bytes for cached rows
   int threads = 0;                 ///< 0: all cores
@@ -85,6 +86,7 @@ struct Settings {
     options.half_life = half_life;
     options.passes = passes;
     options.samples = samples;
+    options.prior_scale = prior_scale;
     options.has_curves = curves;
     options.memory = memory;
     options.threads = threads;
@@ -268,6 +270,7 @@ NB_MODULE(_core, module) {
       .def_rw("half_life", &Settings::half_life, nb::arg().none())
       .def_rw("passes", &Settings::passes, nb::arg().none())
       .def_rw("samples", &Settings::samples, nb::arg().none())
+      .def_rw("prior_scale", &Settings::prior_scale, nb::arg().none())
       .def_rw("curves", &Settings::curves)
       .def_rw("memory", &Settings::memory)
       .def_rw("threads", &Settings::threads)

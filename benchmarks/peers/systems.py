@@ -55,7 +55,7 @@ class Dyad:
         X_test = data.X_test.toarray() if data.is_dense else data.X_test
 
         def run(seed, passes):
-            model = Estimator(RANK, solver=self.solver, passes=passes, random_state=seed)
+            model = Estimator(RANK, solver=self.solver, max_iter=passes, random_state=seed)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # dyad recommends another solver
                 seconds, _ = timed(lambda: model.fit(X, data.y))

@@ -36,22 +36,26 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
         'off' restricts the solver 'anova' to weights, squares and products.
     diagonal : {'auto', 'tied', 'zero', 'free'}, default='auto'
         Coefficient of the square x_j^2, as for `FactorizationRegressor`.
-    passes : int, optional
-        Number of passes: the first pass and ``passes`` - 1 regularization levels or sweeps. By default, training
+    max_iter : int, optional
+        Number of passes: the first pass and ``max_iter`` - 1 regularization levels or sweeps. By default, training
         continues while the loss of held-out rows decreases.
     samples : int, optional
         Number of samples of the solver 'sampling'. By default, until the estimated excess of the held-out loss is 0.1%, at
         most 300.
     half_life : int, optional
         Number of rows after which the weight of a row is halved, for drifting data. By default, rows keep their weight.
-    memory : float, default=1e9
+    prior_scale : float, optional
+        Solver 'kalman': multiplies the initial variances of the prior, from which the variances of each column are
+        estimated along the stream. Values below 1 regularize the first rows more. By default, the initial variances are
+        derived from the first rows. The other solvers select the strength of the regularization from the data.
+    max_bytes : float, default=1e9
         Bytes for cached rows. 0 restricts training to one pass.
     precision : {'double', 'single'}, default='double'
         Floating-point type of the stored parameters.
     random_state : int, RandomState instance or None, default=None
         Seed of the random start; None is the seed 1. The same data and seed give the same model.
-    n_threads : int, optional
-        Number of threads. By default, all cores are used.
+    n_jobs : int or None, default=-1
+        Number of threads. -1: all cores; None: 1, or the number that `joblib.parallel_config` sets, as in scikit-learn.
     warm_start : bool, default=False
         If True, ``fit`` continues from the fitted model. Parameters on which the model depends must not change.
     verbose : int, default=0

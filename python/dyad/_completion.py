@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _core, _rows
-from ._checks import check_integer, resolve_threads
+from ._checks import check_integer, resolve_jobs
 from ._factorization import set_relative_weights
 from ._single_model import SingleModelEstimator, make_settings
 
@@ -29,8 +29,8 @@ class InductiveMatrixCompletion(SingleModelEstimator):
         Rank of M. Larger values are reduced to the number of row features or of column features.
     random_state : int, RandomState instance or None, default=None
         Seed of the random start; None is the seed 1.
-    n_threads : int, optional
-        Number of threads. By default, all cores are used.
+    n_jobs : int or None, default=-1
+        Number of threads. -1: all cores; None: 1, or the number that `joblib.parallel_config` sets, as in scikit-learn.
 
     Attributes
     ----------
@@ -69,11 +69,11 @@ class InductiveMatrixCompletion(SingleModelEstimator):
     """
 
     def __init__(
-        self, rank: int = 4, *, random_state: Optional[int] = None, n_threads: Optional[int] = None
+        self, rank: int = 4, *, random_state: Optional[int] = None, n_jobs: Optional[int] = -1
     ) -> None:
         self.rank = rank
         self.random_state = random_state
-        self.n_threads = n_threads
+        self.n_jobs = n_jobs
 
     def fit(
         self,
@@ -173,7 +173,7 @@ class InductiveMatrixCompletion(SingleModelEstimator):
         is_full_matrix = rows is None
         if is_full_matrix:
             rows, columns = np.divmod(np.arange(X.shape[0] * Z.shape[0]), Z.shape[0])
-        threads = resolve_threads(self.n_threads)
+        threads = resolve_jobs(self.n_jobs)
         pairs, _ = self._make_pairs(X, Z, rows, columns)
         entries = _core.Predictor.from_bytes(self._model).predict(pairs, False, threads)
         return entries.reshape(X.shape[0], Z.shape[0]) if is_full_matrix else entries

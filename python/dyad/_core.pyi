@@ -42,6 +42,7 @@ class Settings:
     half_life: Optional[int]
     passes: Optional[int]
     samples: Optional[int]
+    prior_scale: Optional[float]
     curves: bool
     memory: float
     threads: int

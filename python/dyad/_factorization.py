@@ -17,8 +17,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, validate_data
 
-from . import _core, _files, _rows
-from ._checks import check_choice, check_integer, resolve_seed, resolve_threads
+from . import _core, _files, _rows, _training
+from ._checks import check_choice, check_integer, check_prior_scale, resolve_jobs, resolve_seed
 from ._plots import PlotMixin
 from ._predictors import LazyPredictors
 
@@ -28,7 +28,7 @@ logger = logging.getLogger("dyad")
 Callback = Callable[[str, int, str, float], None]
 
 # Constructor parameters that do not affect the fitted model. They may change before training is continued.
-_RUNTIME_PARAMETERS = ("memory", "n_threads", "warm_start", "verbose", "callback")
+_RUNTIME_PARAMETERS = ("max_bytes", "n_jobs", "warm_start", "verbose", "callback")
 
 
 class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -41,13 +41,14 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         solver: str = "auto",
         curves: str = "auto",
         diagonal: str = "auto",
-        passes: Optional[int] = None,
+        max_iter: Optional[int] = None,
         samples: Optional[int] = None,
         half_life: Optional[int] = None,
-        memory: float = 1e9,
+        prior_scale: Optional[float] = None,
+        max_bytes: float = 1e9,
         precision: str = "double",
         random_state: Optional[int] = None,
-        n_threads: Optional[int] = None,
+        n_jobs: Optional[int] = -1,
         warm_start: bool = False,
         verbose: int = 0,
         callback: Optional[Callback] = None,
@@ -56,13 +57,14 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         self.solver = solver
         self.curves = curves
         self.diagonal = diagonal
-        self.passes = passes
+        self.max_iter = max_iter
         self.samples = samples
         self.half_life = half_life
-        self.memory = memory
+        self.prior_scale = prior_scale
+        self.max_bytes = max_bytes
         self.precision = precision
         self.random_state = random_state
-        self.n_threads = n_threads
+        self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.verbose = verbose
         self.callback = callback
@@ -84,15 +86,11 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         super().__setstate__(state)
         if "_models" in state:
             self._predictors = LazyPredictors(self._models)
-            # Pickles of version 0.1.0 do not contain these attributes.
-            self.__dict__.setdefault("_fitted_parameters", {})
-            self.__dict__.setdefault("_categorical", None)
-            self.__dict__.setdefault("samples", None)
 
     def _settings(self) -> _core.Settings:
         """Validate the constructor parameters and convert them."""
         check_integer("rank", self.rank, 1, optional=True)
-        check_integer("passes", self.passes, 1, optional=True)
+        check_integer("max_iter", self.max_iter, 1, optional=True)
         check_integer("samples", self.samples, 1, optional=True)
         check_integer("half_life", self.half_life, 1, optional=True)
         check_integer("verbose", int(self.verbose), 0)
@@ -100,20 +98,21 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         check_choice("curves", self.curves, ("auto", "off"))
         check_choice("diagonal", self.diagonal, ("auto", "tied", "zero", "free"))
         check_choice("precision", self.precision, ("double", "single"))
-        if not isinstance(self.memory, numbers.Real) or not self.memory >= 0:
-            raise ValueError(f"memory must be a number of bytes of at least 0, got {self.memory!r}.")
+        if not isinstance(self.max_bytes, numbers.Real) or not self.max_bytes >= 0:
+            raise ValueError(f"max_bytes must be a number of bytes of at least 0, got {self.max_bytes!r}.")
         settings = _core.Settings()
         settings.rank = None if self.rank is None else int(self.rank)
         settings.curves = self.curves == "auto"
         settings.solver = None if self.solver == "auto" else self.solver
         settings.diagonal = None if self.diagonal == "auto" else self.diagonal
-        settings.passes = None if self.passes is None else int(self.passes)
+        settings.passes = None if self.max_iter is None else int(self.max_iter)
         settings.samples = None if self.samples is None else int(self.samples)
         settings.half_life = None if self.half_life is None else int(self.half_life)
-        settings.memory = float(self.memory)
+        settings.prior_scale = check_prior_scale(self.prior_scale, self.solver)
+        settings.memory = float(self.max_bytes)
         settings.precision = self.precision
         settings.seed = resolve_seed(self.random_state)
-        settings.threads = resolve_threads(self.n_threads)
+        settings.threads = resolve_jobs(self.n_jobs)
         settings.target = "target"
         return settings
 
@@ -194,10 +193,10 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
     ) -> tuple[bytes, dict[str, Any]]:
         """Train a new model, or continue from ``model``. Return the model and the summary."""
         if model is not None:
-            for name in ("rank", "solver", "diagonal", "passes", "samples", "half_life", "precision", "seed", "range"):
+            for name in ("rank", "solver", "diagonal", "passes", "samples", "half_life", "prior_scale", "precision", "seed", "range"):
                 setattr(settings, name, None)
             settings.target = ""
-        trained, summary = _core.fit(rows, settings, model, self._report_progress)
+        trained, summary = _training.fit(rows, settings, model, self._report_progress)
         for warning in summary["warnings"]:
             warnings.warn(warning, ConvergenceWarning, stacklevel=4)
         logger.info("%s rows in %.3f s; %s", summary["rows"], summary["seconds"], summary["origin"])
@@ -220,7 +219,7 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
 
     @property
     def _threads(self) -> int:
-        return resolve_threads(self.n_threads)
+        return resolve_jobs(self.n_jobs)
 
     def _model_index(self, class_index: Optional[int]) -> int:
         """Return the index of the model of a class."""

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any, Optional
 
 from . import _core, _files, _json_values
-from ._checks import check_choice, check_integer, check_range, resolve_seed
+from ._checks import check_choice, check_integer, check_target_range, resolve_seed
 
 # Largest magnitude of a number, as max_abs_value in include/dyad/rows.h. The square of the product of two such numbers,
 # 1e280, is below the largest double, 1.8e308.
@@ -33,7 +33,7 @@ class Learner:
         Rank of M.
     half_life : float, optional
         Number of rows after which the weight of a row is halved, for drifting data. By default, rows keep their weight.
-    range : tuple of two floats, optional
+    target_range : tuple of two floats, optional
         Lower and upper bound of the targets. Targets at a bound are treated as censored.
     random_state : int, optional
         Seed of the random start; default 1.
@@ -81,7 +81,7 @@ class Learner:
         *,
         rank: int = 8,
         half_life: Optional[float] = None,
-        range: Optional[tuple[float, float]] = None,
+        target_range: Optional[tuple[float, float]] = None,
         random_state: Optional[int] = None,
     ) -> None:
         check_choice("task", task, ("regression", "classification"))
@@ -91,10 +91,10 @@ class Learner:
         self.task = task
         self.rank = rank
         self.half_life = half_life
-        self.range = range
+        self.target_range = target_range
         self.random_state = random_state
         self._learner = _core.Learner(
-            task, int(rank), float(half_life or 0), check_range(range), memory=0.0, seed=resolve_seed(random_state)
+            task, int(rank), float(half_life or 0), check_target_range(target_range), memory=0.0, seed=resolve_seed(random_state)
         )
         self._columns: dict[Hashable, int] = {}
         self._classes: list[Any] = []
@@ -226,7 +226,7 @@ class Learner:
         TypeError
             If a feature name, a category or a class is not a string, number, boolean, None or a tuple of these.
         """
-        names = ("task", "rank", "half_life", "range", "random_state")
+        names = ("task", "rank", "half_life", "target_range", "random_state")
         attributes = {
             "features": [_json_values.encode_value(key) for key in self._columns],
             "classes": [_json_values.encode_value(name) for name in self._classes],

@@ -123,8 +123,8 @@ class MatrixSensing(QuadraticMeasurements):
         Rank of M. The eigenvalues may have any sign.
     random_state : int, RandomState instance or None, default=None
         Seed of the random start; None is the seed 1.
-    n_threads : int, optional
-        Number of threads. By default, all cores are used.
+    n_jobs : int or None, default=-1
+        Number of threads. -1: all cores; None: 1, or the number that `joblib.parallel_config` sets, as in scikit-learn.
 
     Attributes
     ----------
@@ -183,11 +183,11 @@ class MatrixSensing(QuadraticMeasurements):
     _kind = "sensing"
 
     def __init__(
-        self, rank: int = 1, *, random_state: Optional[int] = None, n_threads: Optional[int] = None
+        self, rank: int = 1, *, random_state: Optional[int] = None, n_jobs: Optional[int] = -1
     ) -> None:
         self.rank = rank
         self.random_state = random_state
-        self.n_threads = n_threads
+        self.n_jobs = n_jobs
 
     @property
     def _rank(self) -> int:  # type: ignore[override]
@@ -222,8 +222,8 @@ class PhaseRetrieval(QuadraticMeasurements):
     ----------
     random_state : int, RandomState instance or None, default=None
         Seed of the random start; None is the seed 1.
-    n_threads : int, optional
-        Number of threads. By default, all cores are used.
+    n_jobs : int or None, default=-1
+        Number of threads. -1: all cores; None: 1, or the number that `joblib.parallel_config` sets, as in scikit-learn.
 
     Attributes
     ----------
@@ -273,9 +273,9 @@ class PhaseRetrieval(QuadraticMeasurements):
     _kind = "phase"
     _rank = 1
 
-    def __init__(self, *, random_state: Optional[int] = None, n_threads: Optional[int] = None) -> None:
+    def __init__(self, *, random_state: Optional[int] = None, n_jobs: Optional[int] = -1) -> None:
         self.random_state = random_state
-        self.n_threads = n_threads
+        self.n_jobs = n_jobs
 
     @property
     def signal_(self) -> Floats:

@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_y, check_is_fitted
 
 from . import _core
-from ._checks import check_range
+from ._checks import check_target_range
 from ._factorization import (
     BaseFactorization,
     Callback,
@@ -36,39 +36,51 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
         Rank of M. Selects a low-rank model. By default, tables are fitted by the solver 'anova', which has no rank, and
         low-rank models have the rank 8, or the number of features if that is smaller.
     solver : {'auto', 'anova', 'moment', 'kalman', 'newton', 'sampling', 'variational'}, default='auto'
-        Algorithm. 'anova': smoothing-spline ANOVA, functions of columns and of pairs of columns with smoothness estimated
-        by restricted maximum likelihood, for arrays and tables. 'kalman': online Bayesian updates with a variance per parameter; reads each row once. 'newton':
-        Levenberg-Marquardt with a regularization path. 'variational': mean-field variational inference by coordinate
-        updates, for sparse rows. 'sampling': average of posterior samples of a Gibbs sampler as one low-rank model; with
-        numeric targets, each category has its own noise variance (``noise_factors``). 'moment': the method of moments of Lin and Ye [1]_; reads each row once. 'auto':
-        'anova' for arrays and tables with a numeric column, at most 200 columns and at most 64 levels per categorical
-        column, unless ``rank``, ``diagonal``, ``passes`` or ``half_life`` is given; otherwise 'kalman', then
-        'sampling' (sparse rows, categories) or 'newton' (other rows) if that decreases the loss of held-out rows.
+        Algorithm.
+
+        - 'auto': 'anova' for arrays and tables with a numeric column, at most 200 columns and at most 64 levels per
+          categorical column, unless ``rank``, ``diagonal``, ``max_iter`` or ``half_life`` is given. Otherwise 'kalman',
+          then 'sampling' (sparse rows, categories) or 'newton' (other rows) if that decreases the loss of held-out rows.
+        - 'anova': smoothing-spline ANOVA for arrays and tables: functions of columns and of pairs of columns, whose
+          smoothness is estimated by restricted maximum likelihood.
+        - 'kalman': online Bayesian updates with a variance per parameter. Reads each row once.
+        - 'newton': Levenberg-Marquardt with a regularization path.
+        - 'sampling': Gibbs sampling with learned priors, for sparse rows and categories. The model is the average of the
+          samples. With numeric targets, each category has its own noise variance (`noise_factors`).
+        - 'variational': mean-field variational inference by coordinate updates, for sparse rows.
+        - 'moment': method of moments of Lin and Ye [1]_. Reads each row once.
     curves : {'auto', 'off'}, default='auto'
         'off' restricts the solver 'anova' to weights, squares and products.
     diagonal : {'auto', 'tied', 'zero', 'free'}, default='auto'
-        Coefficient of the square x_j^2. 'tied': M_jj. 'zero': 0, as in the classic factorization machine. 'free': one
-        parameter per feature, independent of M. 'auto': 'free' with numeric columns, 'zero' with categories and
-        indicators only.
-    range : tuple of two floats, optional
+        Coefficient of the square x_j^2 of low-rank models.
+
+        - 'auto': 'free' with numeric columns, 'zero' with categories and indicators only.
+        - 'tied': M_jj, as in the generalized factorization machine of Lin and Ye [1]_.
+        - 'zero': 0, as in the classic factorization machine.
+        - 'free': one parameter per feature, independent of M.
+    target_range : tuple of two floats, optional
         Lower and upper bound of the targets, such as (1, 5) for ratings. Targets at a bound are treated as censored,
         and predictions are clipped. By default, the bounds are estimated from the data.
-    passes : int, optional
-        Number of passes: the first pass and ``passes`` - 1 regularization levels or sweeps. By default, training
+    max_iter : int, optional
+        Number of passes: the first pass and ``max_iter`` - 1 regularization levels or sweeps. By default, training
         continues while the loss of held-out rows decreases.
     samples : int, optional
         Number of samples of the solver 'sampling'. By default, until the estimated excess of the held-out loss is 0.1%, at
         most 300.
     half_life : int, optional
         Number of rows after which the weight of a row is halved, for drifting data. By default, rows keep their weight.
-    memory : float, default=1e9
+    prior_scale : float, optional
+        Solver 'kalman': multiplies the initial variances of the prior, from which the variances of each column are
+        estimated along the stream. Values below 1 regularize the first rows more. By default, the initial variances are
+        derived from the first rows. The other solvers select the strength of the regularization from the data.
+    max_bytes : float, default=1e9
         Bytes for cached rows. 0 restricts training to one pass.
     precision : {'double', 'single'}, default='double'
         Floating-point type of the stored parameters.
     random_state : int, RandomState instance or None, default=None
         Seed of the random start; None is the seed 1. The same data and seed give the same model.
-    n_threads : int, optional
-        Number of threads. By default, all cores are used.
+    n_jobs : int or None, default=-1
+        Number of threads. -1: all cores; None: 1, or the number that `joblib.parallel_config` sets, as in scikit-learn.
     warm_start : bool, default=False
         If True, ``fit`` continues from the fitted model. Parameters on which the model depends must not change.
     verbose : int, default=0
@@ -133,14 +145,15 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
         solver: str = "auto",
         curves: str = "auto",
         diagonal: str = "auto",
-        range: Optional[tuple[float, float]] = None,
-        passes: Optional[int] = None,
+        target_range: Optional[tuple[float, float]] = None,
+        max_iter: Optional[int] = None,
         samples: Optional[int] = None,
         half_life: Optional[int] = None,
-        memory: float = 1e9,
+        prior_scale: Optional[float] = None,
+        max_bytes: float = 1e9,
         precision: str = "double",
         random_state: Optional[int] = None,
-        n_threads: Optional[int] = None,
+        n_jobs: Optional[int] = -1,
         warm_start: bool = False,
         verbose: int = 0,
         callback: Optional[Callback] = None,
@@ -150,18 +163,19 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
             solver=solver,
             curves=curves,
             diagonal=diagonal,
-            passes=passes,
+            max_iter=max_iter,
             samples=samples,
             half_life=half_life,
-            memory=memory,
+            prior_scale=prior_scale,
+            max_bytes=max_bytes,
             precision=precision,
             random_state=random_state,
-            n_threads=n_threads,
+            n_jobs=n_jobs,
             warm_start=warm_start,
             verbose=verbose,
             callback=callback,
         )
-        self.range = range
+        self.target_range = target_range
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags of scikit-learn."""
@@ -172,7 +186,7 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
 
     def _settings(self) -> _core.Settings:
         settings = super()._settings()
-        settings.range = check_range(self.range)
+        settings.range = check_target_range(self.target_range)
         return settings
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FactorizationRegressor:

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from . import _core, _files
-from ._checks import resolve_seed, resolve_threads
+from . import _core, _files, _training
+from ._checks import resolve_jobs, resolve_seed
 
 
 class SingleModelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -61,7 +61,7 @@ class SingleModelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         raise NotImplementedError
 
     def _train_model(self, rows: _core.Rows, settings: _core.Settings) -> bytes:
-        model, summary = _core.fit(rows, settings)
+        model, summary = _training.fit(rows, settings)
         for warning in summary["warnings"]:
             warnings.warn(warning, ConvergenceWarning, stacklevel=3)
         self._matrix_errors = np.array(summary.pop("matrix_errors", []))
@@ -82,5 +82,5 @@ def make_settings(estimator: Any, kind: str, rank: int) -> _core.Settings:
     settings.kind = kind
     settings.rank = rank
     settings.seed = resolve_seed(estimator.random_state)
-    settings.threads = resolve_threads(estimator.n_threads)
+    settings.threads = resolve_jobs(estimator.n_jobs)
     return settings

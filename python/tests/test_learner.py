@@ -132,8 +132,8 @@ def test_invalid_targets_and_features_raise():
     with pytest.raises(TypeError, match=r"x\['a'\].*list"):
         learner.learn_one({"a": [1.0]}, 1.0)
     for wrong in ((0, 1, 2), (1, 0), "ab", 5):
-        with pytest.raises(ValueError, match="range"):
-            Learner(range=wrong)
+        with pytest.raises(ValueError, match="target_range"):
+            Learner(target_range=wrong)
     with pytest.raises(ValueError, match="half_life"):
         Learner(half_life=float("nan"))
 

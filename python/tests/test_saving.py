@@ -73,8 +73,8 @@ def test_load_preserves_label_types(name, tmp_path):
 def test_load_preserves_parameters(tmp_path, rows):
     X, y = rows
     model = FactorizationRegressor(
-        rank=3, solver="kalman", diagonal="tied", range=(-50, 50.5), half_life=1000, memory=1e6, precision="single",
-        random_state=7, n_threads=1, warm_start=True, verbose=0,
+        rank=3, solver="kalman", diagonal="tied", target_range=(-50, 50.5), half_life=1000, max_bytes=1e6, precision="single",
+        random_state=7, n_jobs=1, warm_start=True, verbose=0,
     ).fit(X, y)
     restored = save_and_load(model, tmp_path / "m")
     assert restored.get_params() == model.get_params()
@@ -163,7 +163,7 @@ def make_measurements():
 def test_load_preserves_measurement_estimators(tmp_path):
     A, random = make_measurements()
     x = random.normal(size=5)
-    for model in (MatrixSensing(rank=2, random_state=3, n_threads=1), PhaseRetrieval(random_state=4)):
+    for model in (MatrixSensing(rank=2, random_state=3, n_jobs=1), PhaseRetrieval(random_state=4)):
         model.fit(A, (A @ x) ** 2)
         restored = save_and_load(model, tmp_path / "m")
         assert type(restored) is type(model)
