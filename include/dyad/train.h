@@ -38,13 +38,13 @@ struct TrainOptions {
                                    ///< kalman: at most n passes, while that loss decreases; default: 1
   std::optional<Index> samples;    ///< sampling: number of samples in the average; default: until the estimated excess
                                    ///< of the held-out loss is 0.1%, at most 300
-  std::optional<double> prior_scale;  ///< kalman: multiplies the initial variances of the prior, which is then estimated
-                                      ///< along the stream; default: 1
-  double memory = 1e9;             ///< bytes for cached rows and data derived from them; 0: no cache
-  bool resume = false;             ///< continue from `model_path` or `model_bytes`
-  Index checkpoint_every = 0;      ///< rows between checkpoints; 0: the model is written at the end only
-  std::string validation_path;     ///< file for the final metrics and the selection of the level; empty: none
-  int threads = 0;                 ///< 0: all cores
+  /// kalman: multiplies the initial variances of the prior, which is then estimated along the stream; default: 1
+  std::optional<double> prior_scale;
+  double memory = 1e9;          ///< bytes for cached rows and data derived from them; 0: no cache
+  bool resume = false;          ///< continue from `model_path` or `model_bytes`
+  Index checkpoint_every = 0;   ///< rows between checkpoints; 0: the model is written at the end only
+  std::string validation_path;  ///< file for the final metrics and the selection of the level; empty: none
+  int threads = 0;              ///< 0: all cores
 
   /// True if the options require more than one pass.
   [[nodiscard]] bool requests_multiple_passes() const;
