@@ -300,6 +300,8 @@ NB_MODULE(_core, module) {
            })
       .def("labels", &Predictor::labels);
 
+  bind_arrow(module);
+  bind_features(module);
   bind_row_learner(module);
   bind_files(module);
   bind_streams(module);

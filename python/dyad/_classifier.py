@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from . import _core, _json_values
+from . import _core, _dask, _json_values
+from ._encoding import warn_about_identifiers
 from ._factorization import BaseFactorization, check_same_length, check_target_given, set_weights
 
 Floats = npt.NDArray[np.float64]
@@ -36,6 +37,12 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
         'off' restricts the solver 'anova' to weights, squares and products.
     diagonal : {'auto', 'tied', 'zero', 'free'}, default='auto'
         Coefficient of the square x_j^2, as for `FactorizationRegressor`.
+    categorical_features : 'from_dtype', or array-like of str, int or bool, default='from_dtype'
+        Categorical columns besides those of strings and categories, which are always categorical: names, indices, or a mask with
+        one boolean per column. Use it for identifiers that are integers. Their categories are named by the numbers.
+    date_encoding : {'calendar'}, optional
+        Encoding of columns of dates and times, which are refused by default. 'calendar' replaces a column by its number of
+        days since 1970, the day of the year, the weekday (a category), and the hour if the training rows have one.
     max_iter : int, optional
         Number of passes: the first pass and ``max_iter`` - 1 regularization levels or sweeps. By default, training
         continues while the loss of held-out rows decreases.
@@ -177,9 +184,11 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
         self, X: Any, y: Any, sample_weight: Any, classes: Any, settings: _core.Settings, is_continued: bool
     ) -> FactorizationClassifier:
         check_target_given(y)
-        rows = self._make_rows(X, reset=not is_continued)  # X is validated before y, as in scikit-learn
+        data = self._read_rows(X, reset=not is_continued)  # X is validated before y, as in scikit-learn
+        rows = data.rows
+        y, sample_weight = _dask.collect(y), _dask.collect(sample_weight)
         y = column_or_1d(y, warn=True)
-        check_same_length(X, y)
+        check_same_length(data.values, y)
         check_classification_targets(y)
         if not is_continued:
             self.classes_ = np.unique(y if classes is None else classes)
@@ -189,7 +198,9 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
                 f"y must contain the classes of the first call only, {self.classes_.tolist()}, got "
                 f"{np.unique(y[~is_known]).tolist()[0]!r}."
             )
-        set_weights(rows, sample_weight, X)
+        if not is_continued:
+            warn_about_identifiers(data.integer_columns, np.searchsorted(self.classes_, y).astype(np.float64))
+        set_weights(rows, sample_weight, y)
         trained = []
         for model_index, class_index in enumerate(self._positive_classes()):
             rows.set_targets((y == self.classes_[class_index]).astype(np.float64), self._label_names(class_index))
@@ -199,6 +210,7 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
                 model = self._models[model_index] if is_continued else None
                 trained.append(self._train_model(rows, settings, model))
         self._set_models(trained)
+        self._add_statistics(data, sample_weight, is_continued)
         return self
 
     def _positive_classes(self) -> range:

@@ -99,6 +99,16 @@ class Learner:
     @staticmethod
     def from_bytes(learner: bytes) -> Learner: ...
 
+def read_arrow_stream(capsule: Any) -> Optional[tuple[int, list[tuple[str, str, Any, list[str], str]]]]:
+    """Return the number of rows and (name, kind, values, categories, type) of each column, or None for other arrays.
+
+    ``kind`` is 'number', 'integer', 'category' (codes), 'date' (microseconds since 1970), 'empty' or 'unsupported'.
+    ``type`` is the format of the Arrow type.
+    """
+
+def features(model: bytes) -> dict[str, Any]:
+    """Return names, columns, scaling and terms of the features, and the posterior of low-rank models."""
+
 def write_file(path: bytes, content: bytes) -> None: ...
 def read_file(path: bytes) -> bytes: ...
 def annotate(model: bytes, annotations: dict[str, str]) -> bytes: ...

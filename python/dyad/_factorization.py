@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import math
 import numbers
 import os
 import warnings
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Literal, Optional, Union
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, validate_data
 
-from . import _core, _files, _rows, _training
+from . import _core, _dask, _feature_statistics, _files, _rows, _tables, _training
 from ._checks import check_choice, check_integer, check_prior_scale, resolve_jobs, resolve_seed
+from ._columns import Column, as_float_array
+from ._encoding import CategoricalFeatures, ColumnEncoding, EncodedRows, resolve_categorical, warn_about_identifiers
+from ._inspection import InspectionMixin
 from ._plots import PlotMixin
 from ._predictors import LazyPredictors
 
@@ -27,26 +30,53 @@ logger = logging.getLogger("dyad")
 # Called with (stage, rows, level, loss), as documented in FactorizationRegressor.
 Callback = Callable[[str, int, str, float], None]
 
+Solver = Literal["auto", "anova", "moment", "kalman", "newton", "sampling", "variational"]
+Diagonal = Literal["auto", "tied", "zero", "free"]
+
 # Constructor parameters that do not affect the fitted model. They may change before training is continued.
 _RUNTIME_PARAMETERS = ("max_bytes", "n_jobs", "warm_start", "verbose", "callback")
 
 
-class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+@dataclasses.dataclass
+class InputRows:
+    """Rows of X.
+
+    Attributes
+    ----------
+    rows : _core.Rows or PartitionedRows
+        Rows for the extension.
+    values : EncodedRows, ndarray, CSR matrix or PartitionedRows
+        Values of the rows.
+    integer_columns : list of (str, ndarray)
+        Names and values of the numeric columns with an integer type.
+    """
+
+    rows: Union[_core.Rows, _dask.PartitionedRows]
+    values: Union[EncodedRows, Any]
+    integer_columns: list[tuple[str, npt.NDArray[Any]]]
+
+
+class BaseFactorization(InspectionMixin, PlotMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """Base class of `FactorizationRegressor` and `FactorizationClassifier`."""
+
+    _layout: str
+    _encoding: Optional[ColumnEncoding]
 
     def __init__(
         self,
         rank: Optional[int] = None,
         *,
-        solver: str = "auto",
-        curves: str = "auto",
-        diagonal: str = "auto",
+        solver: Solver = "auto",
+        curves: Literal["auto", "off"] = "auto",
+        diagonal: Diagonal = "auto",
+        categorical_features: CategoricalFeatures = "from_dtype",
+        date_encoding: Optional[Literal["calendar"]] = None,
         max_iter: Optional[int] = None,
         samples: Optional[int] = None,
         half_life: Optional[int] = None,
         prior_scale: Optional[float] = None,
         max_bytes: float = 1e9,
-        precision: str = "double",
+        precision: Literal["double", "single"] = "double",
         random_state: Optional[int] = None,
         n_jobs: Optional[int] = -1,
         warm_start: bool = False,
@@ -57,6 +87,8 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         self.solver = solver
         self.curves = curves
         self.diagonal = diagonal
+        self.categorical_features = categorical_features
+        self.date_encoding = date_encoding
         self.max_iter = max_iter
         self.samples = samples
         self.half_life = half_life
@@ -73,6 +105,7 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         """Return the tags of scikit-learn."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
@@ -97,6 +130,8 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         check_choice("solver", self.solver, ("auto", "anova", "moment", "kalman", "newton", "sampling", "variational"))
         check_choice("curves", self.curves, ("auto", "off"))
         check_choice("diagonal", self.diagonal, ("auto", "tied", "zero", "free"))
+        if self.date_encoding is not None:
+            check_choice("date_encoding", self.date_encoding, ("calendar",))
         check_choice("precision", self.precision, ("double", "single"))
         if not isinstance(self.max_bytes, numbers.Real) or not self.max_bytes >= 0:
             raise ValueError(f"max_bytes must be a number of bytes of at least 0, got {self.max_bytes!r}.")
@@ -122,23 +157,61 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         settings.passes = 1 if settings.solver in (None, "auto") else None
         return settings
 
-    def _make_rows(self, X: Any, reset: bool) -> _core.Rows:
-        """Validate X with scikit-learn and convert it. With ``reset``, store its layout and its feature names."""
-        _rows.check_supported(X)
-        if not _rows.is_table(X) or not (reset or self._layout == "table"):
-            return self._make_array_rows(_rows.as_frame(X), reset)
-        validate_data(self, _rows.column_header(X), reset=reset, skip_check_array=True)
-        if len(X) == 0:
+    def _read_rows(self, X: Any, reset: bool) -> InputRows:
+        """Validate X with scikit-learn and convert it. With ``reset``, store its layout, columns and feature names."""
+        if not reset and self._is_valid_array(X):
+            return InputRows(_rows.from_array(X), X, [])
+        if reset and _tables.is_dask(X):
+            sizes = _dask.partition_sizes(X)
+            if sum(sizes) * len(X.columns) * 8 > self.max_bytes:
+                return self._read_partitions(X, sizes)
+        table = _tables.as_table(X)
+        if isinstance(table, _tables.Table):
+            return self._read_table(table, reset)
+        return self._read_array(X, reset)
+
+    def _read_table(self, table: _tables.Table, reset: bool) -> InputRows:
+        validate_data(self, table.header, reset=reset, skip_check_array=True)
+        if len(table) == 0:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-        names = _rows.column_names(X)
-        if not names:
+        if not table.names:
             raise ValueError("Found array with 0 feature(s) while a minimum of 1 is required.")
-        rows, categorical = _rows.from_table(X, None if reset else self._categorical)
+        if not reset and self._layout != "table":
+            return self._read_matrix(table.to_array())
         if reset:
-            self._layout: str = "table"
-            self._columns = names
-            self._categorical: Optional[frozenset[str]] = categorical
-        return rows
+            declared = resolve_categorical(self.categorical_features, table.names, has_names=True)
+            self._set_encoding(table, declared)
+        return self._encode(table, reset)
+
+    def _read_partitions(self, X: Any, sizes: list[int]) -> InputRows:
+        """Return the partitions of a DataFrame of dask, whose columns must be numbers."""
+        header = X._meta_nonempty
+        validate_data(self, header, reset=True, skip_check_array=True)
+        table = _tables.as_table(header)
+        if resolve_categorical(self.categorical_features, table.names, has_names=True) or any(
+            column.categories is not None or column.is_date for column in table.columns
+        ):
+            raise ValueError(
+                "X has categories or dates, and more bytes than max_bytes; raise max_bytes, or train by partition: "
+                "for part in X.partitions: model.partial_fit(part.compute(), ...)."
+            )
+        self._layout, self._encoding = "matrix", None
+        rows = _dask.PartitionedRows(X, sizes)
+        return InputRows(rows, rows, [])
+
+    def _set_encoding(self, table: _tables.Table, declared: frozenset[str]) -> None:
+        self._layout = "table"
+        self._encoding = ColumnEncoding.fit(table, declared, self.date_encoding)
+
+    def _encode(self, table: _tables.Table, is_fit: bool) -> InputRows:
+        assert self._encoding is not None
+        encoded = self._encoding.encode(table, is_fit)
+        integers = [
+            (name, column.values)
+            for name, column in zip(table.names, table.columns)
+            if column.is_integer and name not in self._encoding.categorical
+        ]
+        return InputRows(encoded.to_rows(), encoded, integers)
 
     def _is_valid_array(self, X: Any) -> bool:
         """Return whether X is a valid array for prediction, without a call of scikit-learn.
@@ -151,23 +224,63 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
             and X.ndim == 2
             and len(X) > 0
             and X.shape[1] == self.n_features_in_
+            and self._layout != "table"
             and not hasattr(self, "feature_names_in_")
             and bool(np.isfinite(X).all())
         )
 
-    def _make_array_rows(self, X: Any, reset: bool) -> _core.Rows:
-        if not reset and self._is_valid_array(X):
-            return _rows.from_array(X)
+    def _read_array(self, X: Any, reset: bool) -> InputRows:
         if sp.issparse(X):
             _rows.check_sparse(X)
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+            if reset:
+                names = [str(j) for j in range(X.shape[1])]
+                if resolve_categorical(self.categorical_features, names, has_names=False):
+                    raise ValueError("categorical_features must be 'from_dtype' for sparse matrices; pass a table instead.")
+                self._layout, self._encoding = "sparse", None
+            return InputRows(_rows.from_sparse(X), X, [])
+        is_integer = isinstance(X, np.ndarray) and X.dtype.kind in "iu"
+        X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+        if not reset and self._layout != "table":
+            return self._read_matrix(X)
+        names = [str(j) for j in range(X.shape[1])] if reset else self._column_names()
+        table = _tables.Table(names, [Column(as_float_array(values), is_integer=is_integer) for values in X.T], len(X), None)
         if reset:
-            self._layout = "sparse" if sp.issparse(X) else "matrix"
-        return _rows.from_sparse(X) if sp.issparse(X) else _rows.from_array(X)
+            declared = resolve_categorical(self.categorical_features, names, has_names=False)
+            if not declared and not _rows.has_missing(X):
+                self._layout, self._encoding = "matrix", None
+                integers = [(column, values) for column, values in zip(names, X.T)] if is_integer else []
+                return InputRows(_rows.from_array(X), X, integers)
+            self._set_encoding(table, declared)
+        return self._encode(table, reset)
+
+    def _read_matrix(self, X: npt.NDArray[Any]) -> InputRows:
+        """Convert an array for a model of arrays without missing values, or of sparse rows.
+
+        A missing value is replaced by the center of its column, as in tables whose training rows have no missing values.
+        """
+        if self._layout == "matrix" and _rows.has_missing(X):
+            X = np.where(np.isnan(X), _core.features(self._models[0])["centers"], X)
+        return InputRows(_rows.from_array(X), X, [])
+
+    def _column_names(self) -> list[str]:
+        """Return the names of the columns of X."""
+        if self._encoding is not None:
+            return self._encoding.names
+        return [str(j) for j in range(self.n_features_in_)]
+
+    def _input_columns(self) -> npt.NDArray[np.intp]:
+        """Return the index of the column of X for each column of the model."""
+        if self._encoding is None:
+            return np.arange(self.n_features_in_)
+        counts = [len(self._encoding.model_columns(name)) for name in self._encoding.names]
+        return np.repeat(np.arange(len(counts)), counts)
 
     def _make_prediction_rows(self, X: Any) -> _core.Rows:
         check_is_fitted(self)
-        return self._make_rows(X, reset=False)
+        rows = self._read_rows(X, reset=False).rows
+        assert isinstance(rows, _core.Rows)
+        return rows
 
     def _continues_training(self, is_partial: bool) -> bool:
         """Return whether training continues from the fitted model.
@@ -189,9 +302,11 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         return True
 
     def _train_model(
-        self, rows: _core.Rows, settings: _core.Settings, model: Optional[bytes]
+        self, rows: Union[_core.Rows, _dask.PartitionedRows], settings: _core.Settings, model: Optional[bytes]
     ) -> tuple[bytes, dict[str, Any]]:
         """Train a new model, or continue from ``model``. Return the model and the summary."""
+        if isinstance(rows, _dask.PartitionedRows):
+            return rows.train(settings)
         if model is not None:
             for name in ("rank", "solver", "diagonal", "passes", "samples", "half_life", "prior_scale", "precision", "seed", "range"):
                 setattr(settings, name, None)
@@ -217,22 +332,25 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         parameters = self.get_params(deep=False)
         self._fitted_parameters = {name: parameters[name] for name in parameters if name not in _RUNTIME_PARAMETERS}
 
+    def _add_statistics(self, data: InputRows, sample_weight: Any, is_continued: bool) -> None:
+        """Update the counts and moments of the features, for `weights` and ``feature_importances_``."""
+        previous = self._statistics if is_continued else None
+        self._statistics = None
+        if self._predictors[0].is_anova() or (is_continued and previous is None):
+            return
+        weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        if weights is not None and weights.ndim == 0:
+            weights = None
+        features = _core.features(self._models[0])
+        if isinstance(data.values, _dask.PartitionedRows):
+            added = data.values.statistics(features)
+        else:
+            added = _feature_statistics.compute(features, data.values, weights)
+        self._statistics = added if previous is None else previous + added
+
     @property
     def _threads(self) -> int:
         return resolve_jobs(self.n_jobs)
-
-    def _model_index(self, class_index: Optional[int]) -> int:
-        """Return the index of the model of a class."""
-        check_is_fitted(self)
-        count = len(self._models)
-        if class_index is None:
-            if count > 1:
-                raise ValueError(f"class_index must be given for more than two classes: 0 to {count - 1}.")
-            return 0
-        check_integer("class_index", class_index, 0)
-        if class_index >= count:
-            raise ValueError(f"class_index must be in [0, {count}), got {class_index}.")
-        return int(class_index)
 
     def save(self, path: str | os.PathLike[str], class_index: Optional[int] = None) -> None:
         """Save the estimator to a file for `dyad.load`. The ``dyad`` command reads it if it contains one model.
@@ -274,6 +392,9 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
             _files.write(path, self._models[self._model_index(class_index)])
             return
         attributes = {"has_feature_names": hasattr(self, "feature_names_in_"), **self._saved_attributes()}
+        if self._encoding is not None and self._encoding.dates:
+            attributes["columns"] = self._encoding.names
+            attributes["dates"] = self._encoding.dates
         _files.write(path, _files.to_bytes(self, self._models, self.get_params(deep=False), attributes))
 
     def _saved_attributes(self) -> dict[str, Any]:
@@ -288,169 +409,23 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
             parameters = {} if predictor.is_anova() else {"rank": len(predictor.parameters()["spectrum"])}
         estimator = cls(**parameters)
         estimator._layout = predictor.layout()
-        estimator._columns = predictor.column_names()
-        estimator._categorical = frozenset(predictor.categorical_columns())
-        estimator.n_features_in_ = len(estimator._columns)
-        if estimator._layout == "table" and (attributes is None or attributes["has_feature_names"]):
-            estimator.feature_names_in_ = np.array(estimator._columns, dtype=object)
+        names = predictor.column_names()
+        estimator._encoding = None
+        if estimator._layout == "table":
+            saved_columns = attributes or {}
+            names = saved_columns.get("columns", names)
+            categorical = frozenset(predictor.categorical_columns()) & set(names)
+            estimator._encoding = ColumnEncoding(names, categorical, saved_columns.get("dates", {}))
+            if attributes is None or attributes["has_feature_names"]:
+                estimator.feature_names_in_ = np.array(names, dtype=object)
+        estimator.n_features_in_ = len(names)
+        estimator._statistics = None
         estimator._set_models([(part, {}) for part in saved.parts])
         estimator._restore(predictor, attributes)
         return estimator
 
     def _restore(self, predictor: _core.Predictor, attributes: Optional[dict[str, Any]]) -> None:
         """Set the fitted attributes of a subclass from a file."""
-
-    def interactions(self, top: int = 20, class_index: Optional[int] = None) -> pd.DataFrame:
-        """Return the strongest second-order terms.
-
-        Parameters
-        ----------
-        top : int, default=20
-            Number of terms.
-        class_index : int, optional
-            Index in ``classes_`` of the model. Required for classifiers of more than two classes.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Terms by decreasing absolute effect. Columns: ``left`` and ``right``, the names of the features (equal for
-            a square); ``coefficient``, in the units of the data; ``effect``, the change of the prediction per standard
-            deviation of each numeric feature, or by the presence of each category. For a model of the solver 'anova',
-            ``left`` and ``right`` are columns, ``effect`` is the standard deviation of the function of the pair over the
-            training rows, and ``coefficient`` is NaN.
-
-        Notes
-        -----
-        The strongest pairs are found by branch and bound. The matrix M is not formed.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from dyad import FactorizationRegressor
-        >>> X = np.random.default_rng(0).normal(size=(500, 4))
-        >>> model = FactorizationRegressor(rank=2).fit(X, 3 * X[:, 1] * X[:, 2])
-        >>> print(model.interactions(top=1)[["left", "right", "coefficient"]].round(2).to_string(index=False))
-        left right  coefficient
-           1     2          3.0
-        """
-        check_integer("top", top, 0)
-        index = self._model_index(class_index)
-        if self._predictors[index].is_anova():
-            effects = [effect for effect in self._predictors[index].inspect(_ALL)["effects"] if len(effect["axes"]) == 2]
-            pairs = [(e["axes"][0][0], e["axes"][1][0], math.nan, e["spread"]) for e in effects[: int(top)]]
-        else:
-            pairs = self._predictors[index].inspect(int(top))["pairs"]
-        return pd.DataFrame(pairs, columns=["left", "right", "coefficient", "effect"])
-
-    def effects(self, top: int = 20, class_index: Optional[int] = None) -> list[dict[str, Any]]:
-        """Return the functions of columns and pairs of a model of the solver 'anova'.
-
-        Parameters
-        ----------
-        top : int, default=20
-            Number of functions, by decreasing share of the explained variance.
-        class_index : int, optional
-            Index in ``classes_`` of the model. Required for classifiers of more than two classes.
-
-        Returns
-        -------
-        list of dict
-            - ``columns`` : tuple of one or two names.
-            - ``positions`` : tuple of one or two arrays, the knots of a numeric column or the levels of a categorical
-              one; missing values are the level ``'missing'``.
-            - ``share`` : float, share of the sum of the variances of all functions over the training rows.
-            - ``values`` : ndarray, the function at the positions, in the units of the target or as log-odds.
-            - ``standard_errors`` : ndarray, posterior standard deviations of ``values``.
-
-        Raises
-        ------
-        AttributeError
-            If the model is a low-rank model, which has `interactions` and `parameters`.
-
-        Notes
-        -----
-        The functions are linear between the knots and constant beyond them. Their mean over the training rows is 0.
-        """
-        check_integer("top", top, 0)
-        predictor = self._predictors[self._model_index(class_index)]
-        if not predictor.is_anova():
-            raise AttributeError(
-                "A low-rank model has no effects; use interactions() or parameters(), or fit with solver='anova'."
-            )
-        return [_describe_effect(effect) for effect in predictor.inspect(int(top))["effects"]]
-
-    def noise_factors(self, top: int = 20) -> list[tuple[str, float, float]]:
-        """Return the noise of categories and indicators of a regression model of the solver 'sampling'.
-
-        The standard deviation of the noise of a row is a constant times the product of the factors of its features.
-
-        Parameters
-        ----------
-        top : int, default=20
-            Number of features, by decreasing ``|log(factor)|`` in standard errors.
-
-        Returns
-        -------
-        list of (str, float, float)
-            Name of the feature, factor and standard error of the factor.
-        """
-        check_integer("top", top, 0)
-        factors: list[tuple[str, float, float]] = self._predictors[self._model_index(None)].inspect(int(top))["noise_factors"]
-        return factors
-
-    def parameters(self, class_index: Optional[int] = None) -> dict[str, Any]:
-        """Return the parameters of the model for scaled features and the scaled target.
-
-        Parameters
-        ----------
-        class_index : int, optional
-            Index in ``classes_`` of the model. Required for classifiers of more than two classes.
-
-        Returns
-        -------
-        dict
-            - ``intercept`` : float, b.
-            - ``weights`` : ndarray of shape (dim,), w.
-            - ``factors`` : ndarray of shape (dim, rank), U with orthonormal columns.
-            - ``spectrum`` : ndarray of shape (rank,), lambda.
-            - ``squares`` : ndarray of shape (dim,), or empty if the diagonal is 'tied'.
-            - ``left_dim`` : int, 0 for symmetric models.
-
-        Notes
-        -----
-        With the scaled features z, the scaled target (or the log-odds of the positive class) is
-        b + w'z + z' U diag(lambda) U' z + sum_j squares_j z_j^2. Categories are features of the value 0 or 1, so that
-        ``dim`` can exceed ``n_features_in_``.
-        """
-        index = self._model_index(class_index)
-        if self._predictors[index].is_anova():
-            raise AttributeError(
-                "A model of the solver 'anova' has functions instead of weights and factors; use effects(), or set rank to "
-                "fit a low-rank model."
-            )
-        return self._predictors[index].parameters()
-
-
-# More functions than any model has.
-_ALL = 10**6
-
-
-def _describe_effect(effect: dict[str, Any]) -> dict[str, Any]:
-    """Return one entry of `BaseFactorization.effects`."""
-    positions = []
-    for _, knots, labels in effect["axes"]:
-        has_numbers = not all(math.isnan(knot) for knot in knots)
-        mixed = [label if math.isnan(knot) else knot for knot, label in zip(knots, labels)]
-        is_numeric = has_numbers and not any(math.isnan(knot) for knot in knots)
-        positions.append(np.array(mixed, dtype=np.float64 if is_numeric else object))
-    shape = tuple(len(axis) for axis in positions)
-    return {
-        "columns": tuple(axis[0] for axis in effect["axes"]),
-        "positions": tuple(positions),
-        "share": effect["share"],
-        "values": np.reshape(effect["values"], shape),
-        "standard_errors": np.reshape(effect["standard_errors"], shape),
-    }
 
 
 def check_target_given(y: Any) -> None:
@@ -461,12 +436,12 @@ def check_target_given(y: Any) -> None:
 
 def check_same_length(X: Any, y: Any) -> None:
     """Raise ValueError unless X and y have the same number of rows."""
-    count = _num_samples(X)
+    count = X.count if isinstance(X, EncodedRows) else _num_samples(X)
     if count != y.shape[0]:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {count}, y {y.shape[0]}.")
 
 
-def set_weights(rows: _core.Rows, sample_weight: Any, X: Any) -> None:
+def set_weights(rows: Union[_core.Rows, _dask.PartitionedRows], sample_weight: Any, X: Any) -> None:
     """Validate the weights and set them, unless they are None."""
     if sample_weight is not None:
         rows.set_weights(np.require(_check_weights(sample_weight, X), requirements=["C", "A"]))

@@ -50,8 +50,6 @@ class QuadraticMeasurements(SingleModelEstimator):
         ConvergenceWarning
             If ``fit_report_["status"]`` is not "converged".
         """
-        _rows.check_supported(X)
-        X = _rows.as_frame(X)
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
         rows = _rows.from_array(X)
         rows.set_targets(np.require(y, np.float64, ["C", "A"]), [])
@@ -80,8 +78,7 @@ class QuadraticMeasurements(SingleModelEstimator):
             If X is invalid.
         """
         check_is_fitted(self)
-        _rows.check_supported(X)
-        X = validate_data(self, _rows.as_frame(X), dtype=np.float64, reset=False)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
         return self._predict(X)
 
     def _predict(self, X: Any) -> Floats:

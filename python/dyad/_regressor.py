@@ -9,11 +9,15 @@ import numpy.typing as npt
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_y, check_is_fitted
 
-from . import _core
+from . import _core, _dask
 from ._checks import check_target_range
+from ._encoding import CategoricalFeatures, warn_about_identifiers
 from ._factorization import (
     BaseFactorization,
     Callback,
+    Diagonal,
+    InputRows,
+    Solver,
     check_same_length,
     check_target_given,
     set_weights,
@@ -58,6 +62,12 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
         - 'tied': M_jj, as in the generalized factorization machine of Lin and Ye [1]_.
         - 'zero': 0, as in the classic factorization machine.
         - 'free': one parameter per feature, independent of M.
+    categorical_features : 'from_dtype', or array-like of str, int or bool, default='from_dtype'
+        Categorical columns besides those of strings and categories, which are always categorical: names, indices, or a mask with
+        one boolean per column. Use it for identifiers that are integers. Their categories are named by the numbers.
+    date_encoding : {'calendar'}, optional
+        Encoding of columns of dates and times, which are refused by default. 'calendar' replaces a column by its number of
+        days since 1970, the day of the year, the weekday (a category), and the hour if the training rows have one.
     target_range : tuple of two floats, optional
         Lower and upper bound of the targets, such as (1, 5) for ratings. Targets at a bound are treated as censored,
         and predictions are clipped. By default, the bounds are estimated from the data.
@@ -142,16 +152,18 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
         self,
         rank: Optional[int] = None,
         *,
-        solver: str = "auto",
-        curves: str = "auto",
-        diagonal: str = "auto",
+        solver: Solver = "auto",
+        curves: Literal["auto", "off"] = "auto",
+        diagonal: Diagonal = "auto",
+        categorical_features: CategoricalFeatures = "from_dtype",
+        date_encoding: Optional[Literal["calendar"]] = None,
         target_range: Optional[tuple[float, float]] = None,
         max_iter: Optional[int] = None,
         samples: Optional[int] = None,
         half_life: Optional[int] = None,
         prior_scale: Optional[float] = None,
         max_bytes: float = 1e9,
-        precision: str = "double",
+        precision: Literal["double", "single"] = "double",
         random_state: Optional[int] = None,
         n_jobs: Optional[int] = -1,
         warm_start: bool = False,
@@ -163,6 +175,8 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
             solver=solver,
             curves=curves,
             diagonal=diagonal,
+            categorical_features=categorical_features,
+            date_encoding=date_encoding,
             max_iter=max_iter,
             samples=samples,
             half_life=half_life,
@@ -255,18 +269,22 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, settings: _core.Settings, is_continued: bool
     ) -> FactorizationRegressor:
-        rows = self._make_training_rows(X, y, sample_weight, reset=not is_continued)
-        self._set_models([self._train_model(rows, settings, self._models[0] if is_continued else None)])
+        data = self._read_training_rows(X, y, sample_weight, reset=not is_continued)
+        self._set_models([self._train_model(data.rows, settings, self._models[0] if is_continued else None)])
+        self._add_statistics(data, sample_weight, is_continued)
         return self
 
-    def _make_training_rows(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> _core.Rows:
+    def _read_training_rows(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> InputRows:
         check_target_given(y)
-        rows = self._make_rows(X, reset=reset)
+        data = self._read_rows(X, reset=reset)
+        y, sample_weight = _dask.collect(y), _dask.collect(sample_weight)
         y = np.require(_check_y(y, y_numeric=True, estimator=self), np.float64, ["C", "A"])
-        check_same_length(X, y)
-        rows.set_targets(y, [])
-        set_weights(rows, sample_weight, X)
-        return rows
+        check_same_length(data.values, y)
+        if reset:
+            warn_about_identifiers(data.integer_columns, y)
+        data.rows.set_targets(y, [])
+        set_weights(data.rows, sample_weight, y)
+        return data
 
     def partial_statistics(self, X: Any, y: Any, sample_weight: Any = None) -> Statistics:
         """Compute the statistics of one partition of the rows for a distributed iteration of the moment solver.
@@ -305,7 +323,8 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
         the size of the model. This method does not change the model.
         """
         check_is_fitted(self)
-        rows = self._make_training_rows(X, y, sample_weight, reset=False)
+        rows = self._read_training_rows(X, y, sample_weight, reset=False).rows
+        assert isinstance(rows, _core.Rows)
         return Statistics(_core.partial_statistics(self._models[0], rows, self._threads))
 
     def apply_statistics(self, statistics: Statistics) -> FactorizationRegressor:

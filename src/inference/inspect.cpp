@@ -146,17 +146,9 @@ Inspection inspect(const std::string& model_path, Index top) {
   return result;
 }
 
-Inspection inspect(const ModelFile& file, Index top) {
-  if (top < 0) throw std::invalid_argument(fmt::format("top, the number of terms, must be at least 0, got {}", top));
-  Inspection result = inspect_properties(file);
-  if (file.anova) {
-    add_effects(file, top, result);
-    return result;
-  }
-  if (file.sampled) add_noise_factors(file, top, result);
+LinearTerms linear_terms(const ModelFile& file) {
   const FeatureMap& map = file.features;
   const Model<double>& model = file.model;
-  const Sides sides(model);
   // The model predicts y = offset + unit f(z), where x is a row in the units of the data and z = x / scale - shift is
   // the encoded row.
   const double unit = map.target.scaling.scale;
@@ -175,7 +167,7 @@ Inspection inspect(const ModelFile& file, Index top) {
   // group differs from 0 in a row. Their squares are merged into the intercept and the weights:
   // z_j^2 = slope z_j + constant (1 - z_m), where m is the indicator feature of missing values of column j, if any.
   std::vector<Index> linear_groups = map.indicator_columns();
-  if (!sides.is_bilinear()) {
+  if (!Sides(model).is_bilinear()) {
     const Vector<double> squares = total_square_coefficients(model);
     for (const FeatureMap::LinearSquare& square : map.linear_squares()) {
       const Index j = square.feature;
@@ -190,28 +182,51 @@ Inspection inspect(const ModelFile& file, Index top) {
 
   // With u = x / scale and the second-order terms z'Qz, substituting z = u - shift gives
   // f = b - w'shift + shift'Q shift + (w - 2 Q shift)'u + u'Q u, where gradient = 2 Q shift.
+  LinearTerms result;
   result.intercept = offset + unit * (intercept - w.dot(shift) + gradient.dot(shift) / 2);
+  result.coefficients = unit * (w - gradient).cwiseQuotient(scale);
+  result.effects = unit * w;
+  result.scales = std::move(scale);
+  result.groups = std::move(linear_groups);
+  return result;
+}
+
+Inspection inspect(const ModelFile& file, Index top) {
+  if (top < 0) throw std::invalid_argument(fmt::format("top, the number of terms, must be at least 0, got {}", top));
+  Inspection result = inspect_properties(file);
+  if (file.anova) {
+    add_effects(file, top, result);
+    return result;
+  }
+  if (file.sampled) add_noise_factors(file, top, result);
+  const FeatureMap& map = file.features;
+  const Model<double>& model = file.model;
+  const Sides sides(model);
+  const LinearTerms terms = linear_terms(file);
+  const double unit = map.target.scaling.scale;
+  result.intercept = terms.intercept;
   for (const double lambda : model.spectrum) result.spectrum.push_back(unit * lambda);
 
-  const Vector<double> linear = unit * (w - gradient).cwiseQuotient(scale);
   // Weights are ranked by |w_j|, the effect at the center of the data. If w_j is 0, but centering a pair gives x_j a
   // coefficient, the small second term keeps feature j in the list, below all others.
-  const Vector<double> strength =
-      (unit * w).cwiseAbs().cwiseMax(centering_strength_factor * linear.cwiseProduct(scale).cwiseAbs());
+  const Vector<double> strength = terms.effects.cwiseAbs().cwiseMax(
+      centering_strength_factor * terms.coefficients.cwiseProduct(terms.scales).cwiseAbs());
   for (const Index j : largest_magnitudes(strength, top))
-    result.weights.push_back({map.name(j), "", linear[j], unit * w[j]});
+    result.weights.push_back({map.name(j), "", terms.coefficients[j], terms.effects[j]});
 
-  const StrongestPairs pairs = strongest_pairs(model, top, linear_groups);
+  const StrongestPairs pairs = strongest_pairs(model, top, terms.groups);
   result.are_pairs_exact = pairs.is_exact;
   result.pair_bound = std::abs(unit) * pairs.bound;
   for (const Pair& pair : pairs.pairs) {
     const double effect = unit * pair.coefficient;
     const Index right = pair.right + sides.right_first();
-    result.pairs.push_back({map.name(pair.left), map.name(right), effect / (scale[pair.left] * scale[right]), effect});
+    result.pairs.push_back(
+        {map.name(pair.left), map.name(right), effect / (terms.scales[pair.left] * terms.scales[right]), effect});
   }
   if (map.kind == Kind::phase && model.rank() == 1) {
     const Vector<double> a = std::sqrt(std::max(0.0, unit * model.spectrum[0])) * as_vector(model.factors);
-    for (const Index j : largest_magnitudes(a, top)) result.signal.push_back({map.name(j), "", a[j] / scale[j], a[j]});
+    for (const Index j : largest_magnitudes(a, top))
+      result.signal.push_back({map.name(j), "", a[j] / terms.scales[j], a[j]});
   }
   return result;
 }
