@@ -447,11 +447,16 @@ def set_weights(rows: Union[_core.Rows, _dask.PartitionedRows], sample_weight: A
         rows.set_weights(np.require(_check_weights(sample_weight, X), requirements=["C", "A"]))
 
 
-def set_relative_weights(rows: _core.Rows, sample_weight: Any, X: Any) -> None:
-    """Validate the weights and set them, scaled to a mean of 1 over the positive ones, unless they are None."""
-    if sample_weight is not None:
-        weights = _check_weights(sample_weight, X)
-        rows.set_weights(np.require(weights / weights[weights > 0].mean(), requirements=["C", "A"]))
+def set_relative_weights(
+    rows: _core.Rows, sample_weight: Any, X: Any
+) -> Optional[npt.NDArray[np.float64]]:
+    """Validate the weights and set them, scaled to a mean of 1 over the positive ones. Return them, or None."""
+    if sample_weight is None:
+        return None
+    weights = _check_weights(sample_weight, X)
+    weights = np.require(weights / weights[weights > 0].mean(), np.float64, ["C", "A"])
+    rows.set_weights(weights)
+    return weights
 
 
 def _check_weights(sample_weight: Any, X: Any) -> npt.NDArray[np.float64]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -15,10 +16,15 @@ from . import _core, _files, _training
 from ._checks import resolve_jobs, resolve_seed
 
 
+Floats = npt.NDArray[np.float64]
+
+
 class SingleModelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """Estimator whose fitted state is one model file, ``_model``."""
 
     _model: bytes
+    warm_start: bool
+    _fitted_rank: int
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the estimator to a file for `dyad.load` and the ``dyad`` command.
@@ -52,16 +58,43 @@ class SingleModelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         estimator = cls(**parameters)
         estimator.summary_ = {}
         estimator.fit_report_ = {}
+        estimator._fitted_rank = len(_core.Predictor.from_bytes(model).parameters()["spectrum"])
         estimator._matrix_errors = estimator._factor_errors = np.array([])
         estimator._restore(model, attributes, saved.name)
         return estimator
+
+    def _count_unknowns(self) -> int:
+        """Return the number of unknowns of the model."""
+        raise NotImplementedError
+
+    def _report_residual(self, targets: Floats, predictions: Floats, weights: Optional[Floats]) -> None:
+        """Add the residual to ``fit_report_``."""
+        residual = np.sqrt(np.average((targets - predictions) ** 2, weights=weights))
+        self.fit_report_["residual"] = float(residual)
 
     def _restore(self, model: bytes, attributes: dict[str, Any], name: str) -> None:
         """Set the fitted attributes from a file."""
         raise NotImplementedError
 
+    @property
+    def _is_continued(self) -> bool:
+        """Whether ``fit`` continues from the fitted model."""
+        return self.warm_start and hasattr(self, "_model")
+
     def _train_model(self, rows: _core.Rows, settings: _core.Settings) -> bytes:
-        model, summary = _training.fit(rows, settings)
+        """Train a model, or continue from the fitted one, and set ``summary_`` and ``fit_report_``."""
+        if self._is_continued:
+            if settings.rank != self._fitted_rank:
+                raise ValueError(
+                    f"rank must be that of the fitted model, {self._fitted_rank}, got {settings.rank}; set "
+                    "warm_start=False to fit a new model."
+                )
+            settings.kind = settings.rank = settings.seed = None
+            settings.right, settings.target = [], ""
+        else:
+            assert settings.rank is not None
+            self._fitted_rank = settings.rank
+        model, summary = _training.fit(rows, settings, self._model if self._is_continued else None)
         for warning in summary["warnings"]:
             warnings.warn(warning, ConvergenceWarning, stacklevel=3)
         self._matrix_errors = np.array(summary.pop("matrix_errors", []))
@@ -71,6 +104,7 @@ class SingleModelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             "message": summary.pop("status_text", ""),
             "noise": summary["noise"],
             "outliers": summary.pop("outliers", 0),
+            "degrees_of_freedom": self._count_unknowns(),
         }
         self.summary_ = summary
         return model

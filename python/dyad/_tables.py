@@ -103,6 +103,18 @@ def as_table(X: Any) -> Any:
     return X if table is None else table
 
 
+def read_matrix(estimator: Any, X: Any, reset: bool) -> Any:
+    """Validate X with scikit-learn. Return an array of numbers, or a CSR matrix."""
+    import numpy as np
+    from sklearn.utils.validation import check_array, validate_data
+
+    table = as_table(X)
+    if isinstance(table, Table):
+        validate_data(estimator, table.header, reset=reset, skip_check_array=True)
+        return check_array(table.to_array(), input_name="X", estimator=estimator)
+    return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+
+
 def _check_unique(names: list[str]) -> None:
     if len(set(names)) < len(names):
         repeated = sorted({name for name in names if names.count(name) > 1})

@@ -25,3 +25,16 @@ error = np.sqrt(np.mean((predicted[new] - links[new]) ** 2))
 print(f"{observed} of {links.size} entries observed, noise 0.1")
 print(f"rmse for new genes: {error:.3f} (standard deviation of their entries: {links[new].std():.2f})")
 assert error < 0.1
+
+# %% [markdown]
+# The observed entries can also be the stored entries of a sparse matrix, or the entries of an array that are not NaN. Every prediction has
+# a standard deviation, which includes the noise. `matrix_` is the estimate of M.
+
+# %%
+partial = np.full(links.shape, np.nan)
+partial[i, j] = links[i, j] + 0.1 * random.normal(size=observed)
+model = InductiveMatrixCompletion(rank=2).fit(genes, diseases, matrix=partial)
+predicted, deviations = model.predict(genes, diseases, return_std=True)
+print(f"standard deviation of a new entry: {deviations[new].mean():.3f}; largest error of M: {np.abs(model.matrix_ - M).max():.3f}")
+report = model.fit_report_
+print(f"residual {report['residual']:.3f} with {report['degrees_of_freedom']} unknowns; R^2 {model.score(genes, diseases, matrix=partial):.4f}")
