@@ -192,7 +192,7 @@ class InductiveMatrixCompletion(SingleModelEstimator):
 
     def _count_unknowns(self) -> int:
         dim, rank = self.n_row_features_ + self.n_column_features_, self._fitted_rank
-        return 1 + dim + rank * (dim - rank)
+        return int(1 + dim + rank * (dim - rank))
 
     def _saved_attributes(self) -> dict[str, Any]:
         names = getattr(self, "feature_names_in_", None)

@@ -6,35 +6,50 @@ import decimal
 import math
 import numbers
 import os
-from collections.abc import Hashable, Mapping
-from typing import Any, Optional
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, Literal, Optional
 
 from . import _core, _files, _json_values
 from ._checks import check_choice, check_integer, check_target_range, resolve_seed
+from ._learner_rows import Entry, check_number, iterate_rows, read_row
+from ._running_scaler import RunningScaler
 
-# Largest magnitude of a number, as max_abs_value in include/dyad/rows.h. The square of the product of two such numbers,
-# 1e280, is below the largest double, 1.8e308.
-_MAX_ABS_VALUE = 1e70
+# Largest number of earlier rows that a learner of a new class receives as negative rows.
+_MAX_EARLIER_ROWS = 1000
+
+_PARAMETERS = {
+    "task": "regression",
+    "rank": 8,
+    "half_life": None,
+    "target_range": None,
+    "scaling": "standard",
+    "random_state": None,
+}
 
 
 class Learner:
     """Online learner of second-order models, with one row per call and the interface of river.
 
-    A row is a mapping from feature names to values. A number is the value of a feature; it should have a magnitude near
-    1, for example after scaling. Every other value (string, boolean, None, tuple) is a category, and each pair of a
-    name and a category is a feature with the value 1. Features may be added at any time. Memory grows with the number
-    of features and does not depend on the number of rows.
+    A row is a mapping from feature names to values. A number is the value of a feature, and is scaled along the stream.
+    Every other value (string, boolean, None, tuple) is a category, and each pair of a name and a category is a feature
+    with the value 1. Features and classes may be added at any time. Memory grows with the number of features and classes,
+    and does not depend on the number of rows.
 
     Parameters
     ----------
     task : {'regression', 'classification'}, default='regression'
-        Type of the target. Classification supports two classes of any hashable type.
+        Type of the target. Classification supports classes of any hashable type; for more than two, one model of each
+        class against the others is learned, and the probabilities are divided by their sum.
     rank : int, default=8
         Rank of M.
     half_life : float, optional
         Number of rows after which the weight of a row is halved, for drifting data. By default, rows keep their weight.
     target_range : tuple of two floats, optional
         Lower and upper bound of the targets. Targets at a bound are treated as censored.
+    scaling : {'standard'}, optional
+        Scaling of numbers. 'standard', the default: (x - mean) / standard deviation of the first 1,000 values of the
+        feature, limited to 10 in magnitude; a feature that occurs in less than half of the rows is divided by its root mean
+        square. None: numbers are used unchanged, and should have magnitudes near 1.
     random_state : int, optional
         Seed of the random start; default 1.
 
@@ -46,6 +61,8 @@ class Learner:
         Estimated standard deviation of the noise.
     origin : str
         One line that describes how the model was estimated.
+    classes : list
+        Classes in the order of their first occurrence; empty for regression.
 
     See Also
     --------
@@ -77,27 +94,50 @@ class Learner:
 
     def __init__(
         self,
-        task: str = "regression",
+        task: Literal["regression", "classification"] = "regression",
         *,
         rank: int = 8,
         half_life: Optional[float] = None,
         target_range: Optional[tuple[float, float]] = None,
+        scaling: Optional[Literal["standard"]] = "standard",
         random_state: Optional[int] = None,
     ) -> None:
         check_choice("task", task, ("regression", "classification"))
         check_integer("rank", rank, 1)
         if half_life is not None and not (isinstance(half_life, numbers.Real) and 0 < half_life < math.inf):
             raise ValueError(f"half_life must be a positive finite number or None, got {half_life!r}.")
+        if scaling is not None:
+            check_choice("scaling", scaling, ("standard",))
         self.task = task
         self.rank = rank
         self.half_life = half_life
         self.target_range = target_range
+        self.scaling = scaling
         self.random_state = random_state
-        self._learner = _core.Learner(
-            task, int(rank), float(half_life or 0), check_target_range(target_range), memory=0.0, seed=resolve_seed(random_state)
-        )
+        self._learners = [self._make_learner()]
+        self._are_inverted = [False]  # per learner: it predicts the probability that the row is not of its class
+        self._scaler = None if scaling is None else RunningScaler()
         self._columns: dict[Hashable, int] = {}
         self._classes: list[Any] = []
+
+    def _make_learner(self) -> _core.Learner:
+        return _core.Learner(
+            self.task,
+            int(self.rank),
+            float(self.half_life or 0),
+            check_target_range(self.target_range),
+            memory=0.0,
+            seed=resolve_seed(self.random_state),
+        )
+
+    def __repr__(self) -> str:
+        """Return the parameters that differ from their default, and the numbers of rows and features."""
+        changed = {name: getattr(self, name) for name, default in _PARAMETERS.items()}
+        arguments = [f"{name}={value!r}" for name, value in changed.items() if value != _PARAMETERS[name]]
+        counts = f"{self.rows} rows, {len(self._columns)} features"
+        if self._classes:
+            counts += f", {len(self._classes)} classes"
+        return f"Learner({', '.join(arguments)}) <{counts}>"
 
     def learn_one(self, x: Mapping[Any, Any], y: Any) -> Learner:
         """Update the model with one row.
@@ -106,7 +146,7 @@ class Learner:
         ----------
         x : mapping
             Numbers and categories by feature name. Omit features whose value is missing.
-        y : float, or one of two classes
+        y : float or class
             Target.
 
         Returns
@@ -119,13 +159,73 @@ class Learner:
         TypeError
             If a value is neither a number nor hashable.
         ValueError
-            If a number is not finite or too large, or if ``y`` is a third class. The learner is unchanged.
+            If a number is not finite or too large. The learner is unchanged.
+
+        Examples
+        --------
+        >>> from dyad import Learner
+        >>> learner = Learner("classification", rank=1).learn_one({"age": 31, "city": "Rome"}, "yes")
+        >>> learner.predict_one({"age": 40})
+        'yes'
         """
-        entries = self._make_entries(x)
-        target = self._class_sign(y) if self.task == "classification" else _check_number(y, "y")
-        for key, _ in entries:
+        entries = read_row(x)
+        if self.task == "classification":
+            self._add_class(y)
+            targets = [self._class_sign(index, y) for index in range(len(self._learners))]
+        else:
+            targets = [check_number(y, "y")]
+        for key, value, is_number in entries:
             self._columns.setdefault(key, len(self._columns))
-        self._learner.learn(*self._encode(entries), target)
+            if is_number and self._scaler is not None:
+                self._scaler.update(key, value, self.rows)
+        row = self._encode(entries)
+        for learner, target in zip(self._learners, targets):
+            learner.learn(*row, target)
+        return self
+
+    def learn_many(self, X: Any, y: Iterable[Any]) -> Learner:
+        """Update the model with several rows, in their order.
+
+        Parameters
+        ----------
+        X : DataFrame of pandas or polars, Arrow table, or iterable of mappings
+            Rows. Missing values of a table are omitted.
+        y : iterable of float or class
+            Target of each row.
+
+        Returns
+        -------
+        Learner
+            The learner itself.
+
+        Raises
+        ------
+        TypeError
+            If a value is neither a number nor hashable.
+        ValueError
+            If a number is invalid, or if X and y have different lengths. The message contains the index of the row; the
+            rows before it have been learned.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from dyad import Learner
+        >>> Learner(rank=1).learn_many(pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), [3.0, 4.0])
+        Learner(rank=1) <2 rows, 3 features>
+        """
+        missing = object()
+        targets = iter(y)
+        count = 0
+        for count, x in enumerate(iterate_rows(X), 1):
+            target = next(targets, missing)
+            if target is missing:
+                raise ValueError(f"X and y must have the same length; y ends before row {count - 1}.")
+            try:
+                self.learn_one(x, target)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"row {count - 1}: {error}") from error
+        if next(targets, missing) is not missing:
+            raise ValueError(f"X and y must have the same length; X has {count} rows, y has more.")
         return self
 
     def predict_one(self, x: Mapping[Any, Any]) -> Any:
@@ -142,7 +242,7 @@ class Learner:
             Expected target, or the more probable class; None before the first row of a classification.
         """
         if self.task == "regression":
-            return self._learner.predict(*self._encode(self._make_entries(x)))[0]
+            return self._learners[0].predict(*self._encode(read_row(x)))[0]
         probabilities = self.predict_proba_one(x)
         return max(probabilities, key=lambda name: probabilities[name]) if probabilities else None
 
@@ -162,10 +262,17 @@ class Learner:
         std : float
             Standard deviation of the target, sqrt(s2 + v), including the noise. Classification: of the probability.
             Features that were not learned contribute their prior variance.
+
+        Raises
+        ------
+        ValueError
+            If there are more than two classes.
         """
-        entries = self._make_entries(x)
-        unseen = sum(value != 0 for key, value in entries if key not in self._columns)
-        return self._learner.predict(*self._encode(entries), unseen)
+        if len(self._classes) > 2:
+            raise ValueError(f"predict_std_one supports two classes, got {len(self._classes)}; use predict_proba_one.")
+        entries = read_row(x)
+        unseen = sum(value != 0 for key, value, _ in entries if key not in self._columns)
+        return self._learners[0].predict(*self._encode(entries), unseen)
 
     def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
         """Predict the probability of each class for one row.
@@ -187,29 +294,40 @@ class Learner:
         """
         if self.task != "classification":
             raise ValueError(f"predict_proba_one requires task='classification', got task={self.task!r}.")
-        entries = self._make_entries(x)
+        entries = read_row(x)
         if not self._classes:
             return {}
         if len(self._classes) == 1:
             return {self._classes[0]: 1.0}
-        probability = self._learner.predict(*self._encode(entries))[0]
-        positive = self._positive_class()
-        return {name: probability if name == positive else 1 - probability for name in self._classes}
+        row = self._encode(entries)
+        predicted = [learner.predict(*row)[0] for learner in self._learners]
+        if len(self._classes) == 2:
+            positive = self._positive_class()
+            return {name: predicted[0] if name == positive else 1 - predicted[0] for name in self._classes}
+        shares = [1 - value if is_inverted else value for value, is_inverted in zip(predicted, self._are_inverted)]
+        total = sum(shares)
+        count = len(self._classes)
+        return {name: share / total if total > 0 else 1 / count for name, share in zip(self._classes, shares)}
 
     @property
     def rows(self) -> int:
         """Number of rows learned."""
-        return self._learner.rows()
+        return self._learners[0].rows()
 
     @property
     def noise(self) -> float:
         """Estimated standard deviation of the noise; infinite before the second row."""
-        return self._learner.noise()
+        return self._learners[0].noise()
 
     @property
     def origin(self) -> str:
         """One line that describes how the model was estimated."""
-        return self._learner.origin()
+        return self._learners[0].origin()
+
+    @property
+    def classes(self) -> list[Any]:
+        """Classes in the order of their first occurrence."""
+        return list(self._classes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the learner to a file for `dyad.load`. The ``dyad`` command does not read this file.
@@ -226,28 +344,39 @@ class Learner:
         TypeError
             If a feature name, a category or a class is not a string, number, boolean, None or a tuple of these.
         """
-        names = ("task", "rank", "half_life", "target_range", "random_state")
         attributes = {
             "features": [_json_values.encode_value(key) for key in self._columns],
             "classes": [_json_values.encode_value(name) for name in self._classes],
+            "are_inverted": self._are_inverted,
         }
-        parameters = {name: getattr(self, name) for name in names}
-        _files.write(path, _files.to_bytes(self, [self._learner.to_bytes()], parameters, attributes))
+        if self._scaler is not None:
+            attributes["scaler"] = [[_json_values.encode_value(name), state] for name, state in self._scaler.state()]
+        parameters = {name: getattr(self, name) for name in _PARAMETERS}
+        states = [learner.to_bytes() for learner in self._learners]
+        _files.write(path, _files.to_bytes(self, states, parameters, attributes))
 
     @classmethod
     def _from_saved(cls, saved: _files.SavedEstimator) -> Learner:
-        state, parameters, attributes = saved.single_part()
+        parameters, attributes = saved.parameters, saved.attributes
+        if parameters is None or attributes is None or len(saved.parts) != len(attributes["are_inverted"]):
+            raise ValueError("it must have parameters, attributes, and one part per model")
         learner = cls(**parameters)
-        learner._learner = _core.Learner.from_bytes(state)
+        learner._learners = [_core.Learner.from_bytes(state) for state in saved.parts]
+        learner._are_inverted = [bool(value) for value in attributes["are_inverted"]]
         learner._columns = {_json_values.decode_value(key): column for column, key in enumerate(attributes["features"])}
         learner._classes = [_json_values.decode_value(label) for label in attributes["classes"]]
+        if learner._scaler is not None:
+            states = [(_json_values.decode_value(name), state) for name, state in attributes["scaler"]]
+            learner._scaler = RunningScaler.from_state(states)
         return learner
 
     def __getstate__(self) -> dict[str, Any]:
         """Support pickling and copying."""
         return {
             **self.__dict__,
-            "_learner": self._learner.to_bytes(),
+            "_learners": [learner.to_bytes() for learner in self._learners],
+            "_are_inverted": list(self._are_inverted),
+            "_scaler": None if self._scaler is None else self._scaler.state(),
             "_columns": dict(self._columns),
             "_classes": list(self._classes),
         }
@@ -255,59 +384,48 @@ class Learner:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the state of `__getstate__`."""
         self.__dict__.update(state)
-        self._learner = _core.Learner.from_bytes(state["_learner"])
+        self._learners = [_core.Learner.from_bytes(learner) for learner in state["_learners"]]
+        self._scaler = None if state["_scaler"] is None else RunningScaler.from_state(state["_scaler"])
 
-    def _class_sign(self, y: Any) -> float:
-        """Return 1 for the positive class and -1 for the other. A new class is registered."""
+    def _add_class(self, y: Any) -> None:
+        """Register a class. The third class adds one learner per class, and each later one a learner."""
         if isinstance(y, (numbers.Real, decimal.Decimal)) and not math.isfinite(y):
             raise ValueError(f"y must be a class, got {y!r}.")
-        if y not in self._classes:
-            if len(self._classes) == 2:
-                raise ValueError(
-                    f"y must be one of the two classes {self._classes[0]!r} and {self._classes[1]!r}, got {y!r}."
-                )
-            self._classes.append(y)
-        return 1.0 if y == self._positive_class() else -1.0
+        if not isinstance(y, Hashable):
+            raise TypeError(f"y must be a hashable class, got an object of type {type(y).__name__}.")
+        if y in self._classes:
+            return
+        rows = self.rows
+        if len(self._classes) == 2:
+            # So far, one learner has predicted the positive class. Its copy predicts that a row is not of the other class.
+            copy = _core.Learner.from_bytes(self._learners[0].to_bytes())
+            is_first = self._positive_class() == self._classes[0]
+            self._learners = [self._learners[0], copy] if is_first else [copy, self._learners[0]]
+            self._are_inverted = [False, True] if is_first else [True, False]
+        self._classes.append(y)
+        if len(self._classes) > 2:
+            learner = self._make_learner()
+            for _ in range(min(rows, _MAX_EARLIER_ROWS)):
+                learner.learn([], [], -1.0)
+            self._learners.append(learner)
+            self._are_inverted.append(False)
+
+    def _class_sign(self, index: int, y: Any) -> float:
+        """Return the target of a learner for a row of class y, 1 or -1."""
+        if len(self._classes) <= 2:
+            return 1.0 if y == self._positive_class() else -1.0
+        return 1.0 if (y == self._classes[index]) != self._are_inverted[index] else -1.0
 
     def _positive_class(self) -> Any:
-        """Return the positive class, which never changes: the first class if it equals 1, else the second."""
+        """Return the positive class of two, which never changes: the first class if it equals 1, else the second."""
         return True if self._classes[0] is True or self._classes[0] == 1 else (self._classes[1:] or [None])[0]
 
-    @staticmethod
-    def _make_entries(x: Mapping[Any, Any]) -> list[tuple[Hashable, float]]:
-        """Validate a row. Return the key and the value of each feature.
-
-        The key of a number is the feature name. The key of a category is the pair of name and category; its value is 1.
-        """
-        entries: list[tuple[Hashable, float]] = []
-        for name, value in x.items():
-            if isinstance(value, (numbers.Real, decimal.Decimal)) and not isinstance(value, bool):
-                entries.append((name, _check_number(value, f"x[{name!r}]")))
-            elif isinstance(value, Hashable):
-                entries.append(((name, value), 1.0))
-            else:
-                raise TypeError(
-                    f"x[{name!r}] must be a number or a hashable category, got an object of type "
-                    f"{type(value).__name__}; convert it to a string or a tuple."
-                )
-        return entries
-
-    def _encode(self, entries: list[tuple[Hashable, float]]) -> tuple[list[int], list[float]]:
-        """Return increasing columns and their values. Features that were not learned are omitted."""
-        by_column = {self._columns[key]: value for key, value in entries if key in self._columns}
+    def _encode(self, entries: list[Entry]) -> tuple[list[int], list[float]]:
+        """Return increasing columns and their scaled values. Features that were not learned are omitted."""
+        by_column = {}
+        for key, value, is_number in entries:
+            if key in self._columns:
+                scaler = self._scaler if is_number else None
+                by_column[self._columns[key]] = value if scaler is None else scaler.scale(key, value)
         columns = sorted(by_column)
         return columns, [by_column[column] for column in columns]
-
-
-def _check_number(value: Any, name: str) -> float:
-    """Return the value as a float. Raise ValueError unless it is finite and at most `_MAX_ABS_VALUE` in magnitude."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not abs(number) <= _MAX_ABS_VALUE:
-        raise ValueError(
-            f"{name} must be a finite number of at most {_MAX_ABS_VALUE:g} in magnitude, got {value!r}; omit features "
-            "whose value is missing."
-        )
-    return number

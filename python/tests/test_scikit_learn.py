@@ -29,8 +29,7 @@ def expected_failures(estimator):
         reason = "weights of measurements are relative precisions, not repetition counts"
     if reason is None:
         return {}
-    is_dense_only = isinstance(estimator, (MatrixSensing, PhaseRetrieval))
-    return dict.fromkeys(ORDER_CHECKS[:1] if is_dense_only else ORDER_CHECKS, reason)
+    return dict.fromkeys(ORDER_CHECKS, reason)
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures, xfail_strict=True)
