@@ -7,19 +7,19 @@ from typing import Any, Literal, Optional, Union, overload
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from . import _core, _dask, _json_values
+from ._base import ClassifierMixin
 from ._encoding import warn_about_identifiers
 from ._factorization import BaseFactorization, check_same_length, check_target_given, set_weights
 
 Floats = npt.NDArray[np.float64]
 
 
-class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: ignore[misc]  # scikit-learn is untyped
+class FactorizationClassifier(ClassifierMixin, BaseFactorization):
     """Second-order classification: functions of columns and pairs, or a low-rank matrix of interactions.
 
     The log-odds of the positive class are those of `FactorizationRegressor`: smooth functions of columns and pairs for
@@ -108,6 +108,8 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
     True
     """
 
+    classes_: npt.NDArray[Any]
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FactorizationClassifier:
         """Fit the model.
 
@@ -137,6 +139,15 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
         -----
         ConvergenceWarning
             If the solver reports a problem, for example a constant model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationClassifier
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+        >>> FactorizationClassifier(rank=2).fit(X, y).classes_.tolist()
+        ['other', 'same']
         """
         return self._fit(X, y, sample_weight, None, self._settings(), self._continues_training(is_partial=False))
 
@@ -169,6 +180,16 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
         ValueError
             If ``classes`` is missing in the first call or differs in a later call, if y contains another class, or if a
             parameter on which the model depends has changed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationClassifier
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+        >>> model = FactorizationClassifier(rank=2).partial_fit(X[:100], y[:100], classes=["same", "other"])
+        >>> model.partial_fit(X[100:], y[100:]).summary_["all_rows"]
+        200
         """
         is_continued = self._continues_training(is_partial=True)
         if not is_continued and classes is None:
@@ -269,6 +290,16 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
             If the estimator is not fitted.
         ValueError
             If X is invalid, or if ``return_std`` is True for more than two classes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationClassifier
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+        >>> FactorizationClassifier(rank=2).fit(X, y).predict_proba([[1.0, 1.0, 0.0], [1.0, -1.0, 0.0]]).round(2)
+        array([[0., 1.],
+               [1., 0.]])
         """
         rows = self._make_prediction_rows(X)
         predictors = self._predictors
@@ -305,6 +336,15 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
             If the estimator is not fitted.
         ValueError
             If X is invalid.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationClassifier
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+        >>> FactorizationClassifier(rank=2).fit(X, y).decision_function([[1.0, 1.0, 0.0], [1.0, -1.0, 0.0]]) > 0
+        array([ True, False])
         """
         rows = self._make_prediction_rows(X)
         smallest = np.finfo(float).tiny  # avoids log(0)
@@ -332,6 +372,15 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
             If the estimator is not fitted.
         ValueError
             If X is invalid.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationClassifier
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+        >>> FactorizationClassifier(rank=2).fit(X, y).predict([[1.0, 1.0, 0.0], [1.0, -1.0, 0.0]]).tolist()
+        ['same', 'other']
         """
         decision = self.decision_function(X)
         if len(self.classes_) == 1:

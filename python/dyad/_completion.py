@@ -90,6 +90,9 @@ class InductiveMatrixCompletion(SingleModelEstimator):
     True
     """
 
+    n_row_features_: int
+    n_column_features_: int
+
     def __init__(
         self,
         rank: int = 4,
@@ -149,6 +152,19 @@ class InductiveMatrixCompletion(SingleModelEstimator):
         -----
         ConvergenceWarning
             If ``fit_report_["status"]`` is not "converged".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import InductiveMatrixCompletion
+        >>> random = np.random.default_rng(0)
+        >>> X, Z = random.normal(size=(50, 3)), random.normal(size=(40, 2))
+        >>> full = X @ np.outer([1, 0, 2], [1, 1]) @ Z.T
+        >>> i, j = random.integers(40, size=200), random.integers(40, size=200)
+        >>> InductiveMatrixCompletion(rank=1).fit(X, Z, i, j, full[i, j]).matrix_.round(2) + 0.0
+        array([[1., 1.],
+               [0., 0.],
+               [2., 2.]])
         """
         check_integer("rank", self.rank, 1)
         X, Z = self._check_features(row_features, column_features, reset=not self._is_continued)
@@ -296,6 +312,18 @@ class InductiveMatrixCompletion(SingleModelEstimator):
             If the estimator is not fitted.
         ValueError
             If an argument is invalid, or if an index is out of range.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import InductiveMatrixCompletion
+        >>> random = np.random.default_rng(0)
+        >>> X, Z = random.normal(size=(50, 3)), random.normal(size=(40, 2))
+        >>> full = X @ np.outer([1, 0, 2], [1, 1]) @ Z.T
+        >>> i, j = random.integers(40, size=200), random.integers(40, size=200)
+        >>> model = InductiveMatrixCompletion(rank=1).fit(X, Z, i, j, full[i, j])
+        >>> model.predict(X, Z).shape, model.predict(X, Z, [45], [3]).shape
+        ((50, 40), (1,))
         """
         check_is_fitted(self)
         X, Z = self._check_features(row_features, column_features, reset=False)
@@ -343,6 +371,18 @@ class InductiveMatrixCompletion(SingleModelEstimator):
         -------
         float
             1 - sum (y - f)^2 / sum (y - mean(y))^2 with the predictions f of the entries y.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import InductiveMatrixCompletion
+        >>> random = np.random.default_rng(0)
+        >>> X, Z = random.normal(size=(50, 3)), random.normal(size=(40, 2))
+        >>> full = X @ np.outer([1, 0, 2], [1, 1]) @ Z.T
+        >>> i, j = random.integers(40, size=200), random.integers(40, size=200)
+        >>> model = InductiveMatrixCompletion(rank=1).fit(X, Z, i, j, full[i, j])
+        >>> round(model.score(X, Z, matrix=full), 4)
+        1.0
         """
         check_is_fitted(self)
         X, Z = self._check_features(row_features, column_features, reset=False)

@@ -13,12 +13,12 @@ from typing import Any, Callable, Literal, Optional, Union
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, validate_data
 
 from . import _core, _dask, _feature_statistics, _files, _rows, _tables, _training
 from ._checks import check_choice, check_integer, check_prior_scale, resolve_jobs, resolve_seed
+from ._base import BaseEstimator
 from ._columns import Column, as_float_array
 from ._encoding import CategoricalFeatures, ColumnEncoding, EncodedRows, resolve_categorical, warn_about_identifiers
 from ._inspection import InspectionMixin
@@ -56,7 +56,7 @@ class InputRows:
     integer_columns: list[tuple[str, npt.NDArray[Any]]]
 
 
-class BaseFactorization(InspectionMixin, PlotMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class BaseFactorization(InspectionMixin, PlotMixin, BaseEstimator):
     """Base class of `FactorizationRegressor` and `FactorizationClassifier`."""
 
     _layout: str
@@ -386,6 +386,17 @@ class BaseFactorization(InspectionMixin, PlotMixin, BaseEstimator):  # type: ign
         -----
         The file contains the constructor parameters and the class labels with their types. It does not contain
         ``summary_``.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import numpy as np
+        >>> import dyad
+        >>> X = np.random.default_rng(0).normal(size=(100, 2))
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.dyad"
+        >>> dyad.FactorizationRegressor(rank=1).fit(X, X[:, 0]).save(path)
+        >>> dyad.load(path).n_features_in_
+        2
         """
         check_is_fitted(self)
         if class_index is not None:

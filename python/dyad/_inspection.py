@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Optional, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Optional, TypedDict, Union, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +51,7 @@ class InspectionMixin:
     _predictors: LazyPredictors
     _statistics: Optional[FeatureStatistics]
     summary_: Any
+    n_features_in_: int
 
     def _model_index(self, class_index: Optional[int]) -> int:
         """Return the index of the model of a class."""
@@ -100,13 +101,13 @@ class InspectionMixin:
         return rows[0] if len(rows) == 1 else np.array(rows)
 
     @property
-    def intercept_(self) -> Any:
+    def intercept_(self) -> Union[float, Floats]:
         """Prediction (classes: log-odds) of a row of zeros without categories, a float, or an array of (n_classes,).
 
         With the solver 'anova', the constant to which the functions of `effects` are added.
         """
         check_is_fitted(self)
-        values = [predictor.inspect(0)["intercept"] for predictor in self._predictors]
+        values: list[float] = [predictor.inspect(0)["intercept"] for predictor in self._predictors]
         return values[0] if len(values) == 1 else np.array(values)
 
     @property
@@ -370,6 +371,16 @@ class InspectionMixin:
         Notes
         -----
         The functions are linear between the knots and constant beyond them. Their mean over the training rows is 0.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationRegressor
+        >>> X = np.random.default_rng(0).normal(size=(300, 2))
+        >>> model = FactorizationRegressor().fit(X, np.sin(X[:, 1]))
+        >>> effect = model.effects(top=1)[0]
+        >>> effect["columns"], bool(effect["share"] > 0.99)
+        (('1',), True)
         """
         check_integer("top", top, 0)
         predictor = self._predictors[self._model_index(class_index)]
@@ -393,6 +404,20 @@ class InspectionMixin:
         -------
         list of (str, float, float)
             Name of the feature, factor and standard error of the factor.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from dyad import FactorizationRegressor
+        >>> random = np.random.default_rng(0)
+        >>> user = random.choice(["quiet", "noisy"], size=2000)
+        >>> y = random.normal(size=2000) * np.where(user == "noisy", 2.0, 0.5)
+        >>> X = pd.DataFrame({"user": user, "item": random.choice(list("abc"), size=2000)})
+        >>> model = FactorizationRegressor(rank=1, solver="sampling", samples=20).fit(X, y)
+        >>> factor = {name: factor for name, factor, error in model.noise_factors()}
+        >>> factor["user=noisy"] > 2 * factor["user=quiet"]
+        True
         """
         check_integer("top", top, 0)
         factors: list[tuple[str, float, float]] = self._predictors[self._model_index(None)].inspect(int(top))["noise_factors"]
@@ -421,13 +446,22 @@ class InspectionMixin:
         With the scaled features z, the scaled target (or the log-odds of the positive class) is
         b + w'z + z' U diag(lambda) U' z + sum_j squares_j z_j^2. Categories are features of the value 0 or 1, so that
         ``dim`` can exceed ``n_features_in_``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationRegressor
+        >>> X = np.random.default_rng(0).normal(size=(300, 4))
+        >>> parameters = FactorizationRegressor(rank=2).fit(X, X[:, 0] * X[:, 1]).parameters()
+        >>> parameters["factors"].shape, parameters["spectrum"].shape
+        ((4, 2), (2,))
         """
         return cast(Parameters, self._low_rank_predictor(self._model_index(class_index)).parameters())
 
     def _column_variances(self, index: int) -> Floats:
         """Return the variance of one model that each column of X explains."""
         predictor = self._predictors[index]
-        result = np.zeros(self.n_features_in_)  # type: ignore[attr-defined]
+        result = np.zeros(self.n_features_in_)
         if predictor.is_anova():
             names = predictor.column_names()
             variances = _importance.anova_variances(predictor.inspect(_ALL)["effects"], names)

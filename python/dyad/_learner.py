@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import decimal
 import math
 import numbers
 import os
@@ -11,8 +10,8 @@ from typing import Any, Literal, Optional
 
 from . import _core, _files, _json_values
 from ._checks import check_choice, check_integer, check_target_range, resolve_seed
-from ._learner_rows import Entry, check_number, iterate_rows, read_row
-from ._running_scaler import RunningScaler
+from ._learner_rows import Entry, check_class, check_number, iterate_rows, read_row
+from ._running_scaler import REFIT_ROWS, RunningScaler
 
 # Largest number of earlier rows that a learner of a new class receives as negative rows.
 _MAX_EARLIER_ROWS = 1000
@@ -47,9 +46,10 @@ class Learner:
     target_range : tuple of two floats, optional
         Lower and upper bound of the targets. Targets at a bound are treated as censored.
     scaling : {'standard'}, optional
-        Scaling of numbers. 'standard', the default: (x - mean) / standard deviation of the first 1,000 values of the
-        feature, limited to 10 in magnitude; a feature that occurs in less than half of the rows is divided by its root mean
-        square. None: numbers are used unchanged, and should have magnitudes near 1.
+        Scaling of numbers. 'standard', the default: (x - mean) / standard deviation of the values in the first 1,000 rows,
+        limited to 10 in magnitude; a feature that occurs in less than half of the rows is divided by its root mean square.
+        The first rows are kept, and learned again with new scales after 50, 200 and 1,000 rows. None: numbers are used
+        unchanged, and should have magnitudes near 1.
     random_state : int, optional
         Seed of the random start; default 1.
 
@@ -117,6 +117,8 @@ class Learner:
         self._learners = [self._make_learner()]
         self._are_inverted = [False]  # per learner: it predicts the probability that the row is not of its class
         self._scaler = None if scaling is None else RunningScaler()
+        # Rows that are learned again when the scales are fixed; None: all scales are fixed, or there is no scaling.
+        self._first_rows: Optional[list[tuple[list[Entry], Any]]] = None if scaling is None else []
         self._columns: dict[Hashable, int] = {}
         self._classes: list[Any] = []
 
@@ -170,18 +172,37 @@ class Learner:
         """
         entries = read_row(x)
         if self.task == "classification":
-            self._add_class(y)
-            targets = [self._class_sign(index, y) for index in range(len(self._learners))]
+            check_class(y)
         else:
-            targets = [check_number(y, "y")]
+            y = check_number(y, "y")
         for key, value, is_number in entries:
             self._columns.setdefault(key, len(self._columns))
             if is_number and self._scaler is not None:
                 self._scaler.update(key, value, self.rows)
-        row = self._encode(entries)
-        for learner, target in zip(self._learners, targets):
-            learner.learn(*row, target)
+        if self._first_rows is not None:
+            self._first_rows.append((entries, y))
+            if len(self._first_rows) in REFIT_ROWS:
+                return self._learn_first_rows()
+        self._learn_entries(entries, y)
         return self
+
+    def _learn_first_rows(self) -> Learner:
+        """Fix the scales, and learn the rows so far again from the start."""
+        assert self._scaler is not None and self._first_rows is not None
+        self._scaler.fix()
+        self._learners, self._are_inverted, self._classes = [self._make_learner()], [False], []
+        for entries, y in self._first_rows:
+            self._learn_entries(entries, y)
+        if len(self._first_rows) == REFIT_ROWS[-1]:
+            self._first_rows = None
+        return self
+
+    def _learn_entries(self, entries: list[Entry], y: Any) -> None:
+        if self.task == "classification":
+            self._add_class(y)
+        row = self._encode(entries)
+        for index, learner in enumerate(self._learners):
+            learner.learn(*row, self._class_sign(index, y) if self.task == "classification" else y)
 
     def learn_many(self, X: Any, y: Iterable[Any]) -> Learner:
         """Update the model with several rows, in their order.
@@ -240,6 +261,15 @@ class Learner:
         -------
         float, class or None
             Expected target, or the more probable class; None before the first row of a classification.
+
+        Examples
+        --------
+        >>> from dyad import Learner
+        >>> learner = Learner(rank=1)
+        >>> for step in range(300):
+        ...     _ = learner.learn_one({"x": step % 10}, 3.0 * (step % 10))
+        >>> round(learner.predict_one({"x": 5}))
+        15
         """
         if self.task == "regression":
             return self._learners[0].predict(*self._encode(read_row(x)))[0]
@@ -267,6 +297,16 @@ class Learner:
         ------
         ValueError
             If there are more than two classes.
+
+        Examples
+        --------
+        >>> from dyad import Learner
+        >>> learner = Learner(rank=1)
+        >>> for step in range(300):
+        ...     _ = learner.learn_one({"city": step % 3 and "Rome" or "Oslo"}, step % 2)
+        >>> value, std = learner.predict_std_one({"city": "Rome"})
+        >>> 0.3 < std < 0.7
+        True
         """
         if len(self._classes) > 2:
             raise ValueError(f"predict_std_one supports two classes, got {len(self._classes)}; use predict_proba_one.")
@@ -291,6 +331,16 @@ class Learner:
         ------
         ValueError
             If ``task`` is 'regression'.
+
+        Examples
+        --------
+        >>> from dyad import Learner
+        >>> learner = Learner("classification", rank=1)
+        >>> for step in range(300):
+        ...     _ = learner.learn_one({"city": ["Rome", "Oslo", "Bonn"][step % 3]}, ["it", "no", "de"][step % 3])
+        >>> probabilities = learner.predict_proba_one({"city": "Oslo"})
+        >>> max(probabilities, key=probabilities.get), round(sum(probabilities.values()), 6)
+        ('no', 1.0)
         """
         if self.task != "classification":
             raise ValueError(f"predict_proba_one requires task='classification', got task={self.task!r}.")
@@ -343,6 +393,15 @@ class Learner:
             If the file cannot be written.
         TypeError
             If a feature name, a category or a class is not a string, number, boolean, None or a tuple of these.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import dyad
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "learner.dyad"
+        >>> dyad.Learner(rank=1).learn_one({"a": 1.0}, 2.0).save(path)
+        >>> dyad.load(path)
+        Learner(rank=1) <1 rows, 1 features>
         """
         attributes = {
             "features": [_json_values.encode_value(key) for key in self._columns],
@@ -351,6 +410,11 @@ class Learner:
         }
         if self._scaler is not None:
             attributes["scaler"] = [[_json_values.encode_value(name), state] for name, state in self._scaler.state()]
+        if self._first_rows is not None:
+            attributes["first_rows"] = [
+                [[[_json_values.encode_value(key), value, is_number] for key, value, is_number in entries], _json_values.encode_value(y)]
+                for entries, y in self._first_rows
+            ]
         parameters = {name: getattr(self, name) for name in _PARAMETERS}
         states = [learner.to_bytes() for learner in self._learners]
         _files.write(path, _files.to_bytes(self, states, parameters, attributes))
@@ -368,6 +432,15 @@ class Learner:
         if learner._scaler is not None:
             states = [(_json_values.decode_value(name), state) for name, state in attributes["scaler"]]
             learner._scaler = RunningScaler.from_state(states)
+            learner._first_rows = None
+            if "first_rows" in attributes:
+                learner._first_rows = [
+                    (
+                        [(_json_values.decode_value(key), float(value), bool(is_number)) for key, value, is_number in entries],
+                        _json_values.decode_value(y),
+                    )
+                    for entries, y in attributes["first_rows"]
+                ]
         return learner
 
     def __getstate__(self) -> dict[str, Any]:
@@ -377,6 +450,7 @@ class Learner:
             "_learners": [learner.to_bytes() for learner in self._learners],
             "_are_inverted": list(self._are_inverted),
             "_scaler": None if self._scaler is None else self._scaler.state(),
+            "_first_rows": None if self._first_rows is None else list(self._first_rows),
             "_columns": dict(self._columns),
             "_classes": list(self._classes),
         }
@@ -389,10 +463,6 @@ class Learner:
 
     def _add_class(self, y: Any) -> None:
         """Register a class. The third class adds one learner per class, and each later one a learner."""
-        if isinstance(y, (numbers.Real, decimal.Decimal)) and not math.isfinite(y):
-            raise ValueError(f"y must be a class, got {y!r}.")
-        if not isinstance(y, Hashable):
-            raise TypeError(f"y must be a hashable class, got an object of type {type(y).__name__}.")
         if y in self._classes:
             return
         rows = self.rows

@@ -70,6 +70,14 @@ def check_number(value: Any, name: str) -> float:
     return number
 
 
+def check_class(value: Any) -> None:
+    """Raise TypeError or ValueError unless the value can be a class."""
+    if isinstance(value, (numbers.Real, decimal.Decimal)) and not math.isfinite(value):
+        raise ValueError(f"y must be a class, got {value!r}.")
+    if not isinstance(value, Hashable):
+        raise TypeError(f"y must be a hashable class, got an object of type {type(value).__name__}.")
+
+
 def _is_missing(value: Any) -> bool:
     """Return whether a value of a table is None, NaN, NaT or NA."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or isinstance(value, float) and math.isnan(value)

@@ -54,6 +54,16 @@ class QuadraticMeasurements(SingleModelEstimator):
         -----
         ConvergenceWarning
             If ``fit_report_["status"]`` is not "converged".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import MatrixSensing
+        >>> A = np.random.default_rng(0).normal(size=(60, 5))
+        >>> y = (A @ [1.0, 2.0, 0.0, 0.0, 1.0]) ** 2
+        >>> model = MatrixSensing(rank=1).fit(A, y)
+        >>> model.fit_report_["status"]
+        'converged'
         """
         check_target_given(y)
         if sp.issparse(X):
@@ -124,6 +134,15 @@ class QuadraticMeasurements(SingleModelEstimator):
             If the estimator is not fitted.
         ValueError
             If X is invalid.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import MatrixSensing
+        >>> A = np.random.default_rng(0).normal(size=(60, 5))
+        >>> y = (A @ [1.0, 2.0, 0.0, 0.0, 1.0]) ** 2
+        >>> bool(np.abs(MatrixSensing(rank=1).fit(A[:40], y[:40]).predict(A[40:]) - y[40:]).max() < 1e-6)
+        True
         """
         check_is_fitted(self)
         return self._predict(_tables.read_matrix(self, X, reset=False))
@@ -378,6 +397,13 @@ class PhaseRetrieval(QuadraticMeasurements):
         ------
         ValueError
             If an array is complex, or if the shapes differ.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import PhaseRetrieval
+        >>> PhaseRetrieval.align(np.array([1.0, -2.0]), np.array([-1.0, 2.0]))
+        array([-1.,  2.])
         """
         for name, values in (("signal", signal), ("reference", reference)):
             if np.iscomplexobj(values):

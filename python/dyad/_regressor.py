@@ -6,10 +6,10 @@ from typing import Any, Literal, Optional, Union, overload
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_y, check_is_fitted
 
 from . import _core, _dask
+from ._base import RegressorMixin
 from ._checks import check_target_range
 from ._encoding import CategoricalFeatures, warn_about_identifiers
 from ._factorization import (
@@ -27,7 +27,7 @@ from ._statistics import Statistics
 Floats = npt.NDArray[np.float64]
 
 
-class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore[misc]  # scikit-learn is untyped
+class FactorizationRegressor(RegressorMixin, BaseFactorization):
     """Second-order regression: functions of columns and pairs, or a low-rank matrix of interactions.
 
     The default model of tables is y = b + sum_j f_j(x_j) + sum_ij f_ij(x_i, x_j) with smooth functions (solver 'anova').
@@ -232,6 +232,15 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
         -----
         ConvergenceWarning
             If the solver reports a problem, for example a constant model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationRegressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = X[:, 0] - X[:, 1] * X[:, 2]
+        >>> FactorizationRegressor(rank=1).fit(X, y)
+        FactorizationRegressor(rank=1)
         """
         return self._fit(X, y, sample_weight, self._settings(), self._continues_training(is_partial=False))
 
@@ -263,6 +272,18 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
         Notes
         -----
         Each call reads and writes the whole model. For single rows, `Learner` is faster.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationRegressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = X[:, 0] - X[:, 1] * X[:, 2]
+        >>> model = FactorizationRegressor(rank=1)
+        >>> for first in range(0, 200, 100):
+        ...     _ = model.partial_fit(X[first : first + 100], y[first : first + 100])
+        >>> model.summary_["all_rows"]
+        200
         """
         return self._fit(X, y, sample_weight, self._one_pass_settings(), self._continues_training(is_partial=True))
 
@@ -321,6 +342,16 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
         results, `apply_statistics` on the driver, and the distribution of the updated estimator to the workers. The
         model does not depend on the partitioning, up to rounding errors. The size of the statistics is proportional to
         the size of the model. This method does not change the model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationRegressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = X[:, 0] - X[:, 1] * X[:, 2]
+        >>> model = FactorizationRegressor(rank=1, solver="moment").partial_fit(X, y)
+        >>> model.partial_statistics(X, y).rows
+        200
         """
         check_is_fitted(self)
         rows = self._read_training_rows(X, y, sample_weight, reset=False).rows
@@ -352,6 +383,17 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
         Iterations alternate: one proposes a step, and the next one evaluates its length and takes it. Afterwards,
         ``summary_`` contains ``rmse`` (of the model before the update), ``is_line_search`` (whether the next iteration
         evaluates a step), ``steps_tried`` and ``steps_taken``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationRegressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = X[:, 0] - X[:, 1] * X[:, 2]
+        >>> model = FactorizationRegressor(rank=1, solver="moment").partial_fit(X, y)
+        >>> parts = [model.partial_statistics(X[i::2], y[i::2]) for i in range(2)]  # each on one worker
+        >>> model.apply_statistics(sum(parts)).summary_["steps_tried"] >= 0
+        True
         """
         check_is_fitted(self)
         self._set_models([_core.apply_statistics(self._models[0], statistics._data)])
@@ -390,6 +432,16 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
             If the estimator is not fitted.
         ValueError
             If X is invalid, or if ``return_std`` is True and the model of the solver 'moment' has no variances.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationRegressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = X[:, 0] - X[:, 1] * X[:, 2]
+        >>> values, deviations = FactorizationRegressor(rank=2).fit(X, y).predict(X, return_std=True)
+        >>> bool(np.abs(values - y).max() < 0.01)
+        True
         """
         rows = self._make_prediction_rows(X)
         predictions: Union[Floats, tuple[Floats, Floats]] = self._predictors[0].predict(

@@ -4,27 +4,51 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any, Optional
+from typing import Any, Literal, Optional, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from . import _core, _files, _training
+from ._base import BaseEstimator
 from ._checks import resolve_jobs, resolve_seed
 
 
 Floats = npt.NDArray[np.float64]
+FitStatus = Literal[
+    "converged",
+    "too_few_rows",
+    "not_identifiable",
+    "rank_too_small",
+    "inconsistent_sign",
+    "local_minimum",
+    "outliers",
+]
 
 
-class SingleModelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class FitReport(TypedDict):
+    """Diagnosis of a fit, documented in the attributes of the estimators."""
+
+    status: Optional[FitStatus]
+    message: str
+    noise: float
+    residual: float
+    degrees_of_freedom: int
+    outliers: int
+
+
+class SingleModelEstimator(BaseEstimator):
     """Estimator whose fitted state is one model file, ``_model``."""
 
     _model: bytes
     warm_start: bool
     _fitted_rank: int
+    random_state: Optional[int]
+    n_jobs: Optional[int]
+    summary_: dict[str, Any]
+    fit_report_: FitReport
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the estimator to a file for `dyad.load` and the ``dyad`` command.
@@ -44,6 +68,17 @@ class SingleModelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         See Also
         --------
         dyad.load : Load an estimator.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import numpy as np
+        >>> import dyad
+        >>> A = np.random.default_rng(0).normal(size=(60, 5))
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.dyad"
+        >>> dyad.PhaseRetrieval().fit(A, A[:, 0] ** 2).save(path)
+        >>> dyad.load(path)
+        PhaseRetrieval()
         """
         check_is_fitted(self)
         _files.write(path, _files.to_bytes(self, [self._model], self.get_params(deep=False), self._saved_attributes()))
@@ -57,7 +92,7 @@ class SingleModelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         model, parameters, attributes = saved.single_part()
         estimator = cls(**parameters)
         estimator.summary_ = {}
-        estimator.fit_report_ = {}
+        estimator.fit_report_ = cast(FitReport, {})
         estimator._fitted_rank = len(_core.Predictor.from_bytes(model).parameters()["spectrum"])
         estimator._matrix_errors = estimator._factor_errors = np.array([])
         estimator._restore(model, attributes, saved.name)
@@ -105,6 +140,7 @@ class SingleModelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn
             "noise": summary["noise"],
             "outliers": summary.pop("outliers", 0),
             "degrees_of_freedom": self._count_unknowns(),
+            "residual": np.nan,  # set by _report_residual()
         }
         self.summary_ = summary
         return model
