@@ -12,8 +12,9 @@ from ._encoding import EncodedRows
 
 Floats = npt.NDArray[np.float64]
 
-# Largest number of rows from which the moments of a numeric column are computed. Their relative error is about 1%.
-_MAX_MOMENT_ROWS = 65_536
+# Largest number of rows from which the moments of a numeric column are computed. The variance of a Gaussian column then has
+# a relative standard error of sqrt(2 / 16,384) = 1.1%.
+_MAX_MOMENT_ROWS = 16_384
 
 
 @dataclasses.dataclass
@@ -110,8 +111,9 @@ def _numeric_powers(features: dict[str, Any], j: Any, values: npt.NDArray[Any], 
     used, used_weights = np.asarray(values[::step], np.float64), weights[::step]
     z = (np.clip(used, features["lows"][j], features["highs"][j]) - features["centers"][j]) / features["scales"][j]
     z = np.nan_to_num(z)
+    squares, weighted = z * z, used_weights * z
+    powers = np.array([weighted.sum(), weighted @ z, weighted @ squares, (weighted * z) @ squares])
     total = used_weights.sum()
-    powers = np.array([used_weights @ z**power for power in (1, 2, 3, 4)])
     return powers * (weights.sum() / total) if total > 0 else powers
 
 

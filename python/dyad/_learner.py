@@ -10,11 +10,9 @@ from typing import Any, Literal, Optional
 
 from . import _core, _files, _json_values
 from ._checks import check_choice, check_integer, check_target_range, resolve_seed
+from ._class_learners import ClassLearners
 from ._learner_rows import Entry, check_class, check_number, iterate_rows, read_row
 from ._running_scaler import REFIT_ROWS, RunningScaler
-
-# Largest number of earlier rows that a learner of a new class receives as negative rows.
-_MAX_EARLIER_ROWS = 1000
 
 _PARAMETERS = {
     "task": "regression",
@@ -114,13 +112,11 @@ class Learner:
         self.target_range = target_range
         self.scaling = scaling
         self.random_state = random_state
-        self._learners = [self._make_learner()]
-        self._are_inverted = [False]  # per learner: it predicts the probability that the row is not of its class
+        self._models = ClassLearners(self._make_learner)
         self._scaler = None if scaling is None else RunningScaler()
         # Rows that are learned again when the scales are fixed; None: all scales are fixed, or there is no scaling.
         self._first_rows: Optional[list[tuple[list[Entry], Any]]] = None if scaling is None else []
         self._columns: dict[Hashable, int] = {}
-        self._classes: list[Any] = []
 
     def _make_learner(self) -> _core.Learner:
         return _core.Learner(
@@ -137,8 +133,8 @@ class Learner:
         changed = {name: getattr(self, name) for name, default in _PARAMETERS.items()}
         arguments = [f"{name}={value!r}" for name, value in changed.items() if value != _PARAMETERS[name]]
         counts = f"{self.rows} rows, {len(self._columns)} features"
-        if self._classes:
-            counts += f", {len(self._classes)} classes"
+        if self.classes:
+            counts += f", {len(self.classes)} classes"
         return f"Learner({', '.join(arguments)}) <{counts}>"
 
     def learn_one(self, x: Mapping[Any, Any], y: Any) -> Learner:
@@ -190,7 +186,7 @@ class Learner:
         """Fix the scales, and learn the rows so far again from the start."""
         assert self._scaler is not None and self._first_rows is not None
         self._scaler.fix()
-        self._learners, self._are_inverted, self._classes = [self._make_learner()], [False], []
+        self._models = ClassLearners(self._make_learner)
         for entries, y in self._first_rows:
             self._learn_entries(entries, y)
         if len(self._first_rows) == REFIT_ROWS[-1]:
@@ -198,11 +194,8 @@ class Learner:
         return self
 
     def _learn_entries(self, entries: list[Entry], y: Any) -> None:
-        if self.task == "classification":
-            self._add_class(y)
-        row = self._encode(entries)
-        for index, learner in enumerate(self._learners):
-            learner.learn(*row, self._class_sign(index, y) if self.task == "classification" else y)
+        learn = self._models.learn_class if self.task == "classification" else self._models.learn_target
+        learn(self._encode(entries), y)
 
     def learn_many(self, X: Any, y: Iterable[Any]) -> Learner:
         """Update the model with several rows, in their order.
@@ -272,7 +265,7 @@ class Learner:
         15
         """
         if self.task == "regression":
-            return self._learners[0].predict(*self._encode(read_row(x)))[0]
+            return self._models.learners[0].predict(*self._encode(read_row(x)))[0]
         probabilities = self.predict_proba_one(x)
         return max(probabilities, key=lambda name: probabilities[name]) if probabilities else None
 
@@ -308,11 +301,11 @@ class Learner:
         >>> 0.3 < std < 0.7
         True
         """
-        if len(self._classes) > 2:
-            raise ValueError(f"predict_std_one supports two classes, got {len(self._classes)}; use predict_proba_one.")
+        if len(self.classes) > 2:
+            raise ValueError(f"predict_std_one supports two classes, got {len(self.classes)}; use predict_proba_one.")
         entries = read_row(x)
         unseen = sum(value != 0 for key, value, _ in entries if key not in self._columns)
-        return self._learners[0].predict(*self._encode(entries), unseen)
+        return self._models.learners[0].predict(*self._encode(entries), unseen)
 
     def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
         """Predict the probability of each class for one row.
@@ -344,40 +337,27 @@ class Learner:
         """
         if self.task != "classification":
             raise ValueError(f"predict_proba_one requires task='classification', got task={self.task!r}.")
-        entries = read_row(x)
-        if not self._classes:
-            return {}
-        if len(self._classes) == 1:
-            return {self._classes[0]: 1.0}
-        row = self._encode(entries)
-        predicted = [learner.predict(*row)[0] for learner in self._learners]
-        if len(self._classes) == 2:
-            positive = self._positive_class()
-            return {name: predicted[0] if name == positive else 1 - predicted[0] for name in self._classes}
-        shares = [1 - value if is_inverted else value for value, is_inverted in zip(predicted, self._are_inverted)]
-        total = sum(shares)
-        count = len(self._classes)
-        return {name: share / total if total > 0 else 1 / count for name, share in zip(self._classes, shares)}
+        return self._models.predict_proba(self._encode(read_row(x)))
 
     @property
     def rows(self) -> int:
         """Number of rows learned."""
-        return self._learners[0].rows()
+        return self._models.learners[0].rows()
 
     @property
     def noise(self) -> float:
         """Estimated standard deviation of the noise; infinite before the second row."""
-        return self._learners[0].noise()
+        return self._models.learners[0].noise()
 
     @property
     def origin(self) -> str:
         """One line that describes how the model was estimated."""
-        return self._learners[0].origin()
+        return self._models.learners[0].origin()
 
     @property
     def classes(self) -> list[Any]:
         """Classes in the order of their first occurrence."""
-        return list(self._classes)
+        return list(self._models.classes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the learner to a file for `dyad.load`. The ``dyad`` command does not read this file.
@@ -405,8 +385,8 @@ class Learner:
         """
         attributes = {
             "features": [_json_values.encode_value(key) for key in self._columns],
-            "classes": [_json_values.encode_value(name) for name in self._classes],
-            "are_inverted": self._are_inverted,
+            "classes": [_json_values.encode_value(name) for name in self.classes],
+            "are_inverted": self._models.are_inverted,
         }
         if self._scaler is not None:
             attributes["scaler"] = [[_json_values.encode_value(name), state] for name, state in self._scaler.state()]
@@ -416,7 +396,7 @@ class Learner:
                 for entries, y in self._first_rows
             ]
         parameters = {name: getattr(self, name) for name in _PARAMETERS}
-        states = [learner.to_bytes() for learner in self._learners]
+        states = [learner.to_bytes() for learner in self._models.learners]
         _files.write(path, _files.to_bytes(self, states, parameters, attributes))
 
     @classmethod
@@ -425,10 +405,10 @@ class Learner:
         if parameters is None or attributes is None or len(saved.parts) != len(attributes["are_inverted"]):
             raise ValueError("it must have parameters, attributes, and one part per model")
         learner = cls(**parameters)
-        learner._learners = [_core.Learner.from_bytes(state) for state in saved.parts]
-        learner._are_inverted = [bool(value) for value in attributes["are_inverted"]]
+        learner._models.learners = [_core.Learner.from_bytes(state) for state in saved.parts]
+        learner._models.are_inverted = [bool(value) for value in attributes["are_inverted"]]
         learner._columns = {_json_values.decode_value(key): column for column, key in enumerate(attributes["features"])}
-        learner._classes = [_json_values.decode_value(label) for label in attributes["classes"]]
+        learner._models.classes = [_json_values.decode_value(label) for label in attributes["classes"]]
         if learner._scaler is not None:
             states = [(_json_values.decode_value(name), state) for name, state in attributes["scaler"]]
             learner._scaler = RunningScaler.from_state(states)
@@ -447,48 +427,23 @@ class Learner:
         """Support pickling and copying."""
         return {
             **self.__dict__,
-            "_learners": [learner.to_bytes() for learner in self._learners],
-            "_are_inverted": list(self._are_inverted),
+            "_models": (
+                [learner.to_bytes() for learner in self._models.learners],
+                list(self._models.are_inverted),
+                list(self._models.classes),
+            ),
             "_scaler": None if self._scaler is None else self._scaler.state(),
             "_first_rows": None if self._first_rows is None else list(self._first_rows),
             "_columns": dict(self._columns),
-            "_classes": list(self._classes),
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the state of `__getstate__`."""
         self.__dict__.update(state)
-        self._learners = [_core.Learner.from_bytes(learner) for learner in state["_learners"]]
+        self._models = ClassLearners(self._make_learner)
+        learners, self._models.are_inverted, self._models.classes = state["_models"]
+        self._models.learners = [_core.Learner.from_bytes(learner) for learner in learners]
         self._scaler = None if state["_scaler"] is None else RunningScaler.from_state(state["_scaler"])
-
-    def _add_class(self, y: Any) -> None:
-        """Register a class. The third class adds one learner per class, and each later one a learner."""
-        if y in self._classes:
-            return
-        rows = self.rows
-        if len(self._classes) == 2:
-            # So far, one learner has predicted the positive class. Its copy predicts that a row is not of the other class.
-            copy = _core.Learner.from_bytes(self._learners[0].to_bytes())
-            is_first = self._positive_class() == self._classes[0]
-            self._learners = [self._learners[0], copy] if is_first else [copy, self._learners[0]]
-            self._are_inverted = [False, True] if is_first else [True, False]
-        self._classes.append(y)
-        if len(self._classes) > 2:
-            learner = self._make_learner()
-            for _ in range(min(rows, _MAX_EARLIER_ROWS)):
-                learner.learn([], [], -1.0)
-            self._learners.append(learner)
-            self._are_inverted.append(False)
-
-    def _class_sign(self, index: int, y: Any) -> float:
-        """Return the target of a learner for a row of class y, 1 or -1."""
-        if len(self._classes) <= 2:
-            return 1.0 if y == self._positive_class() else -1.0
-        return 1.0 if (y == self._classes[index]) != self._are_inverted[index] else -1.0
-
-    def _positive_class(self) -> Any:
-        """Return the positive class of two, which never changes: the first class if it equals 1, else the second."""
-        return True if self._classes[0] is True or self._classes[0] == 1 else (self._classes[1:] or [None])[0]
 
     def _encode(self, entries: list[Entry]) -> tuple[list[int], list[float]]:
         """Return increasing columns and their scaled values. Features that were not learned are omitted."""

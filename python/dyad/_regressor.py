@@ -16,12 +16,12 @@ from ._factorization import (
     BaseFactorization,
     Callback,
     Diagonal,
-    InputRows,
     Solver,
     check_same_length,
     check_target_given,
     set_weights,
 )
+from ._input import InputRows
 from ._statistics import Statistics
 
 Floats = npt.NDArray[np.float64]

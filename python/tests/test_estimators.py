@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from conftest import make_rows, make_ratings
 import dyad
-from dyad import FactorizationClassifier, FactorizationRegressor
+from dyad import FactorizationClassifier, FactorizationRegressor, _core
 
 
 def test_regressor_recovers_pairs_and_squares(rows):
@@ -220,6 +220,17 @@ def test_prior_scale_shrinks_first_rows():
         model = FactorizationRegressor(rank=2, solver="kalman", prior_scale=scale).fit(X[:30], y[:30])
         norms.append(np.linalg.norm(model.predict(X) - model.predict(X).mean()))
     assert norms[0] == norms[1] > norms[2]
+
+
+def test_library_rejects_invalid_prior_scales(rows):
+    X, y = rows
+    for scale, solver in ((-1.0, "kalman"), (np.nan, "kalman"), (2.0, "newton"), (2.0, None)):
+        data = _core.Rows.dense(X)
+        data.set_targets(y, [])
+        settings = _core.Settings()
+        settings.solver, settings.prior_scale = solver, scale
+        with pytest.raises(ValueError, match="prior_scale"):
+            _core.fit(data, settings)
 
 
 def test_messages_name_parameters(rows):

@@ -258,3 +258,17 @@ def test_import_is_light():
     modules = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert "dyad" in modules
     assert not {"pandas", "polars", "pyarrow", "dask", "matplotlib", "sklearn", "scipy"} & set(modules)
+
+
+def test_arrays_of_categorical_features_are_saved_and_compared(tmp_path):
+    random = np.random.default_rng(0)
+    X = np.column_stack([random.integers(20, size=400), random.normal(size=400)])
+    y = random.normal(size=20)[X[:, 0].astype(int)] + X[:, 1]
+    model = FactorizationRegressor(rank=1, categorical_features=np.array([True, False])).partial_fit(X, y).partial_fit(X, y)
+    assert model.summary_["all_rows"] == 800
+    model.save(tmp_path / "model.dyad")
+    restored = load(tmp_path / "model.dyad")
+    assert restored.categorical_features == [True, False]
+    np.testing.assert_array_equal(restored.predict(X), model.predict(X))
+    with pytest.raises(ValueError, match="categorical_features"):
+        model.set_params(categorical_features=[1]).partial_fit(X, y)

@@ -124,7 +124,7 @@ def test_invalid_numbers_raise_value_error_and_keep_state(wrong):
     if not np.isfinite(float(wrong)):
         with pytest.raises(ValueError, match="^y "):
             classifier.learn_one({"a": 1.0}, wrong)
-    assert classifier._classes == []
+    assert classifier.classes == []
 
 
 def test_invalid_targets_and_features_raise():
