@@ -82,7 +82,7 @@ def plot(data, curves):
     worst = max(loss for curve in curves for i in range(len(curve.points)) if np.isfinite(loss := curve.loss(i)))
     axes.set_ylim(best - 0.05 * (min(worst, 2 * best) - best), min(worst, 2 * best) * 1.02)
     axes.set_xscale("log")
-    axes.set_xlabel("seconds to fit")
+    axes.set_xlabel("processor seconds to fit")
     axes.set_ylabel("log loss" if data.is_classification else "rmse")
     axes.set_title(f"{data.name}: test rows")
     axes.legend(fontsize=7)
@@ -104,7 +104,7 @@ def section(data, curves):
         f"{data.X.shape[0]:,} training rows, {data.X_test.shape[0]:,} test rows, {data.X.shape[1]:,} features, "
         f"{data.X.nnz / data.X.shape[0]:.0f} non-zeros per row.",
         "",
-        f"| system | work | {loss_name} | seconds |",
+        f"| system | work | {loss_name} | processor seconds |",
         "|---|---|---|---|",
     ]
     best = min((curve.loss() for curve in others), default=np.inf)
@@ -113,7 +113,8 @@ def section(data, curves):
         mark = " **worse**" if curve is dyad and curve.loss() > best else ""
         text.append(f"| {curve.name} | {work} | {spread(losses, '.4f')}{mark} | {spread(seconds, '.3f')} |")
     for curve in others:
-        reached = [dyad.seconds(i) for i in range(len(dyad.points)) if dyad.loss(i) <= curve.loss()]
+        own_points = [(own, i) for own in curves if own.name.startswith("dyad") for i in range(len(own.points))]
+        reached = [own.seconds(i) for own, i in own_points if own.loss(i) <= curve.loss()]
         if curve.name == "myFM" and reached:
             ratio = f"{curve.seconds() / min(reached):.2g} times as fast as myFM"
             text += ["", f"dyad reaches the final loss of myFM in {min(reached):.3f} s, {ratio}."]
@@ -129,7 +130,7 @@ def sweep_rates(data, installed):
         return [(long_run.seconds - short_run.seconds) / (high - low) for short_run, long_run in runs]
 
     dyad = per_sweep(systems.Dyad("dyad", "variational"), 6, 26)
-    lines = ["", f"| one sweep over {data.name} | seconds |", "|---|---|"]
+    lines = ["", f"| one sweep over {data.name} | processor seconds |", "|---|---|"]
     lines.append(f"| dyad, variational | {spread(dyad, '.4f')} |")
     if "myfm" in installed:
         myfm = per_sweep(systems.MyFM(), 5, 25)

@@ -7,6 +7,7 @@ import pathlib
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
@@ -114,6 +115,39 @@ def table(name, folder):
     return DataSet(name, False, scaled[0], (y - y.mean()) / y.std(), scaled[1], (y_test - y.mean()) / y.std(), [X.shape[1]])
 
 
+def ratings_or_classes(name, folder, target, categories, numbers=()):
+    """Read csv files of categories and numbers.
+
+    Categories are one-hot; those without training rows are omitted. Numbers are sign(x) log(1 + |x|), standardized; missing values are 0.
+    """
+    frames = {part: pd.read_csv(folder / f"{name}.{part}.csv") for part in ("train", "test")}
+    levels = [{value: code for code, value in enumerate(frames["train"][column].unique())} for column in categories]
+
+    def encode(frame):
+        codes = np.stack([frame[column].map(known).fillna(-1) for column, known in zip(categories, levels)], 1).astype(int)
+        starts = np.concatenate([[0], np.cumsum([len(known) for known in levels])])
+        rows, fields = np.nonzero(codes >= 0)
+        columns = starts[fields] + codes[rows, fields]
+        return sp.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(frame), int(starts[-1])))
+
+    def scale(frame):
+        values = frame[list(numbers)].to_numpy(float)
+        return np.sign(values) * np.log1p(np.abs(values))
+
+    parts = {part: encode(frame) for part, frame in frames.items()}
+    if numbers:
+        known = scale(frames["train"])
+        mean, deviation = np.nanmean(known, 0), np.nanstd(known, 0)
+        for part, frame in frames.items():
+            parts[part] = sp.hstack([parts[part], np.nan_to_num((scale(frame) - mean) / deviation)], format="csr")
+    y, y_test = (frames[part][target].to_numpy(float) for part in ("train", "test"))
+    is_classification = set(y) == {0.0, 1.0}
+    if is_classification:
+        y, y_test = 2 * y - 1, 2 * y_test - 1
+    fields = [len(known) for known in levels] + ([len(numbers)] if numbers else [])
+    return DataSet(name, is_classification, parts["train"], y, parts["test"], y_test, fields)
+
+
 def real():
     folder = os.environ.get("DYAD_DATA")
     if not folder:
@@ -123,7 +157,13 @@ def real():
     users = int(films.X.indices[films.X.indptr[:-1]].max()) + 1
     films.fields = [users, films.X.shape[1] - users]
     tables = [table(name, root / "tabular") for name in ("concrete", "bike", "kin40k")]
-    return [films, *tables, libsvm("a9a", root / "binary", "a9a", True, zero_based=False)]
+    counts, names = [f"I{i}" for i in range(1, 14)], [f"C{i}" for i in range(1, 27)]
+    categories = [
+        ratings_or_classes("ml-small", root / "ratings", "rating", ["user", "movie"]),
+        ratings_or_classes("lastfm-tags", root / "contexts", "used", ["user", "artist", "tag"]),
+        ratings_or_classes("criteo-sample", root / "contexts", "click", names, counts),
+    ]
+    return [films, *categories, *tables, libsvm("a9a", root / "binary", "a9a", True, zero_based=False)]
 
 
 def stream():

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 namespace dyad {
 namespace {
@@ -20,11 +21,45 @@ double standard_normal_cdf(double x) { return 0.5 * std::erfc(-x * std::numbers:
 /// algorithms for some distributions related to Jacobi theta functions"); any point between 0.5 and 0.9 is valid.
 constexpr double series_border = 0.64;
 
-/// Coefficient a_n(x) of the alternating series of the density of J*(1, 0).
-double series_coefficient(int n, double x) {
-  const double c = n + 0.5;
-  if (x > series_border) return pi * c * std::exp(-c * c * pi * pi * x / 2);
-  return pi * c * std::pow(2 / (pi * x), 1.5) * std::exp(-2 * c * c / x);
+/// a_n(x) / a_0(x) for the coefficients of the alternating series of the density of J*(1, 0).
+double coefficient_ratio(int n, double x) {
+  const double exponent = x > series_border ? pi * pi * x / 2 : 2 / x;
+  return (2 * n + 1) * std::exp(-(n * n + n) * exponent);
+}
+
+/// Upper bound of a_1(x) / a_0(x): its value at the border is 3 exp(-4 / 0.64) = 0.00579 on both sides, the maximum.
+constexpr double max_first_ratio = 0.006;
+
+/// Probability that a proposal for J*(1, z) is above the border. It decreases in z.
+double tail_share(double z) {
+  const double rate = pi * pi / 8 + z * z / 2;
+  const double tail_mass = pi / (2 * rate) * std::exp(-rate * series_border);
+  // Mass below the border: 2 exp(-z) times the distribution function of the inverse Gaussian. The second term
+  // underflows for large z before its factor overflows.
+  constexpr double max_second_term_argument = 30;
+  const double root = std::sqrt(1 / series_border);
+  double body_mass = 2 * std::exp(-z) * standard_normal_cdf(root * (series_border * z - 1));
+  if (z < max_second_term_argument) body_mass += 2 * std::exp(z) * standard_normal_cdf(-root * (series_border * z + 1));
+  return tail_mass / (tail_mass + body_mass);
+}
+
+/// Returns whether uniform < tail_share(z). The values at the nodes on both sides of z are bounds, so that the function
+/// is evaluated only if `uniform` lies between them.
+bool is_in_tail(double uniform, double z) {
+  constexpr std::size_t nodes_per_unit = 64;
+  constexpr std::size_t max_z = 8;
+  static const std::vector<double> shares = [] {
+    std::vector<double> values;
+    for (std::size_t i = 0; i <= max_z * nodes_per_unit; ++i)
+      values.push_back(tail_share(static_cast<double>(i) / nodes_per_unit));
+    return values;
+  }();
+  if (z < max_z) {
+    const auto node = static_cast<std::size_t>(z * nodes_per_unit);
+    if (uniform < shares[node + 1]) return true;
+    if (uniform > shares[node]) return false;
+  }
+  return uniform < tail_share(z);
 }
 
 /// Inverse Gaussian distribution with mean 1/z and shape 1, truncated to x < series_border.
@@ -39,7 +74,9 @@ double draw_truncated_inverse_gaussian(Random& random, double z) {
       } while (e1 * e1 > 2 * e2 / series_border);
       const double root = 1 + series_border * e1;
       const double x = series_border / (root * root);
-      if (random.uniform() < std::exp(-0.5 * z * z * x)) return x;
+      const double exponent = 0.5 * z * z * x;
+      const double uniform = random.uniform();
+      if (uniform < 1 - exponent || uniform < std::exp(-exponent)) return x;  // 1 - t <= exp(-t)
     }
   }
   const double mean = 1 / z;
@@ -56,25 +93,18 @@ double draw_truncated_inverse_gaussian(Random& random, double z) {
 double draw_unit_polya_gamma(Random& random, double tilt) {
   const double z = std::abs(tilt) / 2;
   const double rate = pi * pi / 8 + z * z / 2;
-  const double tail_mass = pi / (2 * rate) * std::exp(-rate * series_border);
-  // Mass below the border: 2 exp(-z) times the distribution function of the inverse Gaussian. The second term
-  // underflows for large z before its factor overflows.
-  constexpr double max_second_term_argument = 30;
-  const double root = std::sqrt(1 / series_border);
-  double body_mass = 2 * std::exp(-z) * standard_normal_cdf(root * (series_border * z - 1));
-  if (z < max_second_term_argument) body_mass += 2 * std::exp(z) * standard_normal_cdf(-root * (series_border * z + 1));
-  const double tail_share = tail_mass / (tail_mass + body_mass);
   while (true) {
-    const double x = random.uniform() < tail_share ? series_border + draw_exponential(random) / rate
-                                                   : draw_truncated_inverse_gaussian(random, z);
-    double sum = series_coefficient(0, x);
-    const double threshold = random.uniform() * sum;
+    const double x = is_in_tail(random.uniform(), z) ? series_border + draw_exponential(random) / rate
+                                                     : draw_truncated_inverse_gaussian(random, z);
+    const double threshold = random.uniform();
+    if (threshold < 1 - max_first_ratio) return x / 4;
+    double sum = 1;
     for (int n = 1;; ++n) {
       if (n % 2 == 1) {
-        sum -= series_coefficient(n, x);
+        sum -= coefficient_ratio(n, x);
         if (threshold <= sum) return x / 4;
       } else {
-        sum += series_coefficient(n, x);
+        sum += coefficient_ratio(n, x);
         if (threshold > sum) break;
       }
     }

@@ -228,7 +228,11 @@ class SamplingRun {
     std::vector<double> weights;
     for (Index i = 0; i < rows.count(); ++i) weights.push_back(static_cast<double>(rows.weight(i)));
     std::vector<std::vector<double>> losses;
-    for (const Index rank : ranks) losses.push_back(losses_at_rank(rank, variances));
+    for (const Index rank : ranks) {
+      losses.push_back(losses_at_rank(rank, variances));
+      context_.report({fmt::format("average with rank {}", rank), std::numeric_limits<double>::quiet_NaN(),
+                       compare(losses.back(), std::vector<double>(weights.size()), weights).mean, false});
+    }
     const auto best = std::min_element(losses.begin(), losses.end(),
                                        [&](const auto& a, const auto& b) { return compare(a, b, weights).mean < 0; });
     const double best_loss = compare(*best, std::vector<double>(best->size()), weights).mean;
