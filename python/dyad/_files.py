@@ -174,6 +174,12 @@ def from_bytes(content: bytes, name: str = "the model") -> Any:
         parameters = _read_json(annotations, "parameters")
         if parameters is not None:
             parameters = {key: _json_values.decode_value(value) for key, value in parameters.items()}
+            unknown = sorted(set(parameters) - set(inspect.signature(estimator_class).parameters))
+            if unknown:
+                raise _core.DataError(
+                    f"{name}: the parameters {', '.join(unknown)} of {class_name} are unknown to this version of dyad; load "
+                    "the file with the version that wrote it, or predict with the dyad command."
+                )
         return estimator_class._from_saved(
             SavedEstimator(parts, parameters, _read_json(annotations, "attributes"), name)
         )

@@ -401,9 +401,11 @@ class Learner:
 
     @classmethod
     def _from_saved(cls, saved: _files.SavedEstimator) -> Learner:
+        if saved.parameters is None or saved.attributes is None:
+            raise ValueError("it must have parameters and attributes")
         parameters, attributes = saved.parameters, saved.attributes
-        if parameters is None or attributes is None or len(saved.parts) != len(attributes["are_inverted"]):
-            raise ValueError("it must have parameters, attributes, and one part per model")
+        if len(saved.parts) != len(attributes["are_inverted"]):
+            raise ValueError("it must have one part per model")
         learner = cls(**parameters)
         learner._models.learners = [_core.Learner.from_bytes(state) for state in saved.parts]
         learner._models.are_inverted = [bool(value) for value in attributes["are_inverted"]]
