@@ -6,11 +6,13 @@ from typing import Any, Optional
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _core, _rows
 from ._checks import check_integer, resolve_threads
+from ._explain import explain_rows
 from ._factorization import set_relative_weights
 from ._single_model import SingleModelEstimator, make_settings
 
@@ -161,6 +163,54 @@ class InductiveMatrixCompletion(SingleModelEstimator):
         ValueError
             If an argument is invalid, or if an index is out of range.
         """
+        X, Z = self._check_entries(row_features, column_features, rows, columns)
+        is_full_matrix = rows is None
+        if is_full_matrix:
+            rows, columns = np.divmod(np.arange(X.shape[0] * Z.shape[0]), Z.shape[0])
+        threads = resolve_threads(self.n_threads)
+        pairs, _ = self._make_pairs(X, Z, rows, columns)
+        entries = _core.Predictor.from_bytes(self._model).predict(pairs, False, threads)
+        return entries.reshape(X.shape[0], Z.shape[0]) if is_full_matrix else entries
+
+    def explain(
+        self, row_features: Any, column_features: Any, rows: Any = None, columns: Any = None, top: Optional[int] = None
+    ) -> pd.DataFrame:
+        """Return the terms x_j M_jk z_k of each predicted entry, and the linear terms.
+
+        Parameters
+        ----------
+        row_features : array or sparse matrix of shape (n_rows, d1)
+            Features of every row of the matrix.
+        column_features : array or sparse matrix of shape (n_columns, d2)
+            Features of every column of the matrix.
+        rows : array-like of int of shape (n_entries,), optional
+            Row index of each entry. By default, all entries are explained, in row-major order.
+        columns : array-like of int of shape (n_entries,), optional
+            Column index of each entry. Required with ``rows``.
+        top : int, optional
+            Number of terms to list, by decreasing mean absolute value. The column '(other terms)' is the sum of the
+            others. By default, all terms are listed.
+
+        Returns
+        -------
+        pandas.DataFrame of shape (n_entries, n_terms)
+            Terms, which add up to the predicted entries. 'x0', 'x1', ... are the row features, and 'z0', 'z1', ... the
+            column features; other columns are as for `FactorizationRegressor.explain`.
+        """
+        X, Z = self._check_entries(row_features, column_features, rows, columns)
+        if rows is None:
+            rows, columns = np.divmod(np.arange(X.shape[0] * Z.shape[0]), Z.shape[0])
+        pairs, _ = self._make_pairs(X, Z, rows, columns)
+
+        def rename(number: str) -> str:
+            position = int(number) - self.n_row_features_
+            return f"z{position}" if position >= 0 else f"x{number}"
+
+        predictor = _core.Predictor.from_bytes(self._model)
+        return explain_rows(predictor, pairs, resolve_threads(self.n_threads), top=top, rename=rename)
+
+    def _check_entries(self, row_features: Any, column_features: Any, rows: Any, columns: Any) -> tuple[Any, Any]:
+        """Return the validated features."""
         check_is_fitted(self)
         X, Z = _check_features(row_features, "row_features"), _check_features(column_features, "column_features")
         if (X.shape[1], Z.shape[1]) != (self.n_row_features_, self.n_column_features_):
@@ -170,13 +220,7 @@ class InductiveMatrixCompletion(SingleModelEstimator):
             )
         if (rows is None) != (columns is None):
             raise ValueError("rows and columns must both be given or both be None.")
-        is_full_matrix = rows is None
-        if is_full_matrix:
-            rows, columns = np.divmod(np.arange(X.shape[0] * Z.shape[0]), Z.shape[0])
-        threads = resolve_threads(self.n_threads)
-        pairs, _ = self._make_pairs(X, Z, rows, columns)
-        entries = _core.Predictor.from_bytes(self._model).predict(pairs, False, threads)
-        return entries.reshape(X.shape[0], Z.shape[0]) if is_full_matrix else entries
+        return X, Z
 
     @staticmethod
     def _make_pairs(X: Any, Z: Any, rows: Any, columns: Any) -> tuple[_core.Rows, int]:

@@ -18,7 +18,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, validate_data
 
 from . import _core, _files, _rows
+from ._card import FactorizationCardMixin
 from ._checks import check_choice, check_integer, resolve_seed, resolve_threads
+from ._explain import ExplainMixin
 from ._plots import PlotMixin
 from ._predictors import LazyPredictors
 
@@ -31,7 +33,9 @@ Callback = Callable[[str, int, str, float], None]
 _RUNTIME_PARAMETERS = ("memory", "n_threads", "warm_start", "verbose", "callback")
 
 
-class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class BaseFactorization(  # type: ignore[misc]  # scikit-learn is untyped
+    FactorizationCardMixin, ExplainMixin, PlotMixin, BaseEstimator
+):
     """Base class of `FactorizationRegressor` and `FactorizationClassifier`."""
 
     def __init__(
@@ -77,6 +81,7 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         """Support pickling."""
         state = dict(super().__getstate__())
         state.pop("_predictors", None)
+        state.pop("_class_predictor_cache", None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -236,16 +241,15 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         return int(class_index)
 
     def save(self, path: str | os.PathLike[str], class_index: Optional[int] = None) -> None:
-        """Save the estimator to a file for `dyad.load`. The ``dyad`` command reads it if it contains one model.
+        """Save the estimator to a file for `dyad.load` and the ``dyad`` command.
 
         Parameters
         ----------
         path : str or path-like
             File. It is replaced atomically; symbolic links and permissions are kept.
         class_index : int, optional
-            For a classifier of more than two classes: save only the model of this class against the others, for the
-            ``dyad`` command. By default, the file is a container of the models of all classes, which the command does
-            not read.
+            For a classifier of more than two classes: save only the model of this class against the others. By
+            default, the file contains the models of all classes.
 
         Raises
         ------
@@ -275,7 +279,11 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
             _files.write(path, self._models[self._model_index(class_index)])
             return
         attributes = {"has_feature_names": hasattr(self, "feature_names_in_"), **self._saved_attributes()}
-        _files.write(path, _files.to_bytes(self, self._models, self.get_params(deep=False), attributes))
+        _files.write(path, _files.to_bytes(self, self._saved_parts(), self.get_params(deep=False), attributes))
+
+    def _saved_parts(self) -> list[bytes]:
+        """Return the models that a file contains."""
+        return self._models
 
     def _saved_attributes(self) -> dict[str, Any]:
         """Return the fitted attributes, besides the models, that a file contains."""
@@ -295,10 +303,10 @@ class BaseFactorization(PlotMixin, BaseEstimator):  # type: ignore[misc]  # scik
         if estimator._layout == "table" and (attributes is None or attributes["has_feature_names"]):
             estimator.feature_names_in_ = np.array(estimator._columns, dtype=object)
         estimator._set_models([(part, {}) for part in saved.parts])
-        estimator._restore(predictor, attributes)
+        estimator._restore(predictor, attributes, saved.content)
         return estimator
 
-    def _restore(self, predictor: _core.Predictor, attributes: Optional[dict[str, Any]]) -> None:
+    def _restore(self, predictor: _core.Predictor, attributes: Optional[dict[str, Any]], content: bytes) -> None:
         """Set the fitted attributes of a subclass from a file."""
 
     def interactions(self, top: int = 20, class_index: Optional[int] = None) -> pd.DataFrame:

@@ -6,10 +6,12 @@ from typing import Any, Optional
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core, _rows
 from ._checks import check_integer
+from ._explain import explain_rows
 from ._factorization import set_relative_weights
 from ._single_model import SingleModelEstimator, make_settings
 
@@ -83,6 +85,31 @@ class QuadraticMeasurements(SingleModelEstimator):
         _rows.check_supported(X)
         X = validate_data(self, _rows.as_frame(X), dtype=np.float64, reset=False)
         return self._predict(X)
+
+    def explain(self, X: Any, top: Optional[int] = None) -> pd.DataFrame:
+        """Return the terms M_jj a_j^2 and 2 M_jk a_j a_k of each predicted measurement.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_measurements, n_features)
+            Measurement vectors a, one per row.
+        top : int, optional
+            Number of terms to list, by decreasing mean absolute value. The column '(other terms)' is the sum of the
+            others. By default, all terms are listed.
+
+        Returns
+        -------
+        pandas.DataFrame of shape (n_measurements, n_terms)
+            Terms, which add up to ``predict(X)``. The columns are as for `FactorizationRegressor.explain`.
+        """
+        check_is_fitted(self)
+        _rows.check_supported(X)
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        X = validate_data(self, _rows.as_frame(X), dtype=np.float64, reset=False)
+        names = getattr(self, "feature_names_in_", None)
+        rename = None if names is None else lambda number: str(names[int(number)])
+        predictor = _core.Predictor.from_bytes(self._model)
+        return explain_rows(predictor, _rows.from_array(X), 0, index=index, top=top, rename=rename)
 
     def _predict(self, X: Any) -> Floats:
         result: Floats = ((X @ self.eigenvectors_) ** 2) @ self.eigenvalues_
