@@ -175,6 +175,7 @@ void Train::print_start(const TrainStart& start) {
   print_message("solver       {}\n", start.plan);
   if (start.rows_before > 0) print_message("resumed      after {} rows\n", start.rows_before);
   loss_ = loss_name(start.task);
+  if (!start.classes.empty()) return;  // only the progress of multi-pass training is reported
   print_heading("\n{:>12} {:>12} {:>12} {:>12} {:>9} {:>9}\n", "rows", loss_, "recent", "constant", "rows/s", "memory");
 }
 

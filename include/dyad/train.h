@@ -160,11 +160,14 @@ struct TrainSummary {
 
 /// Callbacks of train(), called in the thread of the caller.
 struct TrainHooks {
-  std::function<void(const TrainStart&)> start;              ///< after the first rows
-  std::function<void(const TrainProgress&)> progress;        ///< after 1, 2, 4, 8, ... rows and at the end
-  std::function<void(const TrainProgress&)> status;          ///< in between, at most ten times per second
-  std::function<void(const MultiPassProgress&)> multi_pass;  ///< after each iteration of multi-pass training
-  std::function<bool()> interrupted;                         ///< polled between blocks; true saves and ends the run
+  std::function<void(const TrainStart&)> start;  ///< after the first rows
+  /// After 1, 2, 4, 8, ... rows and at the end. Not called for more than two classes.
+  std::function<void(const TrainProgress&)> progress;
+  std::function<void(const TrainProgress&)> status;  ///< in between, at most ten times per second
+  /// After each iteration of multi-pass training. More than two classes: after the held-out rows are predicted, and
+  /// after each class is trained.
+  std::function<void(const MultiPassProgress&)> multi_pass;
+  std::function<bool()> interrupted;  ///< polled between blocks; true saves and ends the run
 };
 
 /// Trains a model on rows of files, of standard input or in memory, and writes the model file.

@@ -81,7 +81,7 @@ def explain_rows(
 
 
 def _strongest(
-    order: list[int], terms: list[tuple[str, str, str]], strengths: npt.NDArray[np.float64], top: int
+    order: list[int], terms: list[tuple[str, str, str]], strengths: npt.NDArray[Any], top: int
 ) -> list[int]:
     """Return the terms without column names and the ``top`` strongest other ones, in the given order."""
     named = [number for number in order if terms[number][0] not in _SPECIAL_NAMES]

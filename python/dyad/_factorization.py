@@ -33,9 +33,7 @@ Callback = Callable[[str, int, str, float], None]
 _RUNTIME_PARAMETERS = ("memory", "n_threads", "warm_start", "verbose", "callback")
 
 
-class BaseFactorization(  # type: ignore[misc]  # scikit-learn is untyped
-    FactorizationCardMixin, ExplainMixin, PlotMixin, BaseEstimator
-):
+class BaseFactorization(FactorizationCardMixin, ExplainMixin, PlotMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of `FactorizationRegressor` and `FactorizationClassifier`."""
 
     def __init__(

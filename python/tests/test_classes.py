@@ -68,7 +68,7 @@ def test_log_loss_is_no_worse_than_logistic_regression(data):
 
 @pytest.mark.parametrize(
     "labels",
-    [["a", "b", "c"], [3, 7, 9], [0.5, 1.5, 2.5], ["1", "2", "3"], ["01", "1", "1.0"]],
+    [["a", "b", "c"], [3, 7, 9], [1.0, 2.0, 3.0], ["1", "2", "3"], ["01", "1", "1.0"]],
     ids=["text", "integers", "floats", "digits", "equal numbers"],
 )
 def test_save_and_load_preserve_labels_and_predictions(tmp_path, labels):

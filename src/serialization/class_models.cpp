@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include <dyad/error.h>
 
@@ -76,6 +77,8 @@ ClassModels ClassModels::from_bytes(const std::string& bytes, const std::string&
   require(result.temperature >= 0 && result.temperature <= std::numeric_limits<double>::max() &&
               result.precision >= 0 && result.precision <= std::numeric_limits<double>::max(),
           "its temperature is invalid");
+  require(std::set<std::string>(result.labels.begin(), result.labels.end()).size() == result.labels.size(),
+          "a label occurs twice");
   require(result.labels.size() > 2 && result.labels.size() == container.parts.size(),
           "it does not have one model for each class");
   result.parts = std::move(container.parts);

@@ -64,6 +64,7 @@ class Training {
         state_{std::move(file), settings},
         output_(options, state_, constant_, output),
         validation_(options, hooks.interrupted) {
+    report_.is_part_of_classes = task != nullptr;
     if (!state_.file.warning.empty()) report_.warn(state_.file.warning);
     if (settings.rows == 0) return;
     if (state_.file.sampled) {

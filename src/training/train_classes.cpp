@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <stdexcept>
 
@@ -302,27 +303,20 @@ class ClassTraining {
       add_class(c, std::move(summary));
     }
     models_.parts = std::move(parts);
+    for (const auto& [warning, labels] : warned_labels_)
+      summary_.warnings.push_back(
+          fmt::format("{} {}: {}", labels.size() == 1 ? "class" : "classes", fmt::join(labels, ", "), warning));
   }
 
   [[nodiscard]] TrainHooks class_hooks(Index index, std::vector<std::pair<Index, double>>& trace) {
     TrainHooks hooks;
     hooks.interrupted = hooks_.interrupted;
-    hooks.progress = [this, &trace](const TrainProgress& point) {
-      trace.emplace_back(point.rows, point.average_loss);
-      if (hooks_.progress) hooks_.progress(point);
-    };
-    hooks.status = hooks_.status;
+    hooks.progress = [&trace](const TrainProgress& point) { trace.emplace_back(point.rows, point.average_loss); };
     if (hooks_.start && index == 0)
       hooks.start = [this](TrainStart start) {
         start.classes = models_.labels;
         start.plan = fmt::format("{} models of one class against the others; {}", models_.labels.size(), start.plan);
         hooks_.start(start);
-      };
-    if (hooks_.multi_pass)
-      hooks.multi_pass = [this, index](MultiPassProgress step) {
-        step.level = models_.labels[static_cast<std::size_t>(index)] + ": " + step.level;
-        step.seconds = elapsed_seconds();
-        hooks_.multi_pass(step);
       };
     return hooks;
   }
@@ -366,8 +360,11 @@ class ClassTraining {
                                     summary.origin);
     }
     const std::string& label = models_.labels[static_cast<std::size_t>(index)];
-    for (const std::string& warning : summary.warnings)
-      summary_.warnings.push_back(fmt::format("class {}: {}", quote_text(label), warning));
+    for (const std::string& warning : summary.warnings) warned_labels_[warning].push_back(quote_text(label));
+    if (hooks_.multi_pass) {
+      constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
+      hooks_.multi_pass({fmt::format("class {}", label), not_measured, not_measured, elapsed_seconds(), true});
+    }
     summary_.class_summaries.push_back(std::move(summary));
   }
 
@@ -375,6 +372,7 @@ class ClassTraining {
   const TrainHooks& hooks_;
   ClassModels models_;
   TrainSummary summary_;
+  std::map<std::string, std::vector<std::string>> warned_labels_;  ///< labels of the classes with each warning
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
