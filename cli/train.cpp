@@ -165,7 +165,9 @@ void Train::print_start(const TrainStart& start) {
   const bool is_measurement = start.kind == Kind::sensing || start.kind == Kind::phase;
   if (!start.numeric.empty())
     print_message("numeric      {}{}\n", join_names(start.numeric),
-                  is_measurement ? "" : fmt::format("; standardized with the first {} rows", start.first_rows));
+                  is_measurement || !start.classes.empty()
+                      ? ""
+                      : fmt::format("; standardized with the first {} rows", start.first_rows));
   if (!start.categorical.empty()) print_message("categorical  {}\n", join_names(start.categorical));
   print_message("likelihood   {}\n", describe_likelihood(start));
   if (start.rank > 0)

@@ -6,6 +6,7 @@
 
 #include <dyad/error.h>
 
+#include "encoding/target.h"
 #include "io/parse_number.h"
 #include "serialization/bounded_json.h"
 #include "serialization/json_text.h"
@@ -29,7 +30,7 @@ std::string ClassModels::label_type() const {
   bool are_integers = true;
   for (const std::string& label : labels) {
     double value = 0;
-    if (!parse_number(label, value) || !std::isfinite(value)) return "text";
+    if (!parse_number(label, value) || !std::isfinite(value) || label != format_shortest(value)) return "text";
     are_integers = are_integers && value == std::floor(value) && std::abs(value) <= max_exact_integer;
   }
   return are_integers ? "integer" : "number";
@@ -70,7 +71,7 @@ ClassModels ClassModels::from_bytes(const std::string& bytes, const std::string&
   result.target = root["target"].get<std::string>();
   for (const nlohmann::json& label : root["labels"]) {
     require(label.is_string() || label.is_number(), "a label is neither a text nor a number");
-    result.labels.push_back(label.is_string() ? label.get<std::string>() : label.dump());
+    result.labels.push_back(label.is_string() ? label.get<std::string>() : format_shortest(label.get<double>()));
   }
   result.temperature = root["temperature"].get<double>();
   result.precision = root["precision"].get<double>();

@@ -17,7 +17,7 @@ struct ClassModels {
   std::string checksum;             ///< of the file that was read
   std::map<std::string, std::string> annotations;  ///< as ModelFile::annotations
 
-  /// Type of the labels: "integer" or "number" if all labels are numbers, else "text".
+  /// Type of the labels: "integer" or "number" if all labels are numbers with the fewest digits, else "text".
   [[nodiscard]] std::string label_type() const;
 
   [[nodiscard]] std::string to_bytes() const;

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -91,6 +92,8 @@ class ClassTraining {
     if (options.checkpoint_every > 0)
       throw std::invalid_argument(
           "checkpoint_every is not available for more than two classes, whose model is written at the end");
+    if (options.range)
+      throw std::invalid_argument("range is set, but the target is a class; leave it out, or set task to regression");
     summary_.task = Task::classification;
   }
 
@@ -163,7 +166,8 @@ class ClassTraining {
   void train() {
     const ClassData data = read_classes();
     if (was_interrupted()) return;
-    std::vector<std::optional<Solver>> candidates = candidate_solvers(data);
+    const std::vector<std::optional<Solver>> candidates = candidate_solvers(data);
+    candidate_count_ = candidates.size();
     std::optional<Solver> solver = candidates.front();
     if (data.weight >= min_held_out_weight) {
       const ClassFolds folds(data.rows, options_.seed.value_or(1));
@@ -239,6 +243,7 @@ class ClassTraining {
       for (Index c = 0; c < std::ssize(models_.labels) && !was_interrupted(); ++c) {
         TrainHooks hooks;
         hooks.interrupted = hooks_.interrupted;
+        set_start_hook(hooks);
         models.parts.push_back(
             train_class(options, hooks, c, [&](Index row) { return folds.trains_on(row, fold); }).model_bytes);
       }
@@ -295,7 +300,7 @@ class ClassTraining {
     std::vector<std::string> parts;
     for (Index c = 0; c < std::ssize(models_.labels); ++c) {
       std::vector<std::pair<Index, double>> trace;
-      TrainSummary summary = train_class(options, class_hooks(c, trace), c, uses_row);
+      TrainSummary summary = train_class(options, class_hooks(trace), c, uses_row);
       if (was_interrupted()) return;
       parts.push_back(std::move(summary.model_bytes));
       summary.model_bytes.clear();
@@ -308,17 +313,24 @@ class ClassTraining {
           fmt::format("{} {}: {}", labels.size() == 1 ? "class" : "classes", fmt::join(labels, ", "), warning));
   }
 
-  [[nodiscard]] TrainHooks class_hooks(Index index, std::vector<std::pair<Index, double>>& trace) {
+  [[nodiscard]] TrainHooks class_hooks(std::vector<std::pair<Index, double>>& trace) {
     TrainHooks hooks;
     hooks.interrupted = hooks_.interrupted;
     hooks.progress = [&trace](const TrainProgress& point) { trace.emplace_back(point.rows, point.average_loss); };
-    if (hooks_.start && index == 0)
-      hooks.start = [this](TrainStart start) {
-        start.classes = models_.labels;
-        start.plan = fmt::format("{} models of one class against the others; {}", models_.labels.size(), start.plan);
-        hooks_.start(start);
-      };
+    set_start_hook(hooks);
     return hooks;
+  }
+
+  /// Calls TrainHooks::start when the first model of all is trained.
+  void set_start_hook(TrainHooks& hooks) {
+    if (!hooks_.start || std::exchange(has_started_, true)) return;
+    hooks.start = [this](TrainStart start) {
+      start.classes = models_.labels;
+      start.plan = fmt::format("{} models of one class against the others; {}", models_.labels.size(),
+                               candidate_count_ > 1 ? "anova or sampling, selected on held-out rows" : start.plan);
+      if (candidate_count_ > 1) start.rank = 0;
+      hooks_.start(start);
+    };
   }
 
   void report_held_out(const std::optional<Solver>& solver, double loss) const {
@@ -372,6 +384,8 @@ class ClassTraining {
   const TrainHooks& hooks_;
   ClassModels models_;
   TrainSummary summary_;
+  std::size_t candidate_count_ = 1;
+  bool has_started_ = false;                                       ///< TrainHooks::start was passed on
   std::map<std::string, std::vector<std::string>> warned_labels_;  ///< labels of the classes with each warning
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };

@@ -139,8 +139,9 @@ TEST(Explain, BilinearAndMeasurementsAndSparseRows) {
       const Explanation explanation = predictor.explain(rows, 1);
       expect_terms_add_up(explanation, expected);
       for (const Explanation::TermName& term : explanation.terms)
-        if (kind == Kind::bilinear && term.kind == Explanation::TermKind::pair)
+        if (kind == Kind::bilinear && term.kind == Explanation::TermKind::pair) {
           EXPECT_TRUE(term.left < "3" && term.right >= "3") << term.left << " " << term.right;
+        }
     }
 }
 
