@@ -62,7 +62,8 @@ class AttributesMixin:
         """Coefficients of the linear terms, an array of shape (n_features_out,), or (n_classes, n_features_out).
 
         The prediction (classes: the log-odds) is ``intercept_`` plus the sum of ``coef_`` times the features of
-        `get_feature_names_out`, plus the terms of `interactions`. Numbers have the units of the data.
+        `get_feature_names_out`, plus the terms of `interactions`. Numbers have the units of the data. More than two
+        classes: the log-odds of each class against the others, before the multiplication by ``temperature_``.
 
         Raises
         ------

@@ -24,7 +24,8 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):
 
     The log-odds of the positive class are those of `FactorizationRegressor`: smooth functions of columns and pairs for
     tables, or b + w'x + x'Mx with a matrix M of rank ``rank`` and eigenvalues of any sign.
-    For more than two classes, one model of each class against the others is fitted.
+    For more than two classes, one model of each class against the others is fitted. The probabilities are the softmax of
+    their log-odds, multiplied by a temperature that minimizes the log-loss of held-out rows.
 
     Parameters
     ----------
@@ -74,6 +75,8 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Sorted class labels. With two classes, the second one is the positive class.
+    temperature_ : float
+        Factor on the log-odds of the classes before the softmax. Only for more than two classes.
     n_features_in_ : int
         Number of features in ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -92,6 +95,10 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):
     The log-odds minimize the sum of the weighted log-losses and a ridge penalty, as for `FactorizationRegressor`. A
     low-rank model is a constant unless it improves the log-likelihood of rows that were not used for training by at least
     log 20 = 3 nats over the best constant.
+
+    With more than two classes and at least 100 rows, held-out rows determine the temperature: five folds below 500 rows,
+    otherwise a fifth of the rows, and at most 20,000 rows. With ``solver='auto'``, they also select between the solvers
+    'anova' and 'sampling' for tables of up to 32 columns; wider tables of up to 2e6 numbers are fitted by 'sampling'.
 
     References
     ----------
@@ -222,39 +229,64 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):
         if not is_continued:
             warn_about_identifiers(data.integer_columns, np.searchsorted(self.classes_, y).astype(np.float64))
         set_weights(rows, sample_weight, y)
-        trained = []
-        for model_index, class_index in enumerate(self._positive_classes()):
-            rows.set_targets((y == self.classes_[class_index]).astype(np.float64), self._label_names(class_index))
-            with warnings.catch_warnings():
-                if len(self.classes_) == 1:
-                    warnings.simplefilter("ignore", ConvergenceWarning)
-                model = self._models[model_index] if is_continued else None
-                trained.append(self._train_model(rows, settings, model))
-        self._set_models(trained)
+        if len(self.classes_) > 2:
+            codes = np.searchsorted(self.classes_, y).astype(np.float64)
+            rows.set_targets(codes, [str(label) for label in self.classes_])
+            self._set_classes(*self._train_model(rows, settings, self._container if is_continued else None))
+            self._add_statistics(data, sample_weight, is_continued)
+            return self
+        positive = self.classes_[-1]
+        rows.set_targets((y == positive).astype(np.float64), self._label_names())
+        with warnings.catch_warnings():
+            if len(self.classes_) == 1:
+                warnings.simplefilter("ignore", ConvergenceWarning)
+            self._set_models([self._train_model(rows, settings, self._models[0] if is_continued else None)])
         self._add_statistics(data, sample_weight, is_continued)
+        self.__dict__.pop("temperature_", None)
         return self
 
-    def _positive_classes(self) -> range:
-        """Return the index of the positive class of each model."""
-        count = len(self.classes_)
-        return range(1, 2) if count == 2 else range(count)
+    def _set_classes(self, container: bytes, summary: dict[str, Any]) -> None:
+        """Store the model of more than two classes and the summaries of its models."""
+        _, parts = _core.unpack_container(container, "the model")
+        self._container = container
+        self._class_predictor_cache = _core.ClassPredictor.from_bytes(container)
+        self.temperature_ = self._class_predictor_cache.temperature()
+        self._set_models(list(zip(parts, summary.get("classes", [{}] * len(parts)))))
+
+    @property
+    def _class_predictor(self) -> _core.ClassPredictor:
+        """Predictor of more than two classes, created at first use."""
+        if "_class_predictor_cache" not in self.__dict__:
+            self._class_predictor_cache = _core.ClassPredictor.from_bytes(self._container)
+        return self._class_predictor_cache
+
+    def _saved_parts(self) -> list[bytes]:
+        return [self._container] if len(self.classes_) > 2 else self._models
 
     def _saved_attributes(self) -> dict[str, Any]:
         return {"classes": _json_values.encode_labels(self.classes_)}
 
-    def _restore(self, predictor: _core.Predictor, attributes: Optional[dict[str, Any]]) -> None:
+    def _restore(self, predictor: _core.Predictor, attributes: Optional[dict[str, Any]], content: bytes) -> None:
+        if _core.is_class_file(content):
+            self._set_classes(content, {})
         if attributes is None:
-            self.classes_ = _parse_labels(predictor.labels())
+            self.classes_ = _parse_labels(
+                self._class_predictor.labels() if len(self._models) > 1 else predictor.labels()
+            )
             return
         self.classes_ = _json_values.decode_labels(attributes["classes"])
-        if len(self._models) != len(self._positive_classes()):
-            raise ValueError(f"it has {len(self._models)} models for {len(self.classes_)} classes")
+        count = len(self.classes_)
+        if len(self._models) != (count if count > 2 else 1):
+            raise ValueError(f"it has {len(self._models)} models for {count} classes")
+        if count > 2 and not hasattr(self, "_container"):  # files of development versions have no temperature
+            labels = [str(label) for label in self.classes_]
+            self._set_classes(_core.pack_classes(labels, self._models, 1.0, 4.0), {})
 
-    def _label_names(self, class_index: int) -> list[str]:
-        """Return the names of the negative and the positive class of a model in its file."""
+    def _label_names(self) -> list[str]:
+        """Return the names of the negative and the positive class in the file of a model of at most two classes."""
         if len(self.classes_) == 2:
             return [str(value) for value in self.classes_]
-        name = str(self.classes_[class_index])
+        name = str(self.classes_[0])
         return [f"not {name}", name]
 
     @overload
@@ -274,22 +306,22 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):
         X : array, sparse matrix, DataFrame or Arrow table of shape (n_samples, n_features)
             Rows. Categories that were not in the training rows contribute 0.
         return_std : bool, default=False
-            If True, return the standard deviations of the probabilities, too. Only for two classes.
+            If True, return the standard deviations of the probabilities, too.
 
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            Probabilities in the order of ``classes_``. For more than two classes, the probabilities of the models of
-            each class against the others, divided by their sum.
+            Probabilities in the order of ``classes_``. For more than two classes, the softmax of `decision_function`.
         std : ndarray of shape (n_samples, n_classes)
-            Standard deviations of the probabilities. Only returned if ``return_std`` is True.
+            Standard deviations of the probabilities. Only returned if ``return_std`` is True. For more than two
+            classes, the log-odds of the classes are treated as independent.
 
         Raises
         ------
         NotFittedError
             If the estimator is not fitted.
         ValueError
-            If X is invalid, or if ``return_std`` is True for more than two classes.
+            If X is invalid, or if ``return_std`` is True and the model of the solver 'moment' has no variances.
 
         Examples
         --------
@@ -302,20 +334,17 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):
                [1., 0.]])
         """
         rows = self._make_prediction_rows(X)
-        predictors = self._predictors
+        if len(self.classes_) > 2:
+            return self._class_predictor.predict(rows, return_std, self._threads)  # type: ignore[call-overload,no-any-return]
         if return_std:
-            if len(predictors) > 1:
-                raise ValueError(f"return_std must be False for more than two classes, got {len(predictors)} classes.")
-            positive, deviations = predictors[0].predict(rows, True, self._threads)
+            positive, deviations = self._predictors[0].predict(rows, True, self._threads)
+            if len(self.classes_) == 1:
+                return np.ones((len(positive), 1)), np.zeros((len(positive), 1))
             return np.column_stack([1 - positive, positive]), np.column_stack([deviations, deviations])
-        values = np.column_stack([predictor.predict(rows, False, self._threads) for predictor in predictors])
+        positive = self._predictors[0].predict(rows, False, self._threads)
         if len(self.classes_) == 1:
-            return np.ones((values.shape[0], 1))
-        if len(self.classes_) == 2:
-            return np.column_stack([1 - values[:, 0], values[:, 0]])
-        total = values.sum(axis=1, keepdims=True)
-        normalized: Floats = np.where(total > 0, values / np.where(total > 0, total, 1), 1 / len(self.classes_))
-        return normalized
+            return np.ones((len(positive), 1))
+        return np.column_stack([1 - positive, positive])
 
     def decision_function(self, X: Any) -> Floats:
         """Return the log-odds.
@@ -328,7 +357,8 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Log-odds of the second class; for more than two classes, of each class against the others.
+            Log-odds of the second class; for more than two classes, the log-odds of each class against the others
+            times ``temperature_``, whose softmax is `predict_proba`.
 
         Raises
         ------
@@ -347,11 +377,9 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):
         array([ True, False])
         """
         rows = self._make_prediction_rows(X)
-        smallest = np.finfo(float).tiny  # avoids log(0)
-        values = np.column_stack([predictor.predict(rows, False, self._threads) for predictor in self._predictors])
-        log_odds = np.log(np.maximum(values, smallest)) - np.log(np.maximum(1 - values, smallest))
-        result: Floats = log_odds[:, 0] if log_odds.shape[1] == 1 else log_odds
-        return result
+        if len(self.classes_) > 2:
+            return self._class_predictor.predict_scores(rows, self._threads)
+        return self._predictors[0].predict_log_odds(rows, self._threads)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Predict the classes.

@@ -6,12 +6,14 @@ from typing import Any, Literal, Optional, Union, overload
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _core, _rows, _tables
 from ._checks import check_integer, resolve_jobs
+from ._explain import explain_rows
 from ._factorization import set_relative_weights
 from ._single_model import SingleModelEstimator, make_settings
 
@@ -325,21 +327,61 @@ class InductiveMatrixCompletion(SingleModelEstimator):
         >>> model.predict(X, Z).shape, model.predict(X, Z, [45], [3]).shape
         ((50, 40), (1,))
         """
-        check_is_fitted(self)
-        X, Z = self._check_features(row_features, column_features, reset=False)
-        if (rows is None) != (columns is None):
-            raise ValueError("rows and columns must both be given or both be None.")
-        shape: tuple[int, ...] = (X.shape[0], Z.shape[0])
-        if rows is None:
-            rows, columns = np.divmod(np.arange(X.shape[0] * Z.shape[0]), Z.shape[0])
-        else:
-            rows, columns = _check_pairs(rows, columns, (X.shape[0], Z.shape[0]))
-            shape = rows.shape
+        X, Z, rows, columns, shape = self._check_request(row_features, column_features, rows, columns)
         pairs, threads = self._make_pairs(X, Z, rows, columns), resolve_jobs(self.n_jobs)
         if return_std:
             entries, deviations = self._predictor().predict(pairs, True, threads)
             return entries.reshape(shape), deviations.reshape(shape)
         return self._predictor().predict(pairs, False, threads).reshape(shape)
+
+    def explain(
+        self, row_features: Any, column_features: Any, rows: Any = None, columns: Any = None, top: Optional[int] = None
+    ) -> pd.DataFrame:
+        """Return the terms x_j M_jk z_k of each predicted entry, and the linear terms.
+
+        Parameters
+        ----------
+        row_features : array or sparse matrix of shape (n_rows, d1)
+            Features of every row of the matrix.
+        column_features : array or sparse matrix of shape (n_columns, d2)
+            Features of every column of the matrix.
+        rows : array-like of int of shape (n_entries,), optional
+            Row index of each entry. By default, all entries are explained, in row-major order.
+        columns : array-like of int of shape (n_entries,), optional
+            Column index of each entry. Required with ``rows``.
+        top : int, optional
+            Number of terms to list, by decreasing mean absolute value. The column '(other terms)' is the sum of the
+            others. By default, all terms are listed.
+
+        Returns
+        -------
+        pandas.DataFrame of shape (n_entries, n_terms)
+            Terms, which add up to the predicted entries. 'x0', 'x1', ... are the row features, and 'z0', 'z1', ... the
+            column features, unless they have names; other columns are as for `FactorizationRegressor.explain`.
+        """
+        X, Z, rows, columns, _ = self._check_request(row_features, column_features, rows, columns)
+        names = getattr(self, "feature_names_in_", None)
+
+        def rename(number: str) -> str:
+            position = int(number) - self.n_row_features_
+            return str(names[int(number)]) if names is not None else f"z{position}" if position >= 0 else f"x{number}"
+
+        pairs = self._make_pairs(X, Z, rows, columns)
+        return explain_rows(self._predictor(), pairs, resolve_jobs(self.n_jobs), top=top, rename=rename)
+
+    def _check_request(
+        self, row_features: Any, column_features: Any, rows: Any, columns: Any
+    ) -> tuple[Any, Any, npt.NDArray[np.intp], npt.NDArray[np.intp], tuple[int, ...]]:
+        """Return the features, the indices of the requested entries, and the shape of the result."""
+        check_is_fitted(self)
+        X, Z = self._check_features(row_features, column_features, reset=False)
+        if (rows is None) != (columns is None):
+            raise ValueError("rows and columns must both be given or both be None.")
+        if rows is None:
+            rows, columns = np.divmod(np.arange(X.shape[0] * Z.shape[0]), Z.shape[0])
+            return X, Z, rows, columns, (X.shape[0], Z.shape[0])
+        rows, columns = _check_pairs(rows, columns, (X.shape[0], Z.shape[0]))
+        return X, Z, rows, columns, rows.shape
 
     def score(
         self,

@@ -49,15 +49,15 @@ class PartitionedRows:
 
     def train(self, settings: _core.Settings) -> tuple[bytes, dict[str, Any]]:
         """Train a model on the rows of all partitions."""
-        trace: list[tuple[str, float]] = []
-        model, summary = _distributed.train(
-            self,
-            settings,
-            self._labels,
-            sample_rows=_SAMPLE_ROWS,
-            max_data_passes=_MAX_DATA_PASSES,
-            progress=lambda level, share, loss, held_out: trace.append((level, loss)),
-        )
+        arguments: dict[str, Any] = {
+            "sample_rows": _SAMPLE_ROWS,
+            "max_data_passes": _MAX_DATA_PASSES,
+            "progress": lambda level, share, loss, held_out: None,
+        }
+        if len(self._labels) > 2:
+            model, summary = _distributed.train_classes(self, lambda: _copy(settings), self._labels, **arguments)
+        else:
+            model, summary = _distributed.train(self, settings, self._labels, **arguments)
         return model, {"passes": 1, "noise": np.nan, "warnings": [], "all_rows": self.rows, **summary}
 
     def statistics(self, features: dict[str, Any]) -> _feature_statistics.FeatureStatistics:
@@ -91,6 +91,15 @@ class PartitionedRows:
                 tasks.append(delayed_function(function, part, self._targets[rows], weights))
             first += size
         return compute(*tasks)  # type: ignore[no-untyped-call]
+
+
+def _copy(settings: _core.Settings) -> _core.Settings:
+    """Return a copy, because training changes the settings."""
+    result = _core.Settings()
+    for name in dir(settings):
+        if not name.startswith("_"):
+            setattr(result, name, getattr(settings, name))
+    return result
 
 
 def _apply(function: Any, frame: Any, targets: Floats, weights: Optional[Floats]) -> Any:

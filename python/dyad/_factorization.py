@@ -15,9 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from . import _core, _dask, _feature_statistics, _files, _training
-from ._checks import check_choice, check_integer, check_prior_scale, resolve_jobs, resolve_seed
 from ._base import BaseEstimator
+from ._card import FactorizationCardMixin
+from ._checks import check_choice, check_integer, check_prior_scale, resolve_jobs, resolve_seed
 from ._encoding import CategoricalFeatures, ColumnEncoding, EncodedRows
+from ._explain import ExplainMixin
 from ._input import InputMixin, InputRows
 from ._inspection import InspectionMixin
 from ._plots import PlotMixin
@@ -35,7 +37,9 @@ Diagonal = Literal["auto", "tied", "zero", "free"]
 _RUNTIME_PARAMETERS = ("max_bytes", "n_jobs", "warm_start", "verbose", "callback")
 
 
-class BaseFactorization(InputMixin, InspectionMixin, PlotMixin, BaseEstimator):
+class BaseFactorization(
+    FactorizationCardMixin, InputMixin, InspectionMixin, ExplainMixin, PlotMixin, BaseEstimator
+):
     """Base class of `FactorizationRegressor` and `FactorizationClassifier`."""
 
     def __init__(
@@ -88,6 +92,7 @@ class BaseFactorization(InputMixin, InspectionMixin, PlotMixin, BaseEstimator):
         """Support pickling."""
         state = dict(super().__getstate__())
         state.pop("_predictors", None)
+        state.pop("_class_predictor_cache", None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -211,16 +216,15 @@ class BaseFactorization(InputMixin, InspectionMixin, PlotMixin, BaseEstimator):
         return resolve_jobs(self.n_jobs)
 
     def save(self, path: str | os.PathLike[str], class_index: Optional[int] = None) -> None:
-        """Save the estimator to a file for `dyad.load`. The ``dyad`` command reads it if it contains one model.
+        """Save the estimator to a file for `dyad.load` and the ``dyad`` command.
 
         Parameters
         ----------
         path : str or path-like
             File. It is replaced atomically; symbolic links and permissions are kept.
         class_index : int, optional
-            For a classifier of more than two classes: save only the model of this class against the others, for the
-            ``dyad`` command. By default, the file is a container of the models of all classes, which the command does
-            not read.
+            For a classifier of more than two classes: save only the model of this class against the others. By
+            default, the file contains the models of all classes.
 
         Raises
         ------
@@ -264,7 +268,11 @@ class BaseFactorization(InputMixin, InspectionMixin, PlotMixin, BaseEstimator):
         if self._encoding is not None and self._encoding.dates:
             attributes["columns"] = self._encoding.names
             attributes["dates"] = self._encoding.dates
-        _files.write(path, _files.to_bytes(self, self._models, self.get_params(deep=False), attributes))
+        _files.write(path, _files.to_bytes(self, self._saved_parts(), self.get_params(deep=False), attributes))
+
+    def _saved_parts(self) -> list[bytes]:
+        """Return the models that a file contains."""
+        return self._models
 
     def _saved_attributes(self) -> dict[str, Any]:
         """Return the fitted attributes, besides the models, that a file contains."""
@@ -290,10 +298,10 @@ class BaseFactorization(InputMixin, InspectionMixin, PlotMixin, BaseEstimator):
         estimator.n_features_in_ = len(names)
         estimator._statistics = None
         estimator._set_models([(part, {}) for part in saved.parts])
-        estimator._restore(predictor, attributes)
+        estimator._restore(predictor, attributes, saved.content)
         return estimator
 
-    def _restore(self, predictor: _core.Predictor, attributes: Optional[dict[str, Any]]) -> None:
+    def _restore(self, predictor: _core.Predictor, attributes: Optional[dict[str, Any]], content: bytes) -> None:
         """Set the fitted attributes of a subclass from a file."""
 
 

@@ -37,12 +37,15 @@ class SavedEstimator:
         Fitted attributes besides the models; None for files of the command line.
     name : str
         Name of the file in error messages.
+    content : bytes
+        The whole file.
     """
 
     parts: list[bytes]
     parameters: Optional[dict[str, Any]]
     attributes: Optional[dict[str, Any]]
     name: str
+    content: bytes
 
     def single_part(self) -> tuple[bytes, dict[str, Any], dict[str, Any]]:
         """Return the part, the parameters and the attributes. Raise ValueError unless there is one of each."""
@@ -181,7 +184,7 @@ def from_bytes(content: bytes, name: str = "the model") -> Any:
                     "the file with the version that wrote it, or predict with the dyad command."
                 )
         return estimator_class._from_saved(
-            SavedEstimator(parts, parameters, _read_json(annotations, "attributes"), name)
+            SavedEstimator(parts, parameters, _read_json(annotations, "attributes"), name, content)
         )
     except _core.DataError:
         raise

@@ -6,12 +6,14 @@ from typing import Any, Optional, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import _check_y, check_is_fitted
 
 from . import _core, _rows, _tables
-from ._checks import check_integer
+from ._checks import check_integer, resolve_jobs
+from ._explain import explain_rows
 from ._factorization import check_same_length, check_target_given, set_relative_weights
 from ._single_model import SingleModelEstimator, make_settings
 
@@ -146,6 +148,31 @@ class QuadraticMeasurements(SingleModelEstimator):
         """
         check_is_fitted(self)
         return self._predict(_tables.read_matrix(self, X, reset=False))
+
+    def explain(self, X: Any, top: Optional[int] = None) -> pd.DataFrame:
+        """Return the terms M_jj a_j^2 and 2 M_jk a_j a_k of each predicted measurement.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_measurements, n_features)
+            Measurement vectors a, one per row.
+        top : int, optional
+            Number of terms to list, by decreasing mean absolute value. The column '(other terms)' is the sum of the
+            others. By default, all terms are listed.
+
+        Returns
+        -------
+        pandas.DataFrame of shape (n_measurements, n_terms)
+            Terms, which add up to ``predict(X)``. The columns are as for `FactorizationRegressor.explain`.
+        """
+        check_is_fitted(self)
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        X = _tables.read_matrix(self, X, reset=False)
+        names = getattr(self, "feature_names_in_", None)
+        rename = None if names is None else lambda number: str(names[int(number)])
+        rows = _rows.from_sparse(X) if sp.issparse(X) else _rows.from_array(X)
+        predictor = _core.Predictor.from_bytes(self._model)
+        return explain_rows(predictor, rows, resolve_jobs(self.n_jobs), index=index, top=top, rename=rename)
 
     def _predict(self, X: Any) -> Floats:
         result: Floats = ((X @ self.eigenvectors_) ** 2) @ self.eigenvalues_

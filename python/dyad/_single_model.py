@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _core, _files, _training
 from ._base import BaseEstimator
+from ._card import SummaryCardMixin
 from ._checks import resolve_jobs, resolve_seed
-
 
 Floats = npt.NDArray[np.float64]
 FitStatus = Literal[
@@ -39,7 +39,7 @@ class FitReport(TypedDict):
     outliers: int
 
 
-class SingleModelEstimator(BaseEstimator):
+class SingleModelEstimator(SummaryCardMixin, BaseEstimator):
     """Estimator whose fitted state is one model file, ``_model``."""
 
     _model: bytes
@@ -86,6 +86,15 @@ class SingleModelEstimator(BaseEstimator):
     def _saved_attributes(self) -> dict[str, Any]:
         """Return the fitted attributes, besides the model, that a file contains."""
         return {}
+
+    def _summary_lines(self) -> list[tuple[str, str]]:
+        inspection = _core.Predictor.from_bytes(self._model).inspect(0)
+        lines = [("rows", inspection["training"].get("rows", "unknown"))]
+        lines.append(("spectrum", ", ".join(f"{value:.4g}" for value in inspection["spectrum"][:12])))
+        if self.fit_report_:
+            lines.append(("status", f"{self.fit_report_['status']}; {self.fit_report_['message']}"))
+            lines.append(("noise (standard deviation)", f"{self.fit_report_['noise']:.4g}"))
+        return lines
 
     @classmethod
     def _from_saved(cls, saved: _files.SavedEstimator) -> Any:

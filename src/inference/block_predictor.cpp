@@ -39,7 +39,8 @@ bool BlockPredictor::next(PredictSummary& summary) {
       error_bars_->posterior_predictors(block_, range.first, values);
     else
       file_.predict(rows.slice(range.first, range.count), values);
-    for (double& value : values) value = target().predicted(value);
+    if (applies_link_)
+      for (double& value : values) value = target().predicted(value);
     if (!computes_deviations_) return;
     const auto deviations = std::span(deviations_).subspan(first, count);
     std::vector<double> noise(count);

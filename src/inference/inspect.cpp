@@ -12,6 +12,7 @@
 #include "base/output_file.h"
 #include "inference/strongest_pairs.h"
 #include "model/low_rank.h"
+#include "serialization/class_models.h"
 #include "serialization/model_file.h"
 
 namespace dyad {
@@ -122,6 +123,23 @@ void add_noise_factors(const ModelFile& file, Index top, Inspection& result) {
   }
 }
 
+/// Inspections of the models of all classes.
+Inspection inspect_classes(const std::string& bytes, const std::string& name, Index top) {
+  const ClassModels models = ClassModels::from_bytes(bytes, name);
+  Inspection result;
+  for (std::size_t c = 0; c < models.parts.size(); ++c) {
+    result.classes.push_back(inspect(ModelFile::from_bytes(models.parts[c], name), top));
+    result.classes.back().positive = models.labels[c];
+  }
+  result.kind = result.classes.front().kind;
+  result.task = Task::classification;
+  result.target = models.target;
+  result.features = result.classes.front().features;
+  result.temperature = models.temperature;
+  result.checksum = models.checksum;
+  return result;
+}
+
 /// Properties that all models have.
 Inspection inspect_properties(const ModelFile& file) {
   const FeatureMap& map = file.features;
@@ -141,7 +159,9 @@ Inspection inspect_properties(const ModelFile& file) {
 }  // namespace
 
 Inspection inspect(const std::string& model_path, Index top) {
-  Inspection result = inspect(ModelFile::load(model_path), top);
+  const std::string bytes = ModelFile::read_bytes(model_path);
+  Inspection result = ClassModels::is_class_file(bytes) ? inspect_classes(bytes, model_path, top)
+                                                        : inspect(ModelFile::from_bytes(bytes, model_path), top);
   result.model_path = model_path;
   return result;
 }
@@ -233,10 +253,9 @@ Inspection inspect(const ModelFile& file, Index top) {
 
 namespace {
 
-/// Rows of the curves and surfaces of an ANOVA model.
-std::string effect_table(const Inspection& inspection) {
-  std::string text = "term,left,left_value,right,right_value,value,standard_error,share\n";
-  text += fmt::format("intercept,,,,,{},,\n", inspection.intercept);
+/// Rows of the curves and surfaces of an ANOVA model. `prefix`: first cells of each row.
+std::string effect_table(const Inspection& inspection, const std::string& prefix) {
+  std::string text = fmt::format("{}intercept,,,,,{},,\n", prefix, inspection.intercept);
   const auto position = [](const EffectAxis& axis, std::size_t i) {
     return std::isnan(axis.knots[i]) ? csv_cell(axis.labels[i]) : fmt::format("{}", axis.knots[i]);
   };
@@ -245,7 +264,7 @@ std::string effect_table(const Inspection& inspection) {
     const bool is_pair = effect.axes.size() == 2;
     const std::size_t columns = is_pair ? effect.axes[1].knots.size() : 1;
     for (std::size_t i = 0; i < effect.values.size(); ++i)
-      text += fmt::format("{},{},{},{},{},{},{},{}\n", is_pair ? "pair" : "column", csv_cell(left.column),
+      text += fmt::format("{}{},{},{},{},{},{},{},{}\n", prefix, is_pair ? "pair" : "column", csv_cell(left.column),
                           position(left, i / columns), is_pair ? csv_cell(effect.axes[1].column) : "",
                           is_pair ? position(effect.axes[1], i % columns) : "", effect.values[i], effect.deviations[i],
                           effect.share);
@@ -253,25 +272,39 @@ std::string effect_table(const Inspection& inspection) {
   return text;
 }
 
-}  // namespace
-
-void export_terms(const Inspection& inspection, const std::string& path) {
-  require_distinct_files({{path, "the export"}}, {{inspection.model_path, "the model"}});
-  OutputFile file(path);
-  if (inspection.effect_count > 0) {
-    file.write(effect_table(inspection));
-    return file.commit();
-  }
-  std::string text = "term,left,right,coefficient,effect\n";
+/// Rows of the terms of a low-rank model. `prefix`: first cells of each row.
+std::string term_table(const Inspection& inspection, const std::string& prefix) {
+  std::string text;
   const auto write = [&](const char* kind, const Term& term) {
-    text +=
-        fmt::format("{},{},{},{},{}\n", kind, csv_cell(term.left), csv_cell(term.right), term.coefficient, term.effect);
+    text += fmt::format("{}{},{},{},{},{}\n", prefix, kind, csv_cell(term.left), csv_cell(term.right), term.coefficient,
+                        term.effect);
   };
   write("intercept", {"", "", inspection.intercept, inspection.intercept});
   for (const double value : inspection.spectrum) write("spectrum", {"", "", value, value});
   for (const Term& weight : inspection.weights) write("weight", weight);
   for (const Term& pair : inspection.pairs) write(pair.left == pair.right ? "square" : "pair", pair);
   for (const Term& entry : inspection.signal) write("signal", entry);
+  return text;
+}
+
+constexpr const char* effect_header = "term,left,left_value,right,right_value,value,standard_error,share\n";
+constexpr const char* term_header = "term,left,right,coefficient,effect\n";
+
+}  // namespace
+
+void export_terms(const Inspection& inspection, const std::string& path) {
+  require_distinct_files({{path, "the export"}}, {{inspection.model_path, "the model"}});
+  OutputFile file(path);
+  const bool has_classes = !inspection.classes.empty();
+  const std::vector<Inspection> models = has_classes ? inspection.classes : std::vector<Inspection>{inspection};
+  // The solver is the same for all classes, but a model without functions has no effects.
+  const bool has_effects =
+      std::any_of(models.begin(), models.end(), [](const Inspection& model) { return model.effect_count > 0; });
+  std::string text = std::string(has_classes ? "class," : "") + (has_effects ? effect_header : term_header);
+  for (const Inspection& model : models) {
+    const std::string prefix = has_classes ? csv_cell(model.positive) + "," : std::string();
+    text += has_effects ? effect_table(model, prefix) : term_table(model, prefix);
+  }
   file.write(text);
   file.commit();
 }
