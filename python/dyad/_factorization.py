@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from . import _core, _dask, _feature_statistics, _files, _training
-from ._checks import check_choice, check_integer, check_prior_scale, resolve_jobs, resolve_seed
 from ._base import BaseEstimator
+from ._checks import check_choice, check_integer, check_prior_scale, resolve_jobs, resolve_seed
 from ._encoding import CategoricalFeatures, ColumnEncoding, EncodedRows
 from ._input import InputMixin, InputRows
 from ._inspection import InspectionMixin
