@@ -358,6 +358,19 @@ class InductiveMatrixCompletion(SingleModelEstimator):
         pandas.DataFrame of shape (n_entries, n_terms)
             Terms, which add up to the predicted entries. 'x0', 'x1', ... are the row features, and 'z0', 'z1', ... the
             column features, unless they have names; other columns are as for `FactorizationRegressor.explain`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import InductiveMatrixCompletion
+        >>> random = np.random.default_rng(0)
+        >>> X, Z = random.normal(size=(50, 3)), random.normal(size=(40, 2))
+        >>> full = X @ np.outer([1, 0, 2], [1, 1]) @ Z.T
+        >>> i, j = random.integers(40, size=200), random.integers(40, size=200)
+        >>> model = InductiveMatrixCompletion(rank=1).fit(X, Z, i, j, full[i, j])
+        >>> terms = model.explain(X, Z, [45, 46], [3, 4])
+        >>> bool(np.allclose(terms.sum(axis=1), model.predict(X, Z, [45, 46], [3, 4])))
+        True
         """
         X, Z, rows, columns, _ = self._check_request(row_features, column_features, rows, columns)
         names = getattr(self, "feature_names_in_", None)

@@ -164,6 +164,15 @@ class QuadraticMeasurements(SingleModelEstimator):
         -------
         pandas.DataFrame of shape (n_measurements, n_terms)
             Terms, which add up to ``predict(X)``. The columns are as for `FactorizationRegressor.explain`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import MatrixSensing
+        >>> A = np.random.default_rng(0).normal(size=(60, 5))
+        >>> model = MatrixSensing(rank=1).fit(A, (A @ [1.0, 2.0, 0.0, 0.0, 1.0]) ** 2)
+        >>> bool(np.allclose(model.explain(A).sum(axis=1), model.predict(A)))
+        True
         """
         check_is_fitted(self)
         index = X.index if isinstance(X, pd.DataFrame) else None

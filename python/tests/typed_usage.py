@@ -55,6 +55,7 @@ assert_type(classifier.predict_proba(X, return_std=True), tuple[Floats, Floats])
 assert_type(classifier.decision_function(X), Floats)
 assert_type(classifier.classes_, npt.NDArray[Any])
 assert_type(classifier.score(X, y), float)
+assert_type(classifier.temperature_, float)
 
 sensing = MatrixSensing(rank=2, warm_start=True)
 assert_type(sensing.fit(X, y), MatrixSensing)
