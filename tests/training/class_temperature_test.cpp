@@ -41,7 +41,9 @@ TEST(ClassTemperature, RecoversTemperature) {
 }
 
 TEST(ClassTemperature, WithoutRowsIsThePrior) {
-  const ClassTemperature fitted = fit_temperature({.classes = 3}, {1.5, 7});
+  HeldOutClasses no_rows;
+  no_rows.classes = 3;
+  const ClassTemperature fitted = fit_temperature(no_rows, {1.5, 7});
   EXPECT_NEAR(fitted.value, 1.5, 1e-12);
   EXPECT_EQ(fitted.precision, 7);
 }
