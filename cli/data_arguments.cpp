@@ -57,6 +57,12 @@ nlohmann::ordered_json metrics_json(const Metrics& metrics) {
   fields[loss_name(metrics.task)] = metrics.loss;
   fields["best_constant"] = metrics.constant_loss;
   fields["weight"] = metrics.weight;
+  for (const ClassMetrics& one : metrics.classes)
+    fields["classes"].push_back({{"label", one.label},
+                                 {"weight", one.weight},
+                                 {"auc", one.auc},
+                                 {"precision", one.precision},
+                                 {"recall", one.recall}});
   return fields;
 }
 

@@ -34,7 +34,7 @@ struct Inspect {
             "--export", export_path,
             "Write the listed terms as CSV with columns term, left, right, coefficient, effect; anova: the listed "
             "curves and surfaces with columns term, left, left_value, right, right_value, value, "
-            "standard_error, share")
+            "standard_error, share; more than two classes: the column class comes first")
         ->type_name("FILE.csv");
     subcommand.add_flag("--verify", verify, "Check the structure and the checksum of the file, and exit");
     output.add_to(subcommand);
@@ -75,7 +75,19 @@ struct Inspect {
     return bar;
   }
 
+  /// The classes in the order of their probabilities, and the text of each model.
+  [[nodiscard]] static std::string class_text(const Inspection& inspection) {
+    std::string lines =
+        fmt::format("softmax of the log-odds of {} classes, multiplied by {:.4g}\nclasses:", inspection.classes.size(),
+                    inspection.temperature);
+    for (const Inspection& model : inspection.classes) lines += " " + escape_unprintable(model.positive);
+    for (const Inspection& model : inspection.classes)
+      lines += fmt::format("\n\nclass {} against the others\n{}", escape_unprintable(model.positive), text(model));
+    return lines;
+  }
+
   [[nodiscard]] static std::string text(const Inspection& inspection) {
+    if (!inspection.classes.empty()) return class_text(inspection);
     if (inspection.effect_count > 0) return effect_text(inspection);
     std::string lines;
     const auto add = [&]<typename... Values>(fmt::format_string<Values...> format, Values&&... values) {
@@ -135,6 +147,16 @@ struct Inspect {
     nlohmann::ordered_json fields;
     fields["kind"] = choice_name(kinds, inspection.kind);
     fields["features"] = inspection.features;
+    if (!inspection.classes.empty()) {
+      fields["temperature"] = inspection.temperature;
+      for (const Inspection& model : inspection.classes) {
+        nlohmann::ordered_json entry{{"label", model.positive}};
+        entry.update(json(model));
+        fields["classes"].push_back(std::move(entry));
+      }
+      fields["checksum"] = inspection.checksum;
+      return fields;
+    }
     if (inspection.effect_count > 0) {
       fields["intercept"] = inspection.intercept;
       fields["noise"] = inspection.noise;

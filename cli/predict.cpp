@@ -24,6 +24,7 @@ struct Predict {
   [[nodiscard]] static nlohmann::ordered_json json(const PredictSummary& summary) {
     nlohmann::ordered_json fields = run_json(summary);
     fields["unknown_cells"] = summary.unknown_cells;
+    if (!summary.classes.empty()) fields["classes"] = summary.classes;
     return fields;
   }
 
@@ -47,6 +48,12 @@ struct Predict {
     install_interrupt_handlers();
     const PredictSummary summary = predict(options, {is_interrupted});
     report(summary);
+    if (!output.quiet && !options.labels && !summary.classes.empty()) {
+      std::vector<std::string> labels;
+      for (const std::string& label : summary.classes) labels.push_back(escape_unprintable(label));
+      print_message("each line contains the probabilities of {}{}\n", fmt::join(labels, ", "),
+                    options.deviations ? ", and then their standard deviations" : "");
+    }
     if (output.json) print_result(json(summary).dump());
     return summary.outcome == Outcome::interrupted ? interrupted : success;
   }
@@ -70,16 +77,21 @@ struct Predict {
 }  // namespace
 
 void add_predict(CLI::App& app, Action& action) {
-  CLI::App* subcommand = app.add_subcommand("predict", "Predict the target of each row");
+  CLI::App* subcommand = app.add_subcommand(
+      "predict",
+      "Predict the target of each row: a number, the probability of the positive class, or the probabilities of more "
+      "than two classes, separated by commas, in the order that inspect prints");
   auto command = std::make_shared<Predict>();
   command->add_to(*subcommand, "Files of rows, or - for standard input; csv, tsv and npy do not need a target");
   subcommand->add_option("-o,--output", command->options.output_path, "Output file; default: standard output")
       ->type_name("FILE");
   subcommand->add_flag(
       "--std", command->options.deviations,
-      "Append a comma and the predictive standard deviation, including noise; classes: that of the probability");
+      "Append a comma and the predictive standard deviation, including noise; classes: that of the probability; more "
+      "than two classes: one for each probability");
   subcommand->add_flag("--labels", command->options.labels,
-                       "Classes: write the label instead of the probability of the positive class; control and format "
+                       "Classes: write the label instead of the probability of the positive class, or of the "
+                       "probabilities of more than two classes; control and format "
                        "characters are escaped as \\n, \\r, \\t, \\uXXXX or \\UXXXXXXXX, a backslash as \\\\");
   subcommand->callback([&action, command] { action = [command] { return command->run_predict(); }; });
 }

@@ -48,7 +48,8 @@ void Train::add_to(CLI::App& subcommand) {
   subcommand.add_option("--target", options.columns.target, "csv, tsv: column to predict; required without --resume")
       ->type_name("NAME");
   add_choice(subcommand, "--task", options.columns.task, choices_with_auto(tasks),
-             "auto: classification if the targets are 0 and 1, -1 and +1, or text, else regression; default auto");
+             "auto: classification if the targets are 0 and 1, -1 and +1, or text, else regression; more than two "
+             "classes need files, which are read several times; default auto");
   add_number(subcommand, "--rank", options.rank, "K", "Rank of M; default 8, phase: 1");
   add_choice(
       subcommand, "--solver", options.solver, optional_choices(train_solvers),
@@ -112,7 +113,7 @@ void Train::add_to(CLI::App& subcommand) {
       ->type_name("FILE");
   subcommand.add_flag("--resume", options.resume, "Continue training the model in MODEL with these rows");
   add_number(subcommand, "--checkpoint-every", options.checkpoint_every, "ROWS",
-             "Save the model every ROWS rows; default: at the end only");
+             "Save the model every ROWS rows; not for more than two classes; default: at the end only");
   add_number(subcommand, "--batch", options.batch, "N",
              "moment: rows in the first update; default min(6 x rank x features, 4096); batches grow if a step is not "
              "accepted");
@@ -145,6 +146,8 @@ std::string join_names(const std::vector<std::string>& names) {
 
 /// Distribution of the target: "gaussian", "gaussian, censored at 1 and 5" or "bernoulli, P(y = "yes")".
 std::string describe_likelihood(const TrainStart& start) {
+  if (!start.classes.empty())
+    return fmt::format("bernoulli for each of {} classes: {}", start.classes.size(), join_names(start.classes));
   if (start.task == Task::classification) {
     if (start.negative.empty() || start.positive.empty())
       return fmt::format("bernoulli, one class so far: \"{}\"", escape_unprintable(start.negative + start.positive));
@@ -162,7 +165,9 @@ void Train::print_start(const TrainStart& start) {
   const bool is_measurement = start.kind == Kind::sensing || start.kind == Kind::phase;
   if (!start.numeric.empty())
     print_message("numeric      {}{}\n", join_names(start.numeric),
-                  is_measurement ? "" : fmt::format("; standardized with the first {} rows", start.first_rows));
+                  is_measurement || !start.classes.empty()
+                      ? ""
+                      : fmt::format("; standardized with the first {} rows", start.first_rows));
   if (!start.categorical.empty()) print_message("categorical  {}\n", join_names(start.categorical));
   print_message("likelihood   {}\n", describe_likelihood(start));
   if (start.rank > 0)
@@ -172,6 +177,7 @@ void Train::print_start(const TrainStart& start) {
   print_message("solver       {}\n", start.plan);
   if (start.rows_before > 0) print_message("resumed      after {} rows\n", start.rows_before);
   loss_ = loss_name(start.task);
+  if (!start.classes.empty()) return;  // only the progress of multi-pass training is reported
   print_heading("\n{:>12} {:>12} {:>12} {:>12} {:>9} {:>9}\n", "rows", loss_, "recent", "constant", "rows/s", "memory");
 }
 
@@ -200,7 +206,10 @@ void Train::print_multi_pass(const MultiPassProgress& step) {
 void Train::print_summary(const TrainSummary& summary) const {
   print_message("\n{} rows in {:.2f} s ({} rows/s), {} features\n", summary.rows, summary.seconds,
                 format_count(static_cast<double>(summary.rows) / summary.seconds), summary.features);
-  if (!std::isnan(summary.progressive.loss)) {
+  if (!summary.classes.empty()) {
+    if (!std::isnan(summary.metrics.loss))
+      print_message("held-out     {}\ntemperature  {:.4g}\n", format_metrics(summary.metrics), summary.temperature);
+  } else if (!std::isnan(summary.progressive.loss)) {
     print_message("progressive  {}\n", format_metrics(summary.progressive));
     print_message("recent       {}\n", format_metrics(summary.metrics));
   } else if (summary.solver == Solver::anova && !std::isnan(summary.metrics.loss)) {
@@ -253,6 +262,10 @@ nlohmann::ordered_json Train::json(const TrainSummary& summary) const {
                           {"multi_pass", summary.held_out->multi_pass}};
   fields["features"] = summary.features;
   fields["checkpoints"] = summary.checkpoints;
+  if (!summary.classes.empty()) {
+    fields["classes"] = summary.classes;
+    fields["temperature"] = summary.temperature;
+  }
   if (summary.rows > 0) {
     fields["metrics"] = metrics_json(summary.metrics);
     fields["progressive"] = metrics_json(summary.progressive);
@@ -277,7 +290,10 @@ int Train::run() {
   TrainSummary summary = train(options, hooks);
   for (std::string& warning : summary.warnings) warning = with_option_names(warning);
   if (!output.quiet) {
-    if (summary.rows > 0)
+    if (summary.outcome == Outcome::interrupted && !summary.classes.empty())
+      print_message(
+          "interrupted; no model was written, because a model of more than two classes is written at the end\n");
+    else if (summary.rows > 0)
       print_summary(summary);
     else
       print_message("interrupted before the first block of rows was complete; no model was written\n");

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <dyad/class_predictor.h>
 #include <dyad/error.h>
 #include <dyad/evaluate.h>
 #include <dyad/inspect.h>
@@ -124,5 +125,6 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string bytes = text_of(data, size);
   dyad::write_checksum(bytes);  // otherwise every mutation is rejected because of its checksum
   if (is_valid_model(bytes)) use(bytes);
+  dyad::fuzz::allow_exception<dyad::DataError>([&] { (void)dyad::ClassPredictor::from_bytes(bytes); });
   return 0;
 }

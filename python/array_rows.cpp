@@ -199,8 +199,7 @@ void ArrayRows::add_categorical(const std::string& name, const AnyArray& codes, 
 }
 
 void ArrayRows::set_targets(const AnyArray& targets, std::vector<std::string> labels) {
-  if (!labels.empty() && labels.size() != 2)
-    fail(fmt::format("labels must have 0 or 2 entries, got {}", labels.size()));
+  if (labels.size() == 1) fail("labels must have no entry, or at least 2, got 1");
   rows_.targets = add_row_values(targets, "y");
   rows_.labels = std::move(labels);
 }

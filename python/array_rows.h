@@ -38,7 +38,7 @@ class ArrayRows {
   /// value.
   void add_categorical(const std::string& name, const AnyArray& codes, std::vector<std::string> categories);
 
-  /// Sets the targets, contiguous float64. `labels`: names of the classes 0 and 1; empty: regression.
+  /// Sets the targets, contiguous float64. `labels`: names of the classes 0, 1, ...; empty: regression.
   void set_targets(const AnyArray& targets, std::vector<std::string> labels);
   /// Sets the row weights, contiguous float64.
   void set_weights(const AnyArray& weights);

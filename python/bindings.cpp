@@ -1,5 +1,6 @@
 // Extension module dyad._core: rows, training and prediction. The public API is in dyad/*.py.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 
@@ -9,6 +10,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <dyad/class_predictor.h>
 #include <dyad/dataset.h>
 #include <dyad/error.h>
 #include <dyad/predictor.h>
@@ -63,6 +65,7 @@ struct Settings {
   std::optional<Index> half_life;
   std::optional<Index> passes;
   std::optional<Index> samples;
+  std::optional<double> prior_scale;
   bool curves = true;              ///< anova: functions may be curved
   double memory = 1e9;             ///< bytes for cached rows
   int threads = 0;                 ///< 0: all cores
@@ -85,6 +88,7 @@ struct Settings {
     options.half_life = half_life;
     options.passes = passes;
     options.samples = samples;
+    options.prior_scale = prior_scale;
     options.has_curves = curves;
     options.memory = memory;
     options.threads = threads;
@@ -134,14 +138,7 @@ class FitJob : public Job {
   std::vector<std::pair<Index, double>> trace_;
 };
 
-nb::tuple fit(const ArrayRows& rows, const Settings& settings, const std::optional<nb::bytes>& resume,
-              const nb::object& progress) {
-  TrainOptions options = settings.options();
-  options.resume = resume.has_value();
-  if (resume) options.model_bytes.assign(resume->c_str(), resume->size());
-  const auto job = std::make_shared<FitJob>(rows, std::move(options), progress);
-  Job::run(job);
-  const TrainSummary& summary = job->summary();
+nb::dict to_dict(const TrainSummary& summary, const std::vector<std::pair<Index, double>>& trace) {
   nb::dict fields;
   fields["rows"] = summary.rows;
   fields["all_rows"] = summary.all_rows;
@@ -161,7 +158,25 @@ nb::tuple fit(const ArrayRows& rows, const Settings& settings, const std::option
     fields["factor_errors"] = summary.factor_errors;
   }
   fields["warnings"] = summary.warnings;
-  fields["trace"] = job->trace();
+  fields["trace"] = trace;
+  return fields;
+}
+
+nb::tuple fit(const ArrayRows& rows, const Settings& settings, const std::optional<nb::bytes>& resume,
+              const nb::object& progress) {
+  TrainOptions options = settings.options();
+  options.resume = resume.has_value();
+  if (resume) options.model_bytes.assign(resume->c_str(), resume->size());
+  const auto job = std::make_shared<FitJob>(rows, std::move(options), progress);
+  Job::run(job);
+  const TrainSummary& summary = job->summary();
+  nb::dict fields = to_dict(summary, job->trace());
+  if (!summary.class_summaries.empty()) {
+    nb::list classes;
+    for (const TrainSummary& one : summary.class_summaries) classes.append(to_dict(one, one.trace));
+    fields["classes"] = classes;
+    fields["temperature"] = summary.temperature;
+  }
   return nb::make_tuple(nb::bytes(summary.model_bytes.data(), summary.model_bytes.size()), fields);
 }
 
@@ -178,6 +193,68 @@ nb::object predict(const Predictor& predictor, const ArrayRows& rows, bool devia
   nb::object predictions = to_array(std::move(values));
   if (!deviations) return predictions;
   return nb::make_tuple(predictions, to_array(std::move(standard_deviations)));
+}
+
+nb::object predict_log_odds(const Predictor& predictor, const ArrayRows& rows, int threads) {
+  std::vector<double> values(static_cast<std::size_t>(rows.rows().count));
+  SignalCheck interrupted;
+  if (!values.empty()) {
+    const nb::gil_scoped_release release;
+    (void)predictor.predict_log_odds(rows.rows(), values, threads, {[&] { return interrupted(); }});
+  }
+  interrupted.rethrow();
+  return to_array(std::move(values));
+}
+
+/// Terms of predictions: names as (kind, left, right), and the entries of each row.
+nb::dict explain(const Predictor& predictor, const ArrayRows& rows, int threads) {
+  constexpr std::array kinds{"intercept", "column", "square", "pair", "posterior_average", "limit"};
+  Explanation explanation;
+  SignalCheck interrupted;
+  {
+    const nb::gil_scoped_release release;
+    explanation = predictor.explain(rows.rows(), threads, {[&] { return interrupted(); }});
+  }
+  interrupted.rethrow();
+  nb::list terms;
+  for (const Explanation::TermName& term : explanation.terms)
+    terms.append(nb::make_tuple(kinds.at(static_cast<std::size_t>(term.kind)), term.left, term.right));
+  nb::dict fields;
+  fields["terms"] = terms;
+  fields["offsets"] = to_array(std::vector<std::int64_t>(explanation.offsets.begin(), explanation.offsets.end()));
+  fields["indices"] = to_array(std::vector<std::int64_t>(explanation.indices.begin(), explanation.indices.end()));
+  fields["values"] = to_array(std::move(explanation.values));
+  fields["predictions"] = to_array(std::move(explanation.predictions));
+  return fields;
+}
+
+nb::object predict_classes(const ClassPredictor& predictor, const ArrayRows& rows, bool deviations, int threads) {
+  const auto count = static_cast<std::size_t>(rows.rows().count);
+  const std::size_t classes = predictor.labels().size();
+  std::vector<double> values(count * classes);
+  std::vector<double> standard_deviations(deviations ? values.size() : 0);
+  SignalCheck interrupted;
+  if (count > 0) {
+    const nb::gil_scoped_release release;
+    (void)predictor.predict(rows.rows(), values, standard_deviations, threads, {[&] { return interrupted(); }});
+  }
+  interrupted.rethrow();
+  nb::object probabilities = to_array(std::move(values), {count, classes});
+  if (!deviations) return probabilities;
+  return nb::make_tuple(probabilities, to_array(std::move(standard_deviations), {count, classes}));
+}
+
+nb::object predict_class_scores(const ClassPredictor& predictor, const ArrayRows& rows, int threads) {
+  const auto count = static_cast<std::size_t>(rows.rows().count);
+  const std::size_t classes = predictor.labels().size();
+  std::vector<double> scores(count * classes);
+  SignalCheck interrupted;
+  if (count > 0) {
+    const nb::gil_scoped_release release;
+    (void)predictor.predict_scores(rows.rows(), scores, threads, {[&] { return interrupted(); }});
+  }
+  interrupted.rethrow();
+  return to_array(std::move(scores), {count, classes});
 }
 
 nb::list to_list(const std::vector<Term>& terms) {
@@ -268,6 +345,7 @@ NB_MODULE(_core, module) {
       .def_rw("half_life", &Settings::half_life, nb::arg().none())
       .def_rw("passes", &Settings::passes, nb::arg().none())
       .def_rw("samples", &Settings::samples, nb::arg().none())
+      .def_rw("prior_scale", &Settings::prior_scale, nb::arg().none())
       .def_rw("curves", &Settings::curves)
       .def_rw("memory", &Settings::memory)
       .def_rw("threads", &Settings::threads)
@@ -284,6 +362,8 @@ NB_MODULE(_core, module) {
           },
           "model"_a, "file"_a = "the model")
       .def("predict", &predict, "rows"_a, "deviations"_a = false, "threads"_a = 0)
+      .def("predict_log_odds", &predict_log_odds, "rows"_a, "threads"_a = 0)
+      .def("explain", &explain, "rows"_a, "threads"_a = 0)
       .def("inspect", &inspect, "top"_a)
       .def("parameters", &parameters)
       .def("is_anova", &Predictor::is_anova)
@@ -296,6 +376,21 @@ NB_MODULE(_core, module) {
                                                            : "table";
            })
       .def("labels", &Predictor::labels);
+
+  bind_arrow(module);
+  bind_features(module);
+  nb::class_<ClassPredictor>(module, "ClassPredictor")
+      .def_static(
+          "from_bytes",
+          [](const nb::bytes& bytes, const nb::str& file) {
+            return ClassPredictor::from_bytes(to_string(bytes), file.c_str());
+          },
+          "model"_a, "file"_a = "the model")
+      .def("predict", &predict_classes, "rows"_a, "deviations"_a = false, "threads"_a = 0)
+      .def("predict_scores", &predict_class_scores, "rows"_a, "threads"_a = 0)
+      .def("labels", &ClassPredictor::labels)
+      .def("label_type", &ClassPredictor::label_type)
+      .def("temperature", &ClassPredictor::temperature);
 
   bind_row_learner(module);
   bind_files(module);

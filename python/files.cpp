@@ -7,6 +7,7 @@
 
 #include "base/output_file.h"
 #include "serialization/checksum.h"
+#include "serialization/class_models.h"
 #include "serialization/model_container.h"
 #include "serialization/model_file.h"
 #include "support.h"
@@ -85,6 +86,11 @@ nb::bytes read_file(const nb::bytes& path) {
 }
 
 nb::bytes annotate(const nb::bytes& model, const nb::dict& annotations) {
+  if (ClassModels::is_class_file(to_string(model))) {
+    ClassModels classes = ClassModels::from_bytes(to_string(model), in_memory_name);
+    classes.annotations = to_map(annotations);
+    return to_bytes(classes.to_bytes());
+  }
   ModelFile file = ModelFile::from_bytes(to_string(model), in_memory_name);
   file.annotations = to_map(annotations);
   return to_bytes(file.to_bytes());
@@ -106,6 +112,18 @@ nb::tuple unpack_container(const nb::bytes& content, const nb::str& file) {
   return nb::make_tuple(annotations, parts);
 }
 
+/// Returns the file of a model of more than two classes from the models of each class against the others.
+nb::bytes pack_classes(const nb::list& labels, const nb::list& parts, double temperature, double precision) {
+  ClassModels classes;
+  for (const nb::handle label : labels) classes.labels.push_back(to_utf8(nb::cast<nb::str>(label)));
+  classes.temperature = temperature;
+  classes.precision = precision;
+  for (const nb::handle part : parts) classes.parts.push_back(to_string(nb::cast<nb::bytes>(part)));
+  return to_bytes(classes.to_bytes());
+}
+
+bool is_class_file(const nb::bytes& content) { return ClassModels::is_class_file(to_string(content)); }
+
 /// Returns false for files of format version 1, which have no checksum.
 bool has_checksum(const nb::bytes& content) {
   return has_valid_checksum(std::string_view(content.c_str(), content.size()));
@@ -119,6 +137,8 @@ void bind_files(nb::module_& module) {
   module.def("annotate", &annotate, "model"_a, "annotations"_a);
   module.def("pack_container", &pack_container, "annotations"_a, "parts"_a);
   module.def("unpack_container", &unpack_container, "content"_a, "file"_a);
+  module.def("pack_classes", &pack_classes, "labels"_a, "parts"_a, "temperature"_a, "precision"_a);
+  module.def("is_class_file", &is_class_file, "content"_a);
   module.def("has_checksum", &has_checksum, "content"_a);
 }
 

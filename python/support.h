@@ -87,6 +87,12 @@ void bind_streams(nb::module_& module);
 /// Binds distributed training (distributed.cpp).
 void bind_distributed(nb::module_& module);
 
+/// Binds the reader of Arrow streams (arrow_stream.cpp).
+void bind_arrow(nb::module_& module);
+
+/// Binds the parameters of models by feature (features.cpp).
+void bind_features(nb::module_& module);
+
 /// Binds model files and containers (files.cpp).
 void bind_files(nb::module_& module);
 

@@ -55,7 +55,8 @@ class Dyad:
         X_test = data.X_test.toarray() if data.is_dense else data.X_test
 
         def run(seed, work):
-            model = Estimator(RANK, solver=self.solver, random_state=seed, **({} if work is None else {self.unit: work}))
+            parameter = "max_iter" if self.unit == "passes" else self.unit
+            model = Estimator(RANK, solver=self.solver, random_state=seed, **({} if work is None else {parameter: work}))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # dyad recommends another solver
                 seconds, _ = timed(lambda: model.fit(X, data.y))

@@ -69,7 +69,7 @@ def main() -> None:
         seconds = 0.0
         for train, test in splits(name, x):
             start = time.process_time()
-            own = (FactorizationClassifier if is_class else FactorizationRegressor)(n_threads=1).fit(x[train], y[train])
+            own = (FactorizationClassifier if is_class else FactorizationRegressor)(n_jobs=1).fit(x[train], y[train])
             seconds += time.process_time() - start
             peer = make_pipeline(StandardScaler(), linear).fit(x[train], y[train])
             results.append([loss(model, x[test], y[test], is_class, y.std()) for model in (own, peer)])

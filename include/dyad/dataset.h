@@ -57,9 +57,9 @@ struct ColumnView {
 struct DatasetView {
   Index count = 0;                                                         ///< number of rows
   std::variant<MatrixView, SparseView, std::vector<ColumnView>> features;  ///< one of the three layouts
-  std::span<const double> targets;                                         ///< one per row, or empty; classes: 0 or 1
+  std::span<const double> targets;  ///< one per row, or empty; classes: index of the label
   std::span<const double> weights;  ///< one per row, or empty: every row has weight 1
-  std::vector<std::string> labels;  ///< names of the classes 0 and 1; empty: regression
+  std::vector<std::string> labels;  ///< names of the classes 0, 1, ...; empty: regression
 };
 
 /// Bounds on one row of a file. A row that exceeds them is rejected with a DataError before it is stored in memory.
@@ -100,7 +100,7 @@ struct ColumnOptions {
   std::vector<std::string> categorical;  ///< csv and tsv: columns that are categorical although they contain numbers
   std::vector<std::string> ignored;      ///< csv and tsv: columns that are not used
   std::vector<std::string> right;        ///< bilinear: columns of z; libsvm and npy: ranges FIRST-LAST or FIRST-
-  std::optional<Task> task;              ///< default: classification if the targets have two non-numeric values
+  std::optional<Task> task;              ///< default: classification if the targets are texts, 0 and 1, or -1 and +1
   Index index_base = 0;  ///< libsvm: smallest valid index. 0 accepts one-based files too; 1 rejects the index 0.
   /// libsvm: file with the prior group of each index, one name or number per line; the first line is the group of the
   /// index `index_base`. Empty: all features are in one group.

@@ -13,6 +13,17 @@
 
 namespace dyad {
 
+/// Quality of the predictions of one of several classes. A row counts as predicted to be of the class with the largest
+/// probability.
+struct ClassMetrics {
+  std::string label;  ///< of the class
+  double weight = 0;  ///< sum of the weights of its rows
+  double auc = 0;     ///< of its probability, against all other classes; as Metrics::auc
+  double precision =
+      0;              ///< share of its rows among the rows that are predicted to be of the class; 0 if there are none
+  double recall = 0;  ///< share of its rows that are predicted to be of the class; 0 if it has no rows
+};
+
 /// Quality of predictions, in the units of the target. A metric of the other task, or one that was not measured, is
 /// NaN.
 struct Metrics {
@@ -24,8 +35,10 @@ struct Metrics {
   double r2 = 0;    ///< 1 - mean squared error / variance; 0 if the target is constant
 
   double logloss = 0;   ///< mean negative log-likelihood, in nats
-  double auc = 0;       ///< area under the ROC curve from a histogram, accurate to 0.001; 0.5 if there is one class
-  double accuracy = 0;  ///< share of the rows whose more probable class is the true class
+  double auc = 0;       ///< area under the ROC curve from a histogram, accurate to 0.001; 0.5 if there is one class.
+                        ///< More than two classes: mean over the classes with rows, each against the others
+  double accuracy = 0;  ///< share of the rows whose most probable class is the true class
+  std::vector<ClassMetrics> classes{};  ///< more than two classes: one entry for each; empty otherwise
 
   double constant_loss = 0;  ///< value of `loss` for the best constant prediction on the same rows
   double loss = 0;           ///< rmse for regression, logloss for classification
@@ -40,7 +53,8 @@ struct PredictOptions {
   std::string model_path;         ///< model file
   std::string output_path = "-";  ///< file of the predictions; "-": standard output. evaluate() ignores it.
   bool deviations = false;  ///< add the standard deviation of the target including noise; classes: of the probability
-  bool labels = false;      ///< classes: write the label, escaped by escape_text(), instead of the probability
+  bool labels = false;      ///< classes: write the label, escaped by escape_text(), instead of the probability;
+                            ///< deviations are then those of the probability of the label (more than two classes)
   int threads = 0;          ///< 0: all cores
 
   /// Throws std::invalid_argument that names the invalid field and its allowed values.
@@ -55,7 +69,8 @@ struct PredictSummary {
   double seconds = 0;                 ///< elapsed time
   std::int64_t peak_rss_bytes = 0;    ///< peak resident set of the process; 0 from Predictor, which does not measure it
   Task task = Task::regression;       ///< of the model
-  std::string positive;               ///< classes: label whose probability was written
+  std::string positive;               ///< two classes: label whose probability was written
+  std::vector<std::string> classes;   ///< more than two classes: labels in the order of the probabilities of a line
   std::vector<std::string> warnings;  ///< for the user
 };
 
@@ -69,8 +84,9 @@ struct PredictHooks {
   std::function<bool()> interrupted;  ///< polled between blocks and while waiting for data; true ends the run
 };
 
-/// Writes the prediction of each row as one line, in the order of the rows, in constant memory. The output file appears
-/// under its name only when it is complete.
+/// Writes the prediction of each row as one line, in the order of the rows, in constant memory. A line of a model of
+/// more than two classes contains their probabilities, and then their standard deviations if requested. The output file
+/// appears under its name only when it is complete.
 ///
 /// \throws std::invalid_argument for invalid options, DataError for invalid rows or an invalid model file,
 ///         std::runtime_error if a file cannot be read or written

@@ -69,6 +69,10 @@ struct Inspection {
   std::map<std::string, std::string> training;  ///< settings and results of the training run
   std::string checksum;                         ///< of the model file, verified; empty: files of version 1 have none
   std::vector<std::string> warnings{};          ///< for the user
+  /// More than two classes: models of each class against the others, whose `positive` is the class. Other fields
+  /// except `model_path`, `kind`, `task`, `target`, `checksum` and `warnings` are then empty.
+  std::vector<Inspection> classes{};
+  double temperature = 1;  ///< more than two classes: factor on the log-odds before the softmax
 };
 
 /// Reads a model file and lists the `top` strongest linear and second-order terms. Pairs are found by branch and bound;
@@ -78,7 +82,8 @@ struct Inspection {
 Inspection inspect(const std::string& model_path, Index top);
 
 /// Writes the terms as CSV with the columns term, left, right, coefficient, effect. ANOVA models: the curves and
-/// surfaces with the columns term, left, left_value, right, right_value, value, standard_error, share.
+/// surfaces with the columns term, left, left_value, right, right_value, value, standard_error, share. More than two
+/// classes: a first column, class, contains the label.
 /// \throws std::invalid_argument if `path` is the path of the model, std::runtime_error if it cannot be written
 void export_terms(const Inspection& inspection, const std::string& path);
 

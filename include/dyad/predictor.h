@@ -7,6 +7,7 @@
 
 #include <dyad/dataset.h>
 #include <dyad/evaluate.h>
+#include <dyad/explanation.h>
 #include <dyad/inspect.h>
 #include <dyad/model.h>
 
@@ -43,6 +44,16 @@ class Predictor {
   /// \throws DataError for invalid rows, std::invalid_argument if sizes disagree
   PredictSummary predict(const DatasetView& rows, std::span<double> values, std::span<double> deviations = {},
                          int threads = 0, const PredictHooks& hooks = {}) const;
+
+  /// As predict() of a classification model, but writes the log-odds of the positive class.
+  /// \throws std::invalid_argument for regression models, and as predict()
+  PredictSummary predict_log_odds(const DatasetView& rows, std::span<double> values, int threads = 0,
+                                  const PredictHooks& hooks = {}) const;
+
+  /// Returns the terms of the predictions: those of each column and pair of columns. Low-rank models take O(rank) per
+  /// pair of non-zeros of a row.
+  /// \throws DataError for invalid rows
+  [[nodiscard]] Explanation explain(const DatasetView& rows, int threads = 0, const PredictHooks& hooks = {}) const;
 
   /// As dyad::inspect().
   [[nodiscard]] Inspection inspect(Index top) const;

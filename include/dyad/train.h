@@ -38,11 +38,13 @@ struct TrainOptions {
                                    ///< kalman: at most n passes, while that loss decreases; default: 1
   std::optional<Index> samples;    ///< sampling: number of samples in the average; default: until the estimated excess
                                    ///< of the held-out loss is 0.1%, at most 300
-  double memory = 1e9;             ///< bytes for cached rows and data derived from them; 0: no cache
-  bool resume = false;             ///< continue from `model_path` or `model_bytes`
-  Index checkpoint_every = 0;      ///< rows between checkpoints; 0: the model is written at the end only
-  std::string validation_path;     ///< file for the final metrics and the selection of the level; empty: none
-  int threads = 0;                 ///< 0: all cores
+  /// kalman: multiplies the initial variances of the prior, which is then estimated along the stream; default: 1
+  std::optional<double> prior_scale;
+  double memory = 1e9;          ///< bytes for cached rows and data derived from them; 0: no cache
+  bool resume = false;          ///< continue from `model_path` or `model_bytes`
+  Index checkpoint_every = 0;   ///< rows between checkpoints; 0: the model is written at the end only
+  std::string validation_path;  ///< file for the final metrics and the selection of the level; empty: none
+  int threads = 0;              ///< 0: all cores
 
   /// True if the options require more than one pass.
   [[nodiscard]] bool requests_multiple_passes() const;
@@ -93,6 +95,7 @@ struct TrainStart {
   std::string target;                    ///< name of the target
   std::string negative;                  ///< classes: label of the negative class
   std::string positive;                  ///< classes: label of the positive class
+  std::vector<std::string> classes;      ///< more than two classes: their labels
   std::string plan;                      ///< one line: the selected solvers
   double low = 0;                        ///< lower bound at which targets are censored, if `has_low`
   double high = 0;                       ///< upper bound at which targets are censored, if `has_high`
@@ -149,15 +152,24 @@ struct TrainSummary {
   std::vector<double> matrix_errors;  ///< measurements: standard errors of M, row-major; empty: not available
   std::vector<double> factor_errors;  ///< phase retrieval: standard errors of the signal; empty: not available
   std::vector<std::string> warnings;  ///< for the user
+
+  /// More than two classes: their labels. `metrics` are then those of held-out rows; NaN if no rows were held out.
+  std::vector<std::string> classes;
+  std::vector<TrainSummary> class_summaries;  ///< training of each class against the others, on all rows
+  double temperature = 1;  ///< more than two classes: factor on the log-odds of the classes before the softmax
+  std::vector<std::pair<Index, double>> trace;  ///< class_summaries: progressive loss by number of rows
 };
 
 /// Callbacks of train(), called in the thread of the caller.
 struct TrainHooks {
-  std::function<void(const TrainStart&)> start;              ///< after the first rows
-  std::function<void(const TrainProgress&)> progress;        ///< after 1, 2, 4, 8, ... rows and at the end
-  std::function<void(const TrainProgress&)> status;          ///< in between, at most ten times per second
-  std::function<void(const MultiPassProgress&)> multi_pass;  ///< after each iteration of multi-pass training
-  std::function<bool()> interrupted;                         ///< polled between blocks; true saves and ends the run
+  std::function<void(const TrainStart&)> start;  ///< after the first rows
+  /// After 1, 2, 4, 8, ... rows and at the end. Not called for more than two classes.
+  std::function<void(const TrainProgress&)> progress;
+  std::function<void(const TrainProgress&)> status;  ///< in between, at most ten times per second
+  /// After each iteration of multi-pass training. More than two classes: after the held-out rows are predicted, and
+  /// after each class is trained.
+  std::function<void(const MultiPassProgress&)> multi_pass;
+  std::function<bool()> interrupted;  ///< polled between blocks; true saves and ends the run
 };
 
 /// Trains a model on rows of files, of standard input or in memory, and writes the model file.
@@ -171,6 +183,10 @@ struct TrainHooks {
 /// Standard input is read once. Rows of files and of memory are cached within `TrainOptions::memory`, or read again,
 /// for multi-pass training. For at most 4,096 rows in memory, weights act as exact repetition counts and row order has
 /// no effect. The model file is replaced only by a complete new file.
+///
+/// More than two classes: one model of each class against the others is trained. The probabilities are the softmax of
+/// their log-odds, multiplied by a temperature that minimizes the log-loss of held-out rows. This requires files or
+/// rows in memory, which are read several times. The model file is written at the end; an interrupted run writes none.
 ///
 /// \throws DataError for invalid data or an invalid model file, std::invalid_argument for invalid options,
 ///         std::runtime_error if a file cannot be read or written

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ._files import load
     from ._learner import Learner
     from ._measurements import MatrixSensing, PhaseRetrieval
-    from ._plots import plot_calibration
+    from ._plots import plot_calibration, plot_learning_curve
     from ._regressor import FactorizationRegressor
     from ._statistics import Statistics
     from ._stream import Stream, stream
@@ -39,6 +39,7 @@ __all__ = [
     "__version__",
     "load",
     "plot_calibration",
+    "plot_learning_curve",
     "stream",
 ]
 
@@ -55,6 +56,7 @@ _SUBMODULES = {
     "Stream": "_stream",
     "load": "_files",
     "plot_calibration": "_plots",
+    "plot_learning_curve": "_plots",
     "stream": "_stream",
 }
 

@@ -7,23 +7,25 @@ from typing import Any, Literal, Optional, Union, overload
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from . import _core, _json_values
+from . import _core, _dask, _json_values
+from ._base import ClassifierMixin
+from ._encoding import warn_about_identifiers
 from ._factorization import BaseFactorization, check_same_length, check_target_given, set_weights
 
 Floats = npt.NDArray[np.float64]
 
 
-class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: ignore[misc]  # scikit-learn is untyped
+class FactorizationClassifier(ClassifierMixin, BaseFactorization):
     """Second-order classification: functions of columns and pairs, or a low-rank matrix of interactions.
 
     The log-odds of the positive class are those of `FactorizationRegressor`: smooth functions of columns and pairs for
     tables, or b + w'x + x'Mx with a matrix M of rank ``rank`` and eigenvalues of any sign.
-    For more than two classes, one model of each class against the others is fitted.
+    For more than two classes, one model of each class against the others is fitted. The probabilities are the softmax of
+    their log-odds, multiplied by a temperature that minimizes the log-loss of held-out rows.
 
     Parameters
     ----------
@@ -36,22 +38,32 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
         'off' restricts the solver 'anova' to weights, squares and products.
     diagonal : {'auto', 'tied', 'zero', 'free'}, default='auto'
         Coefficient of the square x_j^2, as for `FactorizationRegressor`.
-    passes : int, optional
-        Number of passes: the first pass and ``passes`` - 1 regularization levels or sweeps. By default, training
+    categorical_features : 'from_dtype', or array-like of str, int or bool, default='from_dtype'
+        Categorical columns besides those of strings and categories, which are always categorical: names, indices, or a mask with
+        one boolean per column. Use it for identifiers that are integers. Their categories are named by the numbers.
+    date_encoding : {'calendar'}, optional
+        Encoding of columns of dates and times, which are refused by default. 'calendar' replaces a column by its number of
+        days since 1970, the day of the year, the weekday (a category), and the hour if the training rows have one.
+    max_iter : int, optional
+        Number of passes: the first pass and ``max_iter`` - 1 regularization levels or sweeps. By default, training
         continues while the loss of held-out rows decreases.
     samples : int, optional
         Number of samples of the solver 'sampling'. By default, until the estimated excess of the held-out loss is 0.1%, at
         most 300.
     half_life : int, optional
         Number of rows after which the weight of a row is halved, for drifting data. By default, rows keep their weight.
-    memory : float, default=1e9
+    prior_scale : float, optional
+        Solver 'kalman': multiplies the initial variances of the prior, from which the variances of each column are
+        estimated along the stream. Values below 1 regularize the first rows more. By default, the initial variances are
+        derived from the first rows. The other solvers select the strength of the regularization from the data.
+    max_bytes : float, default=1e9
         Bytes for cached rows. 0 restricts training to one pass.
     precision : {'double', 'single'}, default='double'
         Floating-point type of the stored parameters.
     random_state : int, RandomState instance or None, default=None
         Seed of the random start; None is the seed 1. The same data and seed give the same model.
-    n_threads : int, optional
-        Number of threads. By default, all cores are used.
+    n_jobs : int or None, default=-1
+        Number of threads. -1: all cores; None: 1, or the number that `joblib.parallel_config` sets, as in scikit-learn.
     warm_start : bool, default=False
         If True, ``fit`` continues from the fitted model. Parameters on which the model depends must not change.
     verbose : int, default=0
@@ -63,6 +75,8 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
     ----------
     classes_ : ndarray of shape (n_classes,)
         Sorted class labels. With two classes, the second one is the positive class.
+    temperature_ : float
+        Factor on the log-odds of the classes before the softmax. Only for more than two classes.
     n_features_in_ : int
         Number of features in ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -82,6 +96,10 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
     low-rank model is a constant unless it improves the log-likelihood of rows that were not used for training by at least
     log 20 = 3 nats over the best constant.
 
+    With more than two classes and at least 100 rows, held-out rows determine the temperature: five folds below 500 rows,
+    otherwise a fifth of the rows, and at most 20,000 rows. With ``solver='auto'``, they also select between the solvers
+    'anova' and 'sampling' for tables of up to 32 columns; wider tables of up to 2e6 numbers are fitted by 'sampling'.
+
     References
     ----------
     .. [1] M. Lin and J. Ye, "A Non-convex One-Pass Framework for Generalized Factorization Machine and Rank-One Matrix
@@ -96,6 +114,8 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
     >>> bool(FactorizationClassifier(rank=2).fit(X, y).score(X, y) > 0.95)
     True
     """
+
+    classes_: npt.NDArray[Any]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FactorizationClassifier:
         """Fit the model.
@@ -126,6 +146,15 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
         -----
         ConvergenceWarning
             If the solver reports a problem, for example a constant model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationClassifier
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+        >>> FactorizationClassifier(rank=2).fit(X, y).classes_.tolist()
+        ['other', 'same']
         """
         return self._fit(X, y, sample_weight, None, self._settings(), self._continues_training(is_partial=False))
 
@@ -158,6 +187,16 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
         ValueError
             If ``classes`` is missing in the first call or differs in a later call, if y contains another class, or if a
             parameter on which the model depends has changed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationClassifier
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+        >>> model = FactorizationClassifier(rank=2).partial_fit(X[:100], y[:100], classes=["same", "other"])
+        >>> model.partial_fit(X[100:], y[100:]).summary_["all_rows"]
+        200
         """
         is_continued = self._continues_training(is_partial=True)
         if not is_continued and classes is None:
@@ -173,9 +212,11 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
         self, X: Any, y: Any, sample_weight: Any, classes: Any, settings: _core.Settings, is_continued: bool
     ) -> FactorizationClassifier:
         check_target_given(y)
-        rows = self._make_rows(X, reset=not is_continued)  # X is validated before y, as in scikit-learn
+        data = self._read_rows(X, reset=not is_continued)  # X is validated before y, as in scikit-learn
+        rows = data.rows
+        y, sample_weight = _dask.collect(y), _dask.collect(sample_weight)
         y = column_or_1d(y, warn=True)
-        check_same_length(X, y)
+        check_same_length(data.values, y)
         check_classification_targets(y)
         if not is_continued:
             self.classes_ = np.unique(y if classes is None else classes)
@@ -185,39 +226,67 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
                 f"y must contain the classes of the first call only, {self.classes_.tolist()}, got "
                 f"{np.unique(y[~is_known]).tolist()[0]!r}."
             )
-        set_weights(rows, sample_weight, X)
-        trained = []
-        for model_index, class_index in enumerate(self._positive_classes()):
-            rows.set_targets((y == self.classes_[class_index]).astype(np.float64), self._label_names(class_index))
-            with warnings.catch_warnings():
-                if len(self.classes_) == 1:
-                    warnings.simplefilter("ignore", ConvergenceWarning)
-                model = self._models[model_index] if is_continued else None
-                trained.append(self._train_model(rows, settings, model))
-        self._set_models(trained)
+        if not is_continued:
+            warn_about_identifiers(data.integer_columns, np.searchsorted(self.classes_, y).astype(np.float64))
+        set_weights(rows, sample_weight, y)
+        if len(self.classes_) > 2:
+            codes = np.searchsorted(self.classes_, y).astype(np.float64)
+            rows.set_targets(codes, [str(label) for label in self.classes_])
+            self._set_classes(*self._train_model(rows, settings, self._container if is_continued else None))
+            self._add_statistics(data, sample_weight, is_continued)
+            return self
+        positive = self.classes_[-1]
+        rows.set_targets((y == positive).astype(np.float64), self._label_names())
+        with warnings.catch_warnings():
+            if len(self.classes_) == 1:
+                warnings.simplefilter("ignore", ConvergenceWarning)
+            self._set_models([self._train_model(rows, settings, self._models[0] if is_continued else None)])
+        self._add_statistics(data, sample_weight, is_continued)
+        self.__dict__.pop("temperature_", None)
         return self
 
-    def _positive_classes(self) -> range:
-        """Return the index of the positive class of each model."""
-        count = len(self.classes_)
-        return range(1, 2) if count == 2 else range(count)
+    def _set_classes(self, container: bytes, summary: dict[str, Any]) -> None:
+        """Store the model of more than two classes and the summaries of its models."""
+        _, parts = _core.unpack_container(container, "the model")
+        self._container = container
+        self._class_predictor_cache = _core.ClassPredictor.from_bytes(container)
+        self.temperature_ = self._class_predictor_cache.temperature()
+        self._set_models(list(zip(parts, summary.get("classes", [{}] * len(parts)))))
+
+    @property
+    def _class_predictor(self) -> _core.ClassPredictor:
+        """Predictor of more than two classes, created at first use."""
+        if "_class_predictor_cache" not in self.__dict__:
+            self._class_predictor_cache = _core.ClassPredictor.from_bytes(self._container)
+        return self._class_predictor_cache
+
+    def _saved_parts(self) -> list[bytes]:
+        return [self._container] if len(self.classes_) > 2 else self._models
 
     def _saved_attributes(self) -> dict[str, Any]:
         return {"classes": _json_values.encode_labels(self.classes_)}
 
-    def _restore(self, predictor: _core.Predictor, attributes: Optional[dict[str, Any]]) -> None:
+    def _restore(self, predictor: _core.Predictor, attributes: Optional[dict[str, Any]], content: bytes) -> None:
+        if _core.is_class_file(content):
+            self._set_classes(content, {})
         if attributes is None:
-            self.classes_ = _parse_labels(predictor.labels())
+            self.classes_ = _parse_labels(
+                self._class_predictor.labels() if len(self._models) > 1 else predictor.labels()
+            )
             return
         self.classes_ = _json_values.decode_labels(attributes["classes"])
-        if len(self._models) != len(self._positive_classes()):
-            raise ValueError(f"it has {len(self._models)} models for {len(self.classes_)} classes")
+        count = len(self.classes_)
+        if len(self._models) != (count if count > 2 else 1):
+            raise ValueError(f"it has {len(self._models)} models for {count} classes")
+        if count > 2 and not hasattr(self, "_container"):  # files of development versions have no temperature
+            labels = [str(label) for label in self.classes_]
+            self._set_classes(_core.pack_classes(labels, self._models, 1.0, 4.0), {})
 
-    def _label_names(self, class_index: int) -> list[str]:
-        """Return the names of the negative and the positive class of a model in its file."""
+    def _label_names(self) -> list[str]:
+        """Return the names of the negative and the positive class in the file of a model of at most two classes."""
         if len(self.classes_) == 2:
             return [str(value) for value in self.classes_]
-        name = str(self.classes_[class_index])
+        name = str(self.classes_[0])
         return [f"not {name}", name]
 
     @overload
@@ -237,38 +306,45 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
         X : array, sparse matrix, DataFrame or Arrow table of shape (n_samples, n_features)
             Rows. Categories that were not in the training rows contribute 0.
         return_std : bool, default=False
-            If True, return the standard deviations of the probabilities, too. Only for two classes.
+            If True, return the standard deviations of the probabilities, too.
 
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            Probabilities in the order of ``classes_``. For more than two classes, the probabilities of the models of
-            each class against the others, divided by their sum.
+            Probabilities in the order of ``classes_``. For more than two classes, the softmax of `decision_function`.
         std : ndarray of shape (n_samples, n_classes)
-            Standard deviations of the probabilities. Only returned if ``return_std`` is True.
+            Standard deviations of the probabilities. Only returned if ``return_std`` is True. For more than two
+            classes, the log-odds of the classes are treated as independent.
 
         Raises
         ------
         NotFittedError
             If the estimator is not fitted.
         ValueError
-            If X is invalid, or if ``return_std`` is True for more than two classes.
+            If X is invalid, or if ``return_std`` is True and the model of the solver 'moment' has no variances.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationClassifier
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+        >>> FactorizationClassifier(rank=2).fit(X, y).predict_proba([[1.0, 1.0, 0.0], [1.0, -1.0, 0.0]]).round(2)
+        array([[0., 1.],
+               [1., 0.]])
         """
         rows = self._make_prediction_rows(X)
-        predictors = self._predictors
+        if len(self.classes_) > 2:
+            return self._class_predictor.predict(rows, return_std, self._threads)  # type: ignore[call-overload,no-any-return]
         if return_std:
-            if len(predictors) > 1:
-                raise ValueError(f"return_std must be False for more than two classes, got {len(predictors)} classes.")
-            positive, deviations = predictors[0].predict(rows, True, self._threads)
+            positive, deviations = self._predictors[0].predict(rows, True, self._threads)
+            if len(self.classes_) == 1:
+                return np.ones((len(positive), 1)), np.zeros((len(positive), 1))
             return np.column_stack([1 - positive, positive]), np.column_stack([deviations, deviations])
-        values = np.column_stack([predictor.predict(rows, False, self._threads) for predictor in predictors])
+        positive = self._predictors[0].predict(rows, False, self._threads)
         if len(self.classes_) == 1:
-            return np.ones((values.shape[0], 1))
-        if len(self.classes_) == 2:
-            return np.column_stack([1 - values[:, 0], values[:, 0]])
-        total = values.sum(axis=1, keepdims=True)
-        normalized: Floats = np.where(total > 0, values / np.where(total > 0, total, 1), 1 / len(self.classes_))
-        return normalized
+            return np.ones((len(positive), 1))
+        return np.column_stack([1 - positive, positive])
 
     def decision_function(self, X: Any) -> Floats:
         """Return the log-odds.
@@ -281,7 +357,8 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Log-odds of the second class; for more than two classes, of each class against the others.
+            Log-odds of the second class; for more than two classes, the log-odds of each class against the others
+            times ``temperature_``, whose softmax is `predict_proba`.
 
         Raises
         ------
@@ -289,13 +366,20 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
             If the estimator is not fitted.
         ValueError
             If X is invalid.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationClassifier
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+        >>> FactorizationClassifier(rank=2).fit(X, y).decision_function([[1.0, 1.0, 0.0], [1.0, -1.0, 0.0]]) > 0
+        array([ True, False])
         """
         rows = self._make_prediction_rows(X)
-        smallest = np.finfo(float).tiny  # avoids log(0)
-        values = np.column_stack([predictor.predict(rows, False, self._threads) for predictor in self._predictors])
-        log_odds = np.log(np.maximum(values, smallest)) - np.log(np.maximum(1 - values, smallest))
-        result: Floats = log_odds[:, 0] if log_odds.shape[1] == 1 else log_odds
-        return result
+        if len(self.classes_) > 2:
+            return self._class_predictor.predict_scores(rows, self._threads)
+        return self._predictors[0].predict_log_odds(rows, self._threads)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Predict the classes.
@@ -316,6 +400,15 @@ class FactorizationClassifier(ClassifierMixin, BaseFactorization):  # type: igno
             If the estimator is not fitted.
         ValueError
             If X is invalid.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationClassifier
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+        >>> FactorizationClassifier(rank=2).fit(X, y).predict([[1.0, 1.0, 0.0], [1.0, -1.0, 0.0]]).tolist()
+        ['same', 'other']
         """
         decision = self.decision_function(X)
         if len(self.classes_) == 1:

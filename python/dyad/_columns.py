@@ -1,4 +1,4 @@
-"""Conversion of pandas and Arrow columns to arrays of numbers or of category codes."""
+"""Columns of tables: conversion of pandas and Arrow columns to arrays of numbers, category codes or dates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from typing import Any, Optional
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
+
+from . import _core
+
+
+# Largest magnitude up to which float64 represents all integers.
+_MAX_EXACT_INTEGER = 2.0**53
 
 
 @dataclasses.dataclass
@@ -20,17 +25,58 @@ class Column:
     Attributes
     ----------
     values : ndarray
-        Numbers, where NaN is a missing value. With ``categories``: int32 codes, where -1 is a missing value.
+        Numbers, where NaN is a missing value. With ``categories``: int32 codes, where -1 is a missing value. Dates:
+        datetime64[us] in local time, where NaT is a missing value.
     categories : list of str, optional
         Name of each code of a categorical column.
+    is_integer : bool
+        Whether the type of the column is an integer type.
     """
 
     values: npt.NDArray[Any]
     categories: Optional[list[str]] = None
+    is_integer: bool = False
+
+    @property
+    def is_date(self) -> bool:
+        """Whether the values are dates."""
+        return self.values.dtype.kind == "M"
 
     def is_empty(self) -> bool:
         """Whether every value is missing."""
-        return bool(np.isnan(self.values).all() if self.categories is None else (self.values < 0).all())
+        if self.categories is not None:
+            return bool((self.values < 0).all())
+        return bool((np.isnat(self.values) if self.is_date else np.isnan(self.values)).all())
+
+    def to_categories(self) -> Column:
+        """Return a numeric column as a categorical one. The name of a category is the shortest text of its number."""
+        if self.categories is not None:
+            return self
+        is_present = ~np.isnan(self.values)
+        found, codes = np.unique(self.values[is_present], return_inverse=True)
+        if len(found) and np.abs(found).max() > _MAX_EXACT_INTEGER:
+            raise ValueError(
+                f"a categorical column of numbers contains {found[np.abs(found).argmax()]:.17g}; numbers beyond 2^53 are "
+                "not distinct, convert the column to strings"
+            )
+        result = np.full(len(self.values), -1, np.int32)
+        result[is_present] = codes
+        return Column(result, [f"{number:.0f}" if number.is_integer() else repr(number) for number in found.tolist()])
+
+
+def concatenate(columns: list[Column]) -> Column:
+    """Return the values of several columns of the same kind as one column."""
+    if all(column.categories is None for column in columns):
+        is_integer = all(column.is_integer for column in columns)
+        return Column(np.concatenate([column.values for column in columns]), is_integer=is_integer)
+    categories: dict[str, int] = {}
+    codes = []
+    for column in columns:
+        column = make_missing_column(len(column.values), True) if column.is_empty() else column.to_categories()
+        names = column.categories or []
+        mapping = np.array([categories.setdefault(name, len(categories)) for name in names] + [-1], np.int32)
+        codes.append(mapping[column.values])
+    return Column(np.concatenate(codes), list(categories))
 
 
 def make_missing_column(count: int, is_categorical: bool) -> Column:
@@ -47,8 +93,8 @@ def as_float_array(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.array(values, order="C")
 
 
-def convert_column(name: str, column: Any) -> Column:
-    """Convert a column of a DataFrame or of an Arrow table.
+def convert_series(name: str, column: Any) -> Column:
+    """Convert a column of a DataFrame of pandas.
 
     Raises
     ------
@@ -57,29 +103,52 @@ def convert_column(name: str, column: Any) -> Column:
     ValueError
         If the type of the column is not supported.
     """
-    if not isinstance(column, pd.Series):
-        return _convert_arrow(name, column)
+    import pandas as pd
+
     dtype = column.dtype
     if isinstance(dtype, pd.ArrowDtype):
         import pyarrow as pa
 
-        empty = pa.array([], dtype.pyarrow_dtype)
-        return _convert_arrow(name, pa.chunked_array(pa.array(column)) if len(column) else empty)
+        table = pa.Table.from_arrays([pa.chunked_array([pa.array(column)], dtype.pyarrow_dtype)], names=[name])
+        content = _core.read_arrow_stream(table.__arrow_c_stream__())
+        assert content is not None  # the stream is one of record batches
+        return convert_arrow(*content[1][0])
     if isinstance(dtype, pd.CategoricalDtype):
         codes = column.cat.codes.to_numpy().astype(np.int32)
         return Column(codes, [str(value) for value in column.cat.categories])
     if isinstance(dtype, pd.SparseDtype):
         column = column.sparse.to_dense()
         dtype = column.dtype
+    if pd.api.types.is_datetime64_any_dtype(dtype):
+        local = column.dt.tz_localize(None) if getattr(dtype, "tz", None) is not None else column
+        return Column(local.to_numpy().astype("datetime64[us]"))
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
+        is_integer = pd.api.types.is_integer_dtype(dtype)
         if isinstance(dtype, np.dtype):
-            return Column(as_float_array(column.to_numpy()))
-        return Column(column.to_numpy(dtype=np.float64, na_value=np.nan))
+            return Column(as_float_array(column.to_numpy()), is_integer=is_integer)
+        return Column(column.to_numpy(dtype=np.float64, na_value=np.nan), is_integer=is_integer)
     if pd.api.types.is_object_dtype(dtype):
         return _convert_objects(name, column)
     if pd.api.types.is_string_dtype(dtype):
         return _convert_strings(column)
     raise ValueError(_unsupported_message(name, str(dtype)))
+
+
+def convert_arrow(name: str, kind: str, values: Any, categories: list[str], type_name: str) -> Column:
+    """Convert a column of `_core.read_arrow_stream`. Raise ValueError if its type is not supported."""
+    if kind == "unsupported":
+        raise ValueError(_unsupported_message(name, f"values of the Arrow type {type_name!r}"))
+    if kind == "category":
+        return Column(values, categories)
+    if kind != "date":
+        return Column(values, is_integer=kind == "integer")
+    dates = values.view("datetime64[us]")
+    zone = type_name.partition(":")[2]
+    if zone:
+        import pandas as pd
+
+        dates = pd.DatetimeIndex(dates, tz="UTC").tz_convert(zone).tz_localize(None).to_numpy().astype("datetime64[us]")
+    return Column(dates)
 
 
 def _unsupported_message(name: str, kind: str) -> str:
@@ -90,6 +159,8 @@ def _unsupported_message(name: str, kind: str) -> str:
 
 
 def _convert_strings(column: Any) -> Column:
+    import pandas as pd
+
     codes, values = pd.factorize(column)
     return Column(codes.astype(np.int32), [str(value) for value in values])
 
@@ -103,7 +174,7 @@ def _convert_objects(name: str, column: Any) -> Column:
 
     A column of both raises TypeError, as for OneHotEncoder of scikit-learn.
     """
-    is_present = ~pd.isna(column).to_numpy()
+    is_present = column.notna().to_numpy()
     values = column.to_numpy()[is_present]
     kinds = {type(value) for value in values}
     numeric = {kind for kind in kinds if _is_number(kind)}
@@ -124,54 +195,9 @@ def _convert_objects(name: str, column: Any) -> Column:
                 f"Column {name!r} of X contains a number beyond the range of float64; rescale the column."
             ) from None
         return Column(converted)
+    if kinds and all(issubclass(kind, datetime.date) for kind in kinds):
+        return Column(column.astype("datetime64[us]").to_numpy())
     for kind in kinds:
         if issubclass(kind, (datetime.date, datetime.timedelta, complex, dict, list, set, np.ndarray)):
             raise ValueError(_unsupported_message(name, f"values of type {kind.__name__}"))
     return _convert_strings(column)
-
-
-def _convert_arrow(name: str, column: Any) -> Column:
-    import pyarrow as pa
-
-    kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
-        column = column.cast(kind.storage_type)
-        kind = column.type
-    if pa.types.is_null(kind):
-        return make_missing_column(len(column), is_categorical=False)
-    number_types = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal)
-    if any(is_type(kind) for is_type in number_types):
-        column = _combine_chunks(column)
-        if column.null_count or not (pa.types.is_float32(kind) or pa.types.is_float64(kind)):
-            column = column.cast(pa.float64(), safe=False)
-        return Column(as_float_array(column.to_numpy(zero_copy_only=False)))
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        if pa.types.is_string_view(kind):
-            column = column.cast(pa.large_string())
-        return _convert_dictionary(_combine_chunks(column.dictionary_encode()))
-    if pa.types.is_dictionary(kind):
-        if isinstance(column, pa.ChunkedArray):
-            column = column.unify_dictionaries()
-        return _convert_dictionary(_combine_chunks(column))
-    raise ValueError(_unsupported_message(name, str(kind)))
-
-
-def _combine_chunks(column: Any) -> Any:
-    """Return the column as one array."""
-    import pyarrow as pa
-
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], type=column.type)
-
-
-def _convert_dictionary(array: Any) -> Column:
-    import pyarrow as pa
-
-    codes = array.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
-    values = array.dictionary.to_pylist()
-    if None in values:  # null is a category; its code is replaced by that of a missing value
-        codes = np.where((codes >= 0) & np.array([value is None for value in values])[codes], np.int32(-1), codes)
-    return Column(np.ascontiguousarray(codes), [str(value) for value in values])

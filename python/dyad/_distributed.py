@@ -95,13 +95,21 @@ class Block:
         """Return the rows in compressed sparse form or as a matrix."""
         return self.to_sparse() if is_sparse else self.to_dense()
 
-    def to_rows(self, labels: list[str]) -> _core.Rows:
-        """Return rows for the extension. ``labels``: names of the classes 0 and 1; empty: regression."""
+    def to_rows(self, labels: list[str], positive: Optional[int] = None) -> _core.Rows:
+        """Return rows for the extension.
+
+        Parameters
+        ----------
+        labels : list of str
+            Names of the classes 0, 1, ...; empty: regression.
+        positive : int, optional
+            Target that is class 1 of two; all others are class 0. By default, the targets are the classes.
+        """
         if self.offsets is None or self.indices is None:
             rows = _core.Rows.dense(self.values)
         else:
             rows = _core.Rows.sparse(self.offsets, self.indices, self.values, self.width)
-        rows.set_targets(self.targets, labels)
+        rows.set_targets(self.targets if positive is None else (self.targets == positive).astype(np.float64), labels)
         if self.weights is not None:
             rows.set_weights(self.weights)
         return rows
@@ -170,6 +178,8 @@ class Request:
         Whether the model requires sparse rows. Blocks are converted to this layout.
     threads : int
         Number of threads of one worker; 0: all cores.
+    positive : int, optional
+        As in `Block.to_rows`.
     """
 
     model: bytes
@@ -177,6 +187,7 @@ class Request:
     labels: list[str]
     is_sparse: bool
     threads: int = 1
+    positive: Optional[int] = None
 
     def compute_response(self, blocks: Iterable[Block], worker: Optional[_core.Worker] = None) -> Optional[bytes]:
         """Return the sums over the rows of one partition, or None if the moment solver has no rows.
@@ -202,7 +213,7 @@ class Request:
         return worker.response()
 
     def _to_rows(self, block: Block) -> _core.Rows:
-        return block.to_layout(self.is_sparse).to_rows(self.labels)
+        return block.to_layout(self.is_sparse).to_rows(self.labels, self.positive)
 
 
 def add_responses(left: bytes, right: bytes) -> bytes:
@@ -271,6 +282,7 @@ def train(
     max_data_passes: int,
     progress: ProgressCallback,
     start_model: Optional[bytes] = None,
+    positive: Optional[int] = None,
 ) -> tuple[bytes, dict[str, Any]]:
     """Train a model on the rows of all partitions.
 
@@ -291,6 +303,8 @@ def train(
         Called after each iteration.
     start_model : bytes, optional
         Model from which training continues. By default, the start model is trained on a sample.
+    positive : int, optional
+        As in `Block.to_rows`.
 
     Returns
     -------
@@ -308,25 +322,108 @@ def train(
         is_sparse = _check_start_model(start_model, partitions)
         model = start_model
     else:
-        share = sample_rows / partitions.rows if partitions.rows > 2 * sample_rows else 1.0
-        while not (sample := partitions.sample(share)):  # may be empty, because equal rows have the same hash
-            share = min(1.0, 2 * share)
+        sample, share = _take_sample(partitions, sample_rows)
         can_use_anova = not is_sparse and settings.rank is None and settings.diagonal is None
         if share < 1 and solver not in ("moment", "anova") and not (solver == "auto" and can_use_anova):
             settings.passes = 1
             settings.solver = "kalman" if solver == "kalman" else None
-        model, summary = _core.fit(concatenate_by_hash(sample).to_rows(labels), settings, None, None)
+        model, summary = _core.fit(sample.to_rows(labels, positive), settings, None, None)
     if solver == "moment":
         model, summary = _train_moment(partitions, model, labels, is_sparse, progress)
     elif share < 1:
         worker_start_model = _core.start_workers(model)
 
         def send(content: bytes) -> bytes:
-            return partitions.send(Request(worker_start_model, content, labels, is_sparse))
+            return partitions.send(Request(worker_start_model, content, labels, is_sparse, positive=positive))
 
         model, summary = _core.train_distributed(worker_start_model, solver, share, max_data_passes, send, progress)
     summary.update(rows=partitions.rows, seconds=time.perf_counter() - start_time, solver=solver)
     return model, summary
+
+
+def _take_sample(partitions: Partitions, sample_rows: int) -> tuple[Block, float]:
+    """Return a random sample of about ``sample_rows`` rows and its share of all rows; all of at most twice as many."""
+    share = sample_rows / partitions.rows if partitions.rows > 2 * sample_rows else 1.0
+    while not (sample := partitions.sample(share)):  # may be empty, because equal rows have the same hash
+        share = min(1.0, 2 * share)
+    return concatenate_by_hash(sample), share
+
+
+def train_classes(
+    partitions: Partitions,
+    make_settings: Callable[[], _core.Settings],
+    labels: list[str],
+    *,
+    sample_rows: int,
+    max_data_passes: int,
+    progress: ProgressCallback,
+    start_model: Optional[bytes] = None,
+) -> tuple[bytes, dict[str, Any]]:
+    """Train a model of more than two classes on the rows of all partitions.
+
+    One model of each class against the others is trained. The temperature of their softmax minimizes the log-loss of
+    held-out rows of the sample. Training that continues from ``start_model`` keeps its temperature.
+
+    Parameters
+    ----------
+    partitions : Partitions
+        Rows, with the indices of the labels as targets.
+    make_settings : callable
+        Returns new training options.
+    labels : list of str
+        Names of the classes.
+    sample_rows, max_data_passes, progress, start_model
+        As in `train`.
+
+    Returns
+    -------
+    model : bytes
+        Model file.
+    summary : dict
+        Summary of the training run. Its ``classes`` are the summaries of the models of each class.
+    """
+    start_time = time.perf_counter()
+    settings = make_settings()
+    if start_model is None:
+        sample, share = _take_sample(partitions, sample_rows)
+        if share < 1 and settings.solver is None:  # the solver of the distributed rows
+            can_use_anova = not partitions.is_sparse and settings.rank is None and settings.diagonal is None
+            settings.solver = "anova" if can_use_anova else "kalman"
+        container, summary = _core.fit(sample.to_rows(labels), settings, None, None)
+        if share == 1:
+            return container, {**summary, "rows": partitions.rows, "seconds": time.perf_counter() - start_time}
+        starts: list[Optional[bytes]] = [None] * len(labels)
+    else:
+        container = start_model
+        starts = list(_core.unpack_container(start_model, "the model")[1])
+    trained = []
+    for index, (label, start) in enumerate(zip(labels, starts)):
+
+        def report(level: str, share: float, loss: float, held_out: float, label: str = label) -> None:
+            progress(f"class {label}: {level}", share, loss, held_out)
+
+        trained.append(
+            train(
+                partitions,
+                make_settings(),
+                [f"not {label}", label],
+                sample_rows=sample_rows,
+                max_data_passes=max_data_passes,
+                progress=report,
+                start_model=start,
+                positive=index,
+            )
+        )
+    temperature = _core.ClassPredictor.from_bytes(container).temperature()
+    model = _core.pack_classes(labels, [part for part, _ in trained], temperature, 4.0)
+    summaries = [summary for _, summary in trained]
+    return model, {
+        **summaries[0],
+        "classes": summaries,
+        "temperature": temperature,
+        "requests": sum(summary.get("requests", 0) for summary in summaries),
+        "seconds": time.perf_counter() - start_time,
+    }
 
 
 def _check_start_model(model: bytes, partitions: Partitions) -> bool:

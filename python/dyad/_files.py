@@ -37,12 +37,15 @@ class SavedEstimator:
         Fitted attributes besides the models; None for files of the command line.
     name : str
         Name of the file in error messages.
+    content : bytes
+        The whole file.
     """
 
     parts: list[bytes]
     parameters: Optional[dict[str, Any]]
     attributes: Optional[dict[str, Any]]
     name: str
+    content: bytes
 
     def single_part(self) -> tuple[bytes, dict[str, Any], dict[str, Any]]:
         """Return the part, the parameters and the attributes. Raise ValueError unless there is one of each."""
@@ -174,8 +177,14 @@ def from_bytes(content: bytes, name: str = "the model") -> Any:
         parameters = _read_json(annotations, "parameters")
         if parameters is not None:
             parameters = {key: _json_values.decode_value(value) for key, value in parameters.items()}
+            unknown = sorted(set(parameters) - set(inspect.signature(estimator_class).parameters))
+            if unknown:
+                raise _core.DataError(
+                    f"{name}: the parameters {', '.join(unknown)} of {class_name} are unknown to this version of dyad; load "
+                    "the file with the version that wrote it, or predict with the dyad command."
+                )
         return estimator_class._from_saved(
-            SavedEstimator(parts, parameters, _read_json(annotations, "attributes"), name)
+            SavedEstimator(parts, parameters, _read_json(annotations, "attributes"), name, content)
         )
     except _core.DataError:
         raise

@@ -12,13 +12,15 @@ import numpy.typing as npt
 def encode_value(value: Any) -> Any:
     """Return a JSON value from which `decode_value` restores an equal value of the same type.
 
-    NumPy scalars become Python scalars, which are equal and have the same hash.
+    NumPy scalars become Python scalars, which are equal and have the same hash. Arrays become lists.
 
     Raises
     ------
     TypeError
         If the type is not None, bool, int, float, str, Decimal, or a tuple or list of these.
     """
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Optional, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted, validate_data
+import pandas as pd
+import scipy.sparse as sp
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import _check_y, check_is_fitted
 
-from . import _core, _rows
-from ._checks import check_integer
-from ._factorization import set_relative_weights
+from . import _core, _rows, _tables
+from ._checks import check_integer, resolve_jobs
+from ._explain import explain_rows
+from ._factorization import check_same_length, check_target_given, set_relative_weights
 from ._single_model import SingleModelEstimator, make_settings
 
 Floats = npt.NDArray[np.float64]
+
+
+Estimator = TypeVar("Estimator", bound="QuadraticMeasurements")
 
 
 class QuadraticMeasurements(SingleModelEstimator):
@@ -22,12 +29,12 @@ class QuadraticMeasurements(SingleModelEstimator):
     _kind: str
     _rank: int
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self: Estimator, X: Any, y: Any, sample_weight: Any = None) -> Estimator:
         """Recover M from measurements.
 
         Parameters
         ----------
-        X : array-like of shape (n_measurements, n_features)
+        X : array, sparse matrix, DataFrame or Arrow table of shape (n_measurements, n_features)
             Measurement vectors a, one per row. They are neither centered nor scaled.
         y : array-like of shape (n_measurements,)
             Results of the measurements.
@@ -49,22 +56,73 @@ class QuadraticMeasurements(SingleModelEstimator):
         -----
         ConvergenceWarning
             If ``fit_report_["status"]`` is not "converged".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import MatrixSensing
+        >>> A = np.random.default_rng(0).normal(size=(60, 5))
+        >>> y = (A @ [1.0, 2.0, 0.0, 0.0, 1.0]) ** 2
+        >>> model = MatrixSensing(rank=1).fit(A, y)
+        >>> model.fit_report_["status"]
+        'converged'
         """
-        _rows.check_supported(X)
-        X = _rows.as_frame(X)
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
-        rows = _rows.from_array(X)
-        rows.set_targets(np.require(y, np.float64, ["C", "A"]), [])
-        set_relative_weights(rows, sample_weight, X)
+        check_target_given(y)
+        if sp.issparse(X):
+            _rows.check_sparse(X)
+        X = _tables.read_matrix(self, X, reset=not self._is_continued)
+        y = np.require(_check_y(y, y_numeric=True, estimator=self), np.float64, ["C", "A"])
+        check_same_length(X, y)
+        rows = _rows.from_sparse(X) if sp.issparse(X) else _rows.from_array(X)
+        rows.set_targets(y, [])
+        weights = set_relative_weights(rows, sample_weight, y)
         self._set_model(self._train_model(rows, make_settings(self, self._kind, self._rank)), "the model")
+        self._report_residual(y, self._predict(X), weights)
         return self
+
+    def _count_unknowns(self) -> int:
+        return self._rank * int(self.n_features_in_) - self._rank * (self._rank - 1) // 2
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination R^2 of the predictions.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or Arrow table of shape (n_measurements, n_features)
+            Measurement vectors a, one per row.
+        y : array-like of shape (n_measurements,)
+            Results of the measurements.
+        sample_weight : array-like of shape (n_measurements,), optional
+            Weights of the measurements.
+
+        Returns
+        -------
+        float
+            1 - sum (y - f)^2 / sum (y - mean(y))^2 with the predictions f.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import MatrixSensing
+        >>> A = np.random.default_rng(0).normal(size=(60, 5))
+        >>> y = (A @ [1.0, 2.0, 0.0, 0.0, 1.0]) ** 2
+        >>> round(MatrixSensing().fit(A[:40], y[:40]).score(A[40:], y[40:]), 6)
+        1.0
+        """
+        return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags of scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def predict(self, X: Any) -> Floats:
         """Predict the results of measurements.
 
         Parameters
         ----------
-        X : array-like of shape (n_measurements, n_features)
+        X : array, sparse matrix, DataFrame or Arrow table of shape (n_measurements, n_features)
             Measurement vectors a, one per row.
 
         Returns
@@ -78,11 +136,52 @@ class QuadraticMeasurements(SingleModelEstimator):
             If the estimator is not fitted.
         ValueError
             If X is invalid.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import MatrixSensing
+        >>> A = np.random.default_rng(0).normal(size=(60, 5))
+        >>> y = (A @ [1.0, 2.0, 0.0, 0.0, 1.0]) ** 2
+        >>> bool(np.abs(MatrixSensing(rank=1).fit(A[:40], y[:40]).predict(A[40:]) - y[40:]).max() < 1e-6)
+        True
         """
         check_is_fitted(self)
-        _rows.check_supported(X)
-        X = validate_data(self, _rows.as_frame(X), dtype=np.float64, reset=False)
-        return self._predict(X)
+        return self._predict(_tables.read_matrix(self, X, reset=False))
+
+    def explain(self, X: Any, top: Optional[int] = None) -> pd.DataFrame:
+        """Return the terms M_jj a_j^2 and 2 M_jk a_j a_k of each predicted measurement.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_measurements, n_features)
+            Measurement vectors a, one per row.
+        top : int, optional
+            Number of terms to list, by decreasing mean absolute value. The column '(other terms)' is the sum of the
+            others. By default, all terms are listed.
+
+        Returns
+        -------
+        pandas.DataFrame of shape (n_measurements, n_terms)
+            Terms, which add up to ``predict(X)``. The columns are as for `FactorizationRegressor.explain`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import MatrixSensing
+        >>> A = np.random.default_rng(0).normal(size=(60, 5))
+        >>> model = MatrixSensing(rank=1).fit(A, (A @ [1.0, 2.0, 0.0, 0.0, 1.0]) ** 2)
+        >>> bool(np.allclose(model.explain(A).sum(axis=1), model.predict(A)))
+        True
+        """
+        check_is_fitted(self)
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        X = _tables.read_matrix(self, X, reset=False)
+        names = getattr(self, "feature_names_in_", None)
+        rename = None if names is None else lambda number: str(names[int(number)])
+        rows = _rows.from_sparse(X) if sp.issparse(X) else _rows.from_array(X)
+        predictor = _core.Predictor.from_bytes(self._model)
+        return explain_rows(predictor, rows, resolve_jobs(self.n_jobs), index=index, top=top, rename=rename)
 
     def _predict(self, X: Any) -> Floats:
         result: Floats = ((X @ self.eigenvectors_) ** 2) @ self.eigenvalues_
@@ -123,8 +222,11 @@ class MatrixSensing(QuadraticMeasurements):
         Rank of M. The eigenvalues may have any sign.
     random_state : int, RandomState instance or None, default=None
         Seed of the random start; None is the seed 1.
-    n_threads : int, optional
-        Number of threads. By default, all cores are used.
+    n_jobs : int or None, default=-1
+        Number of threads. -1: all cores; None: 1, or the number that `joblib.parallel_config` sets, as in scikit-learn.
+    warm_start : bool, default=False
+        If True, ``fit`` continues from the fitted model with new measurements, by one pass of the Kalman filter. There is then no
+        diagnosis (``fit_report_["status"]`` is None).
 
     Attributes
     ----------
@@ -144,7 +246,8 @@ class MatrixSensing(QuadraticMeasurements):
         Diagnosis of the fit. ``status`` is "converged", "too_few_rows", "not_identifiable", "rank_too_small",
         "inconsistent_sign", "local_minimum" or "outliers"; None if it is not available. ``message`` has the same in
         words, with what to change. ``noise`` is the estimated standard deviation of the noise, 0 for exact fits.
-        ``outliers`` is the number of excluded measurements. Empty for loaded estimators.
+        ``residual`` is the root mean square of all residuals, ``degrees_of_freedom`` the number of unknowns, and
+        ``outliers`` the number of excluded measurements. Empty for loaded estimators.
     summary_ : dict
         Summary of the training run, as for `FactorizationRegressor`.
 
@@ -183,11 +286,17 @@ class MatrixSensing(QuadraticMeasurements):
     _kind = "sensing"
 
     def __init__(
-        self, rank: int = 1, *, random_state: Optional[int] = None, n_threads: Optional[int] = None
+        self,
+        rank: int = 1,
+        *,
+        random_state: Optional[int] = None,
+        n_jobs: Optional[int] = -1,
+        warm_start: bool = False,
     ) -> None:
         self.rank = rank
+        self.warm_start = warm_start
         self.random_state = random_state
-        self.n_threads = n_threads
+        self.n_jobs = n_jobs
 
     @property
     def _rank(self) -> int:  # type: ignore[override]
@@ -222,8 +331,11 @@ class PhaseRetrieval(QuadraticMeasurements):
     ----------
     random_state : int, RandomState instance or None, default=None
         Seed of the random start; None is the seed 1.
-    n_threads : int, optional
-        Number of threads. By default, all cores are used.
+    n_jobs : int or None, default=-1
+        Number of threads. -1: all cores; None: 1, or the number that `joblib.parallel_config` sets, as in scikit-learn.
+    warm_start : bool, default=False
+        If True, ``fit`` continues from the fitted model with new measurements, by one pass of the Kalman filter. There is then no
+        diagnosis (``fit_report_["status"]`` is None).
 
     Attributes
     ----------
@@ -243,7 +355,8 @@ class PhaseRetrieval(QuadraticMeasurements):
         Diagnosis of the fit. ``status`` is "converged", "too_few_rows", "not_identifiable", "rank_too_small",
         "inconsistent_sign", "local_minimum" or "outliers"; None if it is not available. ``message`` has the same in
         words, with what to change. ``noise`` is the estimated standard deviation of the noise, 0 for exact fits.
-        ``outliers`` is the number of excluded measurements. Empty for loaded estimators.
+        ``residual`` is the root mean square of all residuals, ``degrees_of_freedom`` the number of unknowns, and
+        ``outliers`` the number of excluded measurements. Empty for loaded estimators.
     summary_ : dict
         Summary of the training run, as for `FactorizationRegressor`.
 
@@ -273,9 +386,12 @@ class PhaseRetrieval(QuadraticMeasurements):
     _kind = "phase"
     _rank = 1
 
-    def __init__(self, *, random_state: Optional[int] = None, n_threads: Optional[int] = None) -> None:
+    def __init__(
+        self, *, random_state: Optional[int] = None, n_jobs: Optional[int] = -1, warm_start: bool = False
+    ) -> None:
+        self.warm_start = warm_start
         self.random_state = random_state
-        self.n_threads = n_threads
+        self.n_jobs = n_jobs
 
     @property
     def signal_(self) -> Floats:
@@ -317,6 +433,13 @@ class PhaseRetrieval(QuadraticMeasurements):
         ------
         ValueError
             If an array is complex, or if the shapes differ.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import PhaseRetrieval
+        >>> PhaseRetrieval.align(np.array([1.0, -2.0]), np.array([-1.0, 2.0]))
+        array([-1.,  2.])
         """
         for name, values in (("signal", signal), ("reference", reference)):
             if np.iscomplexobj(values):

@@ -280,12 +280,12 @@ def _draw_surface(ax: Any, effect: dict[str, Any]) -> None:
 
 
 def plot_calibration(model: Any, X: Any, y: Any, ax: Any = None) -> Any:
-    """Plot the coverage of prediction intervals against their nominal probability.
+    """Plot the calibration of a model: coverages of intervals of a regressor, or frequencies of predicted classes.
 
     Parameters
     ----------
-    model : FactorizationRegressor
-        Fitted regressor with standard deviations: any solver except 'moment'.
+    model : FactorizationRegressor or FactorizationClassifier
+        Fitted estimator. Regressors need standard deviations: any solver except 'moment'.
     X : array, sparse matrix, DataFrame or Arrow table of shape (n_samples, n_features)
         Rows that were not used for training.
     y : array-like of shape (n_samples,)
@@ -296,7 +296,7 @@ def plot_calibration(model: Any, X: Any, y: Any, ax: Any = None) -> Any:
     Returns
     -------
     matplotlib.axes.Axes
-        Axes with the plot.
+        Axes with the plot. The second line is the curve; the first one is the diagonal.
 
     Raises
     ------
@@ -305,8 +305,13 @@ def plot_calibration(model: Any, X: Any, y: Any, ax: Any = None) -> Any:
 
     Notes
     -----
-    The interval of probability p is mean ± z std with z = Phi^-1((1 + p) / 2), where Phi is the distribution function
-    of the standard normal distribution. The curve of a calibrated model is the diagonal.
+    Regressors: the interval of probability p is mean ± z std with z = Phi^-1((1 + p) / 2), where Phi is the distribution
+    function of the standard normal distribution. The curve is the share of targets in the interval.
+
+    Classifiers: the probabilities of all classes (two classes: of the second one) are sorted into ten groups of equal
+    size. The curve is the share of rows of the class by the mean probability of a group.
+
+    The curve of a calibrated model is the diagonal.
 
     Examples
     --------
@@ -315,20 +320,101 @@ def plot_calibration(model: Any, X: Any, y: Any, ax: Any = None) -> Any:
         model = dyad.FactorizationRegressor().fit(X_train, y_train)
         dyad.plot_calibration(model, X_test, y_test).figure.savefig("calibration.png")
     """
-    from scipy.stats import norm
-
     check_is_fitted(model)
-    values, deviations = model.predict(X, return_std=True)
-    standardized_errors = np.abs(values - column_or_1d(y)) / deviations
-    nominal = np.linspace(0.02, 0.98, 49)
-    coverage = [np.mean(standardized_errors <= norm.ppf(0.5 + probability / 2)) for probability in nominal]
+    y = column_or_1d(y)
+    is_classifier = hasattr(model, "classes_")
+    x, shares = (_class_frequencies if is_classifier else _interval_coverages)(model, X, y)
     ax = _make_axes(ax)
     ax.plot([0, 1], [0, 1], color="black", linewidth=0.8)
-    ax.plot(nominal, coverage)
+    ax.plot(x, shares, marker="o" if is_classifier else None)
     ax.set(
-        xlabel="nominal probability",
-        ylabel="share of targets in the interval",
-        title="Calibration of prediction intervals",
+        xlabel="predicted probability" if is_classifier else "nominal probability",
+        ylabel="share of rows of the class" if is_classifier else "share of targets in the interval",
+        title="Calibration of probabilities" if is_classifier else "Calibration of prediction intervals",
         aspect="equal",
     )
+    return ax
+
+
+def _interval_coverages(model: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """Return nominal probabilities of intervals, and the shares of the targets in them."""
+    from scipy.stats import norm
+
+    values, deviations = model.predict(X, return_std=True)
+    standardized_errors = np.abs(values - y) / deviations
+    nominal = np.linspace(0.02, 0.98, 49)
+    return nominal, [np.mean(standardized_errors <= norm.ppf(0.5 + probability / 2)) for probability in nominal]
+
+
+def _class_frequencies(model: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """Return the mean probability and the share of rows of the class for ten groups of predicted probabilities."""
+    probabilities = model.predict_proba(X)
+    is_class = y[:, np.newaxis] == model.classes_
+    if len(model.classes_) == 2:
+        probabilities, is_class = probabilities[:, 1:], is_class[:, 1:]
+    order = np.argsort(probabilities, axis=None, kind="stable")
+    groups = [group for group in np.array_split(order, 10) if len(group)]
+    return (
+        [probabilities.ravel()[group].mean() for group in groups],
+        [is_class.ravel()[group].mean() for group in groups],
+    )
+
+
+def plot_learning_curve(
+    model: Any, X: Any, y: Any, *, sizes: Any = (0.1, 0.2, 0.4, 0.7, 1.0), cv: Any = 5, ax: Any = None
+) -> Any:
+    """Plot the loss on training rows and by cross-validation against the number of training rows.
+
+    Parameters
+    ----------
+    model : FactorizationRegressor or FactorizationClassifier
+        Estimator; it is cloned for each fit and need not be fitted.
+    X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples,)
+        Targets.
+    sizes : sequence of float or int, default=(0.1, 0.2, 0.4, 0.7, 1.0)
+        Shares, or numbers, of the training rows of a fold.
+    cv : int or cross-validation generator, default=5
+        Folds, as in scikit-learn.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. By default, a new figure is created.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Axes with the rmse (regressors) or the log-loss (classifiers); bands are one standard error of the mean over the
+        folds.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+
+    Notes
+    -----
+    If the loss by cross-validation still decreases at the last size, more rows will decrease it further. If it is close
+    to the loss of the training rows, a richer model (a higher rank, or more columns) is needed instead.
+
+    Examples
+    --------
+    ::
+
+        dyad.plot_learning_curve(dyad.FactorizationRegressor(), X, y).figure.savefig("learning.png")
+    """
+    from sklearn.base import is_classifier
+    from sklearn.model_selection import learning_curve
+
+    scoring, name = ("neg_log_loss", "log-loss") if is_classifier(model) else ("neg_root_mean_squared_error", "rmse")
+    counts, training, validation = learning_curve(
+        model, X, y, train_sizes=np.asarray(sizes), cv=cv, scoring=scoring, shuffle=True, random_state=0
+    )
+    ax = _make_axes(ax)
+    for scores, label in ((training, "training rows"), (validation, "cross-validation")):
+        mean = -scores.mean(axis=1)
+        error = scores.std(axis=1) / np.sqrt(scores.shape[1])
+        ax.plot(counts, mean, marker="o", label=label)
+        ax.fill_between(counts, mean - error, mean + error, alpha=0.3)
+    ax.legend()
+    ax.set(xlabel="training rows", ylabel=name, title="Learning curve")
     return ax

@@ -6,24 +6,28 @@ from typing import Any, Literal, Optional, Union, overload
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_y, check_is_fitted
 
-from . import _core
-from ._checks import check_range
+from . import _core, _dask
+from ._base import RegressorMixin
+from ._checks import check_target_range
+from ._encoding import CategoricalFeatures, warn_about_identifiers
 from ._factorization import (
     BaseFactorization,
     Callback,
+    Diagonal,
+    Solver,
     check_same_length,
     check_target_given,
     set_weights,
 )
+from ._input import InputRows
 from ._statistics import Statistics
 
 Floats = npt.NDArray[np.float64]
 
 
-class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore[misc]  # scikit-learn is untyped
+class FactorizationRegressor(RegressorMixin, BaseFactorization):
     """Second-order regression: functions of columns and pairs, or a low-rank matrix of interactions.
 
     The default model of tables is y = b + sum_j f_j(x_j) + sum_ij f_ij(x_i, x_j) with smooth functions (solver 'anova').
@@ -36,39 +40,57 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
         Rank of M. Selects a low-rank model. By default, tables are fitted by the solver 'anova', which has no rank, and
         low-rank models have the rank 8, or the number of features if that is smaller.
     solver : {'auto', 'anova', 'moment', 'kalman', 'newton', 'sampling', 'variational'}, default='auto'
-        Algorithm. 'anova': smoothing-spline ANOVA, functions of columns and of pairs of columns with smoothness estimated
-        by restricted maximum likelihood, for arrays and tables. 'kalman': online Bayesian updates with a variance per parameter; reads each row once. 'newton':
-        Levenberg-Marquardt with a regularization path. 'variational': mean-field variational inference by coordinate
-        updates, for sparse rows. 'sampling': average of posterior samples of a Gibbs sampler as one low-rank model; with
-        numeric targets, each category has its own noise variance (``noise_factors``). 'moment': the method of moments of Lin and Ye [1]_; reads each row once. 'auto':
-        'anova' for arrays and tables with a numeric column, at most 200 columns and at most 64 levels per categorical
-        column, unless ``rank``, ``diagonal``, ``passes`` or ``half_life`` is given; otherwise 'kalman', then
-        'sampling' (sparse rows, categories) or 'newton' (other rows) if that decreases the loss of held-out rows.
+        Algorithm.
+
+        - 'auto': 'anova' for arrays and tables with a numeric column, at most 200 columns and at most 64 levels per
+          categorical column, unless ``rank``, ``diagonal``, ``max_iter`` or ``half_life`` is given. Otherwise 'kalman',
+          then 'sampling' (sparse rows, categories) or 'newton' (other rows) if that decreases the loss of held-out rows.
+        - 'anova': smoothing-spline ANOVA for arrays and tables: functions of columns and of pairs of columns, whose
+          smoothness is estimated by restricted maximum likelihood.
+        - 'kalman': online Bayesian updates with a variance per parameter. Reads each row once.
+        - 'newton': Levenberg-Marquardt with a regularization path.
+        - 'sampling': Gibbs sampling with learned priors, for sparse rows and categories. The model is the average of the
+          samples. With numeric targets, each category has its own noise variance (`noise_factors`).
+        - 'variational': mean-field variational inference by coordinate updates, for sparse rows.
+        - 'moment': method of moments of Lin and Ye [1]_. Reads each row once.
     curves : {'auto', 'off'}, default='auto'
         'off' restricts the solver 'anova' to weights, squares and products.
     diagonal : {'auto', 'tied', 'zero', 'free'}, default='auto'
-        Coefficient of the square x_j^2. 'tied': M_jj. 'zero': 0, as in the classic factorization machine. 'free': one
-        parameter per feature, independent of M. 'auto': 'free' with numeric columns, 'zero' with categories and
-        indicators only.
-    range : tuple of two floats, optional
+        Coefficient of the square x_j^2 of low-rank models.
+
+        - 'auto': 'free' with numeric columns, 'zero' with categories and indicators only.
+        - 'tied': M_jj, as in the generalized factorization machine of Lin and Ye [1]_.
+        - 'zero': 0, as in the classic factorization machine.
+        - 'free': one parameter per feature, independent of M.
+    categorical_features : 'from_dtype', or array-like of str, int or bool, default='from_dtype'
+        Categorical columns besides those of strings and categories, which are always categorical: names, indices, or a mask with
+        one boolean per column. Use it for identifiers that are integers. Their categories are named by the numbers.
+    date_encoding : {'calendar'}, optional
+        Encoding of columns of dates and times, which are refused by default. 'calendar' replaces a column by its number of
+        days since 1970, the day of the year, the weekday (a category), and the hour if the training rows have one.
+    target_range : tuple of two floats, optional
         Lower and upper bound of the targets, such as (1, 5) for ratings. Targets at a bound are treated as censored,
         and predictions are clipped. By default, the bounds are estimated from the data.
-    passes : int, optional
-        Number of passes: the first pass and ``passes`` - 1 regularization levels or sweeps. By default, training
+    max_iter : int, optional
+        Number of passes: the first pass and ``max_iter`` - 1 regularization levels or sweeps. By default, training
         continues while the loss of held-out rows decreases.
     samples : int, optional
         Number of samples of the solver 'sampling'. By default, until the estimated excess of the held-out loss is 0.1%, at
         most 300.
     half_life : int, optional
         Number of rows after which the weight of a row is halved, for drifting data. By default, rows keep their weight.
-    memory : float, default=1e9
+    prior_scale : float, optional
+        Solver 'kalman': multiplies the initial variances of the prior, from which the variances of each column are
+        estimated along the stream. Values below 1 regularize the first rows more. By default, the initial variances are
+        derived from the first rows. The other solvers select the strength of the regularization from the data.
+    max_bytes : float, default=1e9
         Bytes for cached rows. 0 restricts training to one pass.
     precision : {'double', 'single'}, default='double'
         Floating-point type of the stored parameters.
     random_state : int, RandomState instance or None, default=None
         Seed of the random start; None is the seed 1. The same data and seed give the same model.
-    n_threads : int, optional
-        Number of threads. By default, all cores are used.
+    n_jobs : int or None, default=-1
+        Number of threads. -1: all cores; None: 1, or the number that `joblib.parallel_config` sets, as in scikit-learn.
     warm_start : bool, default=False
         If True, ``fit`` continues from the fitted model. Parameters on which the model depends must not change.
     verbose : int, default=0
@@ -130,17 +152,20 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
         self,
         rank: Optional[int] = None,
         *,
-        solver: str = "auto",
-        curves: str = "auto",
-        diagonal: str = "auto",
-        range: Optional[tuple[float, float]] = None,
-        passes: Optional[int] = None,
+        solver: Solver = "auto",
+        curves: Literal["auto", "off"] = "auto",
+        diagonal: Diagonal = "auto",
+        categorical_features: CategoricalFeatures = "from_dtype",
+        date_encoding: Optional[Literal["calendar"]] = None,
+        target_range: Optional[tuple[float, float]] = None,
+        max_iter: Optional[int] = None,
         samples: Optional[int] = None,
         half_life: Optional[int] = None,
-        memory: float = 1e9,
-        precision: str = "double",
+        prior_scale: Optional[float] = None,
+        max_bytes: float = 1e9,
+        precision: Literal["double", "single"] = "double",
         random_state: Optional[int] = None,
-        n_threads: Optional[int] = None,
+        n_jobs: Optional[int] = -1,
         warm_start: bool = False,
         verbose: int = 0,
         callback: Optional[Callback] = None,
@@ -150,18 +175,21 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
             solver=solver,
             curves=curves,
             diagonal=diagonal,
-            passes=passes,
+            categorical_features=categorical_features,
+            date_encoding=date_encoding,
+            max_iter=max_iter,
             samples=samples,
             half_life=half_life,
-            memory=memory,
+            prior_scale=prior_scale,
+            max_bytes=max_bytes,
             precision=precision,
             random_state=random_state,
-            n_threads=n_threads,
+            n_jobs=n_jobs,
             warm_start=warm_start,
             verbose=verbose,
             callback=callback,
         )
-        self.range = range
+        self.target_range = target_range
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags of scikit-learn."""
@@ -172,7 +200,7 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
 
     def _settings(self) -> _core.Settings:
         settings = super()._settings()
-        settings.range = check_range(self.range)
+        settings.range = check_target_range(self.target_range)
         return settings
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FactorizationRegressor:
@@ -204,6 +232,15 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
         -----
         ConvergenceWarning
             If the solver reports a problem, for example a constant model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationRegressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = X[:, 0] - X[:, 1] * X[:, 2]
+        >>> FactorizationRegressor(rank=1).fit(X, y)
+        FactorizationRegressor(rank=1)
         """
         return self._fit(X, y, sample_weight, self._settings(), self._continues_training(is_partial=False))
 
@@ -235,24 +272,40 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
         Notes
         -----
         Each call reads and writes the whole model. For single rows, `Learner` is faster.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationRegressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = X[:, 0] - X[:, 1] * X[:, 2]
+        >>> model = FactorizationRegressor(rank=1)
+        >>> for first in range(0, 200, 100):
+        ...     _ = model.partial_fit(X[first : first + 100], y[first : first + 100])
+        >>> model.summary_["all_rows"]
+        200
         """
         return self._fit(X, y, sample_weight, self._one_pass_settings(), self._continues_training(is_partial=True))
 
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, settings: _core.Settings, is_continued: bool
     ) -> FactorizationRegressor:
-        rows = self._make_training_rows(X, y, sample_weight, reset=not is_continued)
-        self._set_models([self._train_model(rows, settings, self._models[0] if is_continued else None)])
+        data = self._read_training_rows(X, y, sample_weight, reset=not is_continued)
+        self._set_models([self._train_model(data.rows, settings, self._models[0] if is_continued else None)])
+        self._add_statistics(data, sample_weight, is_continued)
         return self
 
-    def _make_training_rows(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> _core.Rows:
+    def _read_training_rows(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> InputRows:
         check_target_given(y)
-        rows = self._make_rows(X, reset=reset)
+        data = self._read_rows(X, reset=reset)
+        y, sample_weight = _dask.collect(y), _dask.collect(sample_weight)
         y = np.require(_check_y(y, y_numeric=True, estimator=self), np.float64, ["C", "A"])
-        check_same_length(X, y)
-        rows.set_targets(y, [])
-        set_weights(rows, sample_weight, X)
-        return rows
+        check_same_length(data.values, y)
+        if reset:
+            warn_about_identifiers(data.integer_columns, y)
+        data.rows.set_targets(y, [])
+        set_weights(data.rows, sample_weight, y)
+        return data
 
     def partial_statistics(self, X: Any, y: Any, sample_weight: Any = None) -> Statistics:
         """Compute the statistics of one partition of the rows for a distributed iteration of the moment solver.
@@ -289,9 +342,20 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
         results, `apply_statistics` on the driver, and the distribution of the updated estimator to the workers. The
         model does not depend on the partitioning, up to rounding errors. The size of the statistics is proportional to
         the size of the model. This method does not change the model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationRegressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = X[:, 0] - X[:, 1] * X[:, 2]
+        >>> model = FactorizationRegressor(rank=1, solver="moment").partial_fit(X, y)
+        >>> model.partial_statistics(X, y).rows
+        200
         """
         check_is_fitted(self)
-        rows = self._make_training_rows(X, y, sample_weight, reset=False)
+        rows = self._read_training_rows(X, y, sample_weight, reset=False).rows
+        assert isinstance(rows, _core.Rows)
         return Statistics(_core.partial_statistics(self._models[0], rows, self._threads))
 
     def apply_statistics(self, statistics: Statistics) -> FactorizationRegressor:
@@ -319,6 +383,17 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
         Iterations alternate: one proposes a step, and the next one evaluates its length and takes it. Afterwards,
         ``summary_`` contains ``rmse`` (of the model before the update), ``is_line_search`` (whether the next iteration
         evaluates a step), ``steps_tried`` and ``steps_taken``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationRegressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = X[:, 0] - X[:, 1] * X[:, 2]
+        >>> model = FactorizationRegressor(rank=1, solver="moment").partial_fit(X, y)
+        >>> parts = [model.partial_statistics(X[i::2], y[i::2]) for i in range(2)]  # each on one worker
+        >>> model.apply_statistics(sum(parts)).summary_["steps_tried"] >= 0
+        True
         """
         check_is_fitted(self)
         self._set_models([_core.apply_statistics(self._models[0], statistics._data)])
@@ -357,6 +432,16 @@ class FactorizationRegressor(RegressorMixin, BaseFactorization):  # type: ignore
             If the estimator is not fitted.
         ValueError
             If X is invalid, or if ``return_std`` is True and the model of the solver 'moment' has no variances.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dyad import FactorizationRegressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = X[:, 0] - X[:, 1] * X[:, 2]
+        >>> values, deviations = FactorizationRegressor(rank=2).fit(X, y).predict(X, return_std=True)
+        >>> bool(np.abs(values - y).max() < 0.01)
+        True
         """
         rows = self._make_prediction_rows(X)
         predictions: Union[Floats, tuple[Floats, Floats]] = self._predictors[0].predict(

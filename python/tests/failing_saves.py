@@ -23,8 +23,8 @@ def estimators():
     random = np.random.default_rng(0)
     X = random.normal(size=(40, 3))
     for make in (
-        lambda rank: FactorizationRegressor(rank=rank, solver="kalman", n_threads=1).fit(X, X[:, 0]),
-        lambda rank: FactorizationClassifier(rank=rank, solver="kalman", n_threads=1).fit(X, np.arange(40) % 3),
+        lambda rank: FactorizationRegressor(rank=rank, solver="kalman", n_jobs=1).fit(X, X[:, 0]),
+        lambda rank: FactorizationClassifier(rank=rank, solver="kalman", n_jobs=1).fit(X, np.arange(40) % 3),
         lambda rank: Learner(rank=rank).learn_one({"a": 1.0}, 2.0),
     ):
         yield make(1), make(2)

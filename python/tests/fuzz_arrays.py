@@ -213,7 +213,7 @@ class Fuzzer:
         make = self.pick([FactorizationRegressor, FactorizationClassifier])
 
         def fitted(both):
-            return make(rank=1, solver="kalman", n_threads=1).fit(X, both[0], sample_weight=both[1]).predict(X)
+            return make(rank=1, solver="kalman", n_jobs=1).fit(X, both[0], sample_weight=both[1]).predict(X)
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from dyad import FactorizationClassifier, FactorizationRegressor, _core
 from dyad._files import from_bytes
-from dyad._distributed import Block, LocalPartitions, concatenate_by_hash, sample_blocks, train
+from dyad._distributed import Block, LocalPartitions, concatenate_by_hash, sample_blocks, train, train_classes
 
 
 def make_settings(solver, rank=3):
@@ -179,3 +179,32 @@ def test_sums_of_functions_continue_from_a_model():
     fresh, targets = make_curves(seed=1)
     losses = [np.sqrt(np.mean((from_bytes(m).predict(fresh) - targets) ** 2)) for m in (first, both)]
     assert losses[1] < losses[0]
+
+
+def test_classes_do_not_depend_on_partitioning():
+    X, y = make_rows(count=3000, d=4, noise=0.2)
+    codes = np.digitize(y, [0, 2]).astype(float)
+
+    def fit_classes(count, sample_rows, solver="newton", start_model=None, rows=slice(None)):
+        model, summary = train_classes(
+            LocalPartitions(dense_partitions(X[rows], codes[rows], count)),
+            lambda: make_settings(solver, rank=2),
+            ["0", "1", "2"],
+            sample_rows=sample_rows,
+            max_data_passes=20,
+            progress=lambda *_: None,
+            start_model=start_model,
+        )
+        return model, from_bytes(model), summary
+
+    _, one, _ = fit_classes(1, 500)
+    _, many, summary = fit_classes(4, 500)
+    np.testing.assert_allclose(many.predict_proba(X), one.predict_proba(X), atol=1e-9)
+    assert len(summary["classes"]) == 3 and summary["rows"] == 3000
+    assert np.mean(many.predict(X) == codes) > 0.8
+    _, small, _ = fit_classes(2, 3000)
+    local = FactorizationClassifier(rank=2, solver="newton")
+    assert abs(np.mean(small.predict(X) == codes) - np.mean(local.fit(X, codes).predict(X) == codes)) < 0.05
+    start, many, _ = fit_classes(4, 500, "kalman")
+    _, continued, _ = fit_classes(2, 500, "kalman", start, slice(0, 1000))
+    assert continued.temperature_ == many.temperature_

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from conftest import make_rows, make_ratings
 import dyad
-from dyad import FactorizationClassifier, FactorizationRegressor
+from dyad import FactorizationClassifier, FactorizationRegressor, _core
 
 
 def test_regressor_recovers_pairs_and_squares(rows):
@@ -186,8 +186,8 @@ def test_warm_start_continues_training(rows):
 
 @pytest.mark.parametrize(
     "change",
-    [{"rank": 3}, {"solver": "newton"}, {"diagonal": "tied"}, {"passes": 3}, {"half_life": 50}, {"precision": "single"},
-     {"random_state": 5}, {"range": (-90, 90)}],
+    [{"rank": 3}, {"solver": "newton"}, {"diagonal": "tied"}, {"max_iter": 3}, {"half_life": 50}, {"precision": "single"},
+     {"random_state": 5}, {"target_range": (-90, 90)}],
 )
 def test_continued_training_rejects_changed_parameters(rows, change):
     model = FactorizationRegressor(rank=2, warm_start=True).fit(*rows)
@@ -202,8 +202,45 @@ def test_continued_training_rejects_changed_parameters(rows, change):
 
 def test_continued_training_accepts_changed_runtime_parameters(rows):
     model = FactorizationRegressor(rank=2, warm_start=True).fit(*rows)
-    model.set_params(n_threads=1, verbose=0, callback=lambda *_: None, memory=1e6)
+    model.set_params(n_jobs=1, verbose=0, callback=lambda *_: None, max_bytes=1e6)
     assert model.fit(*rows).summary_["all_rows"] == 600
+
+
+@pytest.mark.parametrize("jobs", [None, 1, 2, -1, -2])
+def test_predictions_do_not_depend_on_n_jobs(rows, jobs):
+    expected = FactorizationRegressor(rank=2, n_jobs=1).fit(*rows).predict(rows[0])
+    with joblib.parallel_config(n_jobs=2):
+        np.testing.assert_allclose(FactorizationRegressor(rank=2, n_jobs=jobs).fit(*rows).predict(rows[0]), expected)
+
+
+def test_prior_scale_shrinks_first_rows():
+    X, y = make_ratings(2000)
+    norms = []
+    for scale in (None, 1.0, 0.01):
+        model = FactorizationRegressor(rank=2, solver="kalman", prior_scale=scale).fit(X[:30], y[:30])
+        norms.append(np.linalg.norm(model.predict(X) - model.predict(X).mean()))
+    assert norms[0] == norms[1] > norms[2]
+
+
+def test_library_rejects_invalid_prior_scales(rows):
+    X, y = rows
+    for scale, solver in ((-1.0, "kalman"), (np.nan, "kalman"), (2.0, "newton"), (2.0, None)):
+        data = _core.Rows.dense(X)
+        data.set_targets(y, [])
+        settings = _core.Settings()
+        settings.solver, settings.prior_scale = solver, scale
+        with pytest.raises(ValueError, match="prior_scale"):
+            _core.fit(data, settings)
+
+
+def test_messages_name_parameters(rows):
+    with pytest.raises(ValueError, match="max_iter") as raised:
+        FactorizationRegressor(solver="newton", max_iter=1).fit(*rows)
+    assert "passes`" not in str(raised.value)
+    X, y = make_rows(3000, dim=20)
+    with pytest.warns(ConvergenceWarning, match="max_bytes") as warned:
+        FactorizationRegressor(rank=2, solver="newton", max_bytes=1e5).fit(X, y)
+    assert not any("`memory`" in str(warning.message) for warning in warned)
 
 
 def test_default_parameters_do_not_warn(rows, capsys):
@@ -263,7 +300,7 @@ def test_estimator_works_in_grid_search_pickle_and_joblib(rows, tmp_path):
 
 def test_predict_is_thread_safe(rows):
     X, y = rows
-    model = FactorizationRegressor(rank=3, n_threads=1).fit(X, y)
+    model = FactorizationRegressor(rank=3, n_jobs=1).fit(X, y)
     expected = model.predict(X, return_std=True)
     found = joblib.Parallel(n_jobs=4, prefer="threads")(
         joblib.delayed(model.predict)(X, return_std=True) for _ in range(20)
@@ -302,17 +339,21 @@ def test_callback_receives_stages_and_may_raise(rows):
         ({"solver": "sgd"}, "solver"),
         ({"diagonal": "none"}, "diagonal"),
         ({"precision": "half"}, "precision"),
-        ({"passes": 0}, "passes"),
+        ({"max_iter": 0}, "max_iter"),
         ({"half_life": -1}, "half_life"),
-        ({"memory": -1}, "memory"),
-        ({"n_threads": 0}, "n_threads"),
+        ({"max_bytes": -1}, "max_bytes"),
+        ({"n_jobs": 0}, "n_jobs"),
+        ({"n_jobs": 1.5}, "n_jobs"),
+        ({"prior_scale": 0.0, "solver": "kalman"}, "prior_scale"),
+        ({"prior_scale": np.inf, "solver": "kalman"}, "prior_scale"),
+        ({"prior_scale": 2.0}, "solver"),
         ({"random_state": "x"}, "random_state"),
-        ({"range": (5, 1)}, "range"),
-        ({"range": (0, 1, 2)}, "range"),
-        ({"range": (0,)}, "range"),
-        ({"range": 5}, "range"),
-        ({"range": ("a", "b")}, "range"),
-        ({"range": (0, np.nan)}, "range"),
+        ({"target_range": (5, 1)}, "target_range"),
+        ({"target_range": (0, 1, 2)}, "target_range"),
+        ({"target_range": (0,)}, "target_range"),
+        ({"target_range": 5}, "target_range"),
+        ({"target_range": ("a", "b")}, "target_range"),
+        ({"target_range": (0, np.nan)}, "target_range"),
     ],
 )
 def test_invalid_parameters_raise_value_error(rows, parameters, name):
@@ -325,9 +366,11 @@ def test_invalid_rows_raise_value_error(rows):
     model = FactorizationRegressor(rank=2)
     with pytest.raises(NotFittedError):
         model.predict(X)
-    for wrong in (np.where(X > 2, np.nan, X), np.where(X > 2, np.inf, X)):
-        with pytest.raises(ValueError, match="NaN|infinity"):
-            model.fit(wrong, y)
+    with pytest.raises(ValueError, match="infinity"):
+        model.fit(np.where(X > 2, np.inf, X), y)
+    for solver in ("auto", "kalman"):
+        with pytest.raises(ValueError, match="NaN"):
+            FactorizationRegressor(solver=solver).fit(sp.csr_matrix(np.where(X > 2, np.nan, X)), y)
     with pytest.raises(ValueError, match="X has 300, y 299"):
         model.fit(X, y[:-1])
     with pytest.raises(ValueError, match="sample_weight"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conftest import make_rows
-from dyad import FactorizationRegressor, load, plot_calibration
+from dyad import FactorizationClassifier, FactorizationRegressor, load, plot_calibration, plot_learning_curve
 
 
 @pytest.fixture(scope="module")
@@ -40,3 +40,22 @@ def test_plot_convergence_of_loaded_model_raises_value_error(model, tmp_path):
     model.save(tmp_path / "model")
     with pytest.raises(ValueError, match="summary_"):
         load(tmp_path / "model").plot_convergence()
+
+
+@pytest.mark.parametrize("thresholds", [[0], [-1, 1]], ids=["two classes", "three classes"])
+def test_plot_calibration_of_classes_is_near_diagonal(thresholds):
+    X, y = make_rows(2000)
+    y = np.digitize(y, 3 + np.array(thresholds))
+    model = FactorizationClassifier(rank=2).fit(X[:1000], y[:1000])
+    line = plot_calibration(model, X[1000:], y[1000:]).lines[1]
+    assert np.abs(line.get_xdata() - line.get_ydata()).max() < 0.15
+
+
+def test_plot_learning_curve_shows_both_losses(model):
+    X, y = make_rows(300)
+    axes = plot_learning_curve(FactorizationRegressor(rank=2, solver="kalman"), X, y, sizes=[0.3, 1.0], cv=3)
+    training, validation = axes.lines
+    assert validation.get_xdata().tolist() == [60, 200]
+    assert validation.get_ydata()[1] < validation.get_ydata()[0]
+    axes = plot_learning_curve(FactorizationClassifier(rank=2, solver="kalman"), X, y > 3, sizes=[1.0], cv=2)
+    assert axes.get_ylabel() == "log-loss"

@@ -98,7 +98,7 @@ def test_fit_is_stationary_for_dense_rows(seed, diagonal, is_class, tmp_path):
     y = X[:, 0] - X[:, 1] * X[:, 2] + X[:, 3] ** 2 + random.normal(size=80)
     estimator = dyad.FactorizationClassifier if is_class else dyad.FactorizationRegressor
     weights = random.integers(1, 3, size=80)
-    model = estimator(rank=2, solver="newton", diagonal=diagonal, passes=2)
+    model = estimator(rank=2, solver="newton", diagonal=diagonal, max_iter=2)
     model.fit(X, y > np.median(y) if is_class else y, sample_weight=weights).save(tmp_path / "model.dyad")
     file = ModelFile.read(tmp_path / "model.dyad")
     filter = state.read_filter(file)

@@ -107,3 +107,27 @@ def test_invalid_columns_raise_value_error(spark, data):
     ]:
         with pytest.raises(ValueError, match=message):
             estimator.fit(wrong)
+
+
+@pytest.mark.parametrize("sample_rows", [500, 10_000])
+def test_several_classes(spark, tmp_path, sample_rows):
+    from dyad.spark import FactorizationClassificationModel, FactorizationClassifier
+
+    X, y = make_rows(count=1500, d=4, noise=0.2)
+    codes = np.digitize(y, [0, 2]).astype(float)
+    frame = frame_of(spark, X, codes)
+    estimator = FactorizationClassifier(rank=2, solver="kalman", sampleRows=sample_rows, stdCol="std")
+    model = estimator.fit(frame)
+    assert (model.numClasses, model.numFeatures) == (3, 4)
+    model.write().save(str(tmp_path / "model"))
+    loaded = FactorizationClassificationModel.load(str(tmp_path / "model"))
+    found = loaded.transform(frame).select("features", "probability", "rawPrediction", "prediction", "std").collect()
+    vectors = np.array([row[0].toArray() for row in found])
+    local = model.toLocal()
+    probabilities, deviations = local.predict_proba(vectors, return_std=True)
+    np.testing.assert_allclose([row[1].toArray() for row in found], probabilities, rtol=1e-12)
+    np.testing.assert_allclose([row[2].toArray() for row in found], local.decision_function(vectors), rtol=1e-12)
+    np.testing.assert_array_equal([row[3] for row in found], probabilities.argmax(axis=1))
+    np.testing.assert_allclose([row[4].toArray() for row in found], deviations, rtol=1e-12)
+    assert np.mean(probabilities.argmax(axis=1) == np.array(local.predict(vectors), dtype=float)) == 1
+    assert np.mean(local.predict(X) == codes) > 0.8

@@ -135,7 +135,7 @@ def test_invalid_rows_raise_value_error_with_column(spark, data):
         (FactorizationRegressor(weightCol="w"), of(*good).withColumn("w", F.lit(-1.0)), "'w'.*weight"),
         (FactorizationRegressor(weightCol="w"), of(*good).withColumn("w", F.lit(0.0)), "row"),
         (FactorizationRegressor(), of(*good).where("label > 5"), "row"),
-        (FactorizationClassifier(), of(*good, ([1.0, 2.0], 2.0)), "'label'.*0 and 1.*OneVsRest"),
+        (FactorizationClassifier(), of(*good, ([1.0, 2.0], 0.5)), "'label'.*integers"),
     ]:
         with pytest.raises(ValueError, match=message):
             estimator.fit(wrong)

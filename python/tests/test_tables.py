@@ -204,9 +204,8 @@ def stand_in(module, name, **attributes):
 @pytest.mark.parametrize(
     "table, conversion",
     [
-        (stand_in("polars.dataframe.frame", "DataFrame", columns=["a"], dtypes=[]), "to_arrow"),
-        (stand_in("polars.lazyframe.frame", "LazyFrame"), "collect"),
-        (stand_in("dask.dataframe.dask_expr._collection", "DataFrame", columns=["a"], dtypes=[]), "compute"),
+        (stand_in("cudf.core.dataframe", "DataFrame", columns=["a"], dtypes=[]), "to_pandas"),
+        (pa.chunked_array([[1.0, 2.0]]), "pyarrow.Table"),
         (stand_in("pyspark.sql.classic.dataframe", "DataFrame", columns=["a"], dtypes=[]), "toPandas"),
         (stand_in("frames", "Frame", columns=["a"], dtypes=[]), "pandas.DataFrame"),
         (stand_in("frames", "Exporter", __arrow_c_stream__=None), "pyarrow.Table"),

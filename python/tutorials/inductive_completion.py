@@ -39,3 +39,16 @@ left.imshow(table, aspect="auto", interpolation="none")
 left.set(title="observed entries", xlabel="disease", ylabel="gene")
 right.scatter(links[new], predicted[new], s=2, alpha=0.3)
 right.set(title="new genes", xlabel="true value", ylabel="prediction")
+
+# %% [markdown]
+# The observed entries can also be the stored entries of a sparse matrix, or the entries of an array that are not NaN. Every prediction has
+# a standard deviation, which includes the noise. `matrix_` is the estimate of M.
+
+# %%
+partial = np.full(links.shape, np.nan)
+partial[i, j] = links[i, j] + 0.1 * random.normal(size=observed)
+model = InductiveMatrixCompletion(rank=2).fit(genes, diseases, matrix=partial)
+predicted, deviations = model.predict(genes, diseases, return_std=True)
+print(f"standard deviation of a new entry: {deviations[new].mean():.3f}; largest error of M: {np.abs(model.matrix_ - M).max():.3f}")
+report = model.fit_report_
+print(f"residual {report['residual']:.3f} with {report['degrees_of_freedom']} unknowns; R^2 {model.score(genes, diseases, matrix=partial):.4f}")

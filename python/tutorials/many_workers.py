@@ -22,8 +22,8 @@ partitions = list(zip(np.array_split(X, 4), np.array_split(y, 4)))
 # next one evaluates its length.
 
 # %%
-model = FactorizationRegressor(rank=3, solver="moment", n_threads=1).partial_fit(X[:500], y[:500])
-single = FactorizationRegressor(rank=3, solver="moment", n_threads=1).partial_fit(X[:500], y[:500])
+model = FactorizationRegressor(rank=3, solver="moment", n_jobs=1).partial_fit(X[:500], y[:500])
+single = FactorizationRegressor(rank=3, solver="moment", n_jobs=1).partial_fit(X[:500], y[:500])
 with multiprocessing.get_context("fork").Pool(2) as pool:
     for _ in range(12):
         statistics = pool.starmap(model.partial_statistics, partitions)

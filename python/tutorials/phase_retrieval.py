@@ -19,7 +19,7 @@ for count in (90, 120, 180):
 assert error < 1e-8
 
 # %%
-for count in (200, 800, 3200):
+for count in (400, 800, 3200):
     A = random.normal(size=(count, 60))
     noisy = (A @ signal) ** 2 + 0.5 * random.normal(size=count)
     estimate = PhaseRetrieval().fit(A, noisy).signal_

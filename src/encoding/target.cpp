@@ -48,10 +48,11 @@ bool are_class_labels(const std::vector<std::string>& sorted) {
 
 [[noreturn]] void throw_third_class(const InputLocation& location, const std::string& third, const std::string& first,
                                     const std::string& second) {
-  throw DataError(location.file, location.line, location.column,
-                  "the target has a third class " + quote_text(third) + " besides " + quote_text(first) + " and " +
-                      quote_text(second) +
-                      ", expected two; for more classes train one model for each against the rest");
+  throw ThirdClassError(location.file, location.line, location.column,
+                        "the target has a third class " + quote_text(third) + " besides " + quote_text(first) +
+                            " and " + quote_text(second) +
+                            ", expected two; more than two classes need a new model and files, which are read several "
+                            "times, instead of standard input");
 }
 
 double parse_finite_number(std::string_view text, const InputLocation& location, const std::string& name) {
@@ -138,6 +139,7 @@ bool Target::is_task_provisional() const {
 
 void Target::fit(const std::vector<Sample>& samples, std::optional<Task> given_task, bool centered,
                  const InputLocation& location) {
+  if (has_classes_) return require_no_range();
   std::vector<const Sample*> different;  // first sample of each label, at most three
   std::vector<double> numbers;
   for (const Sample& sample : samples) {
@@ -253,6 +255,7 @@ double Target::encode(std::string_view text, const InputLocation& location) {
   if (is_missing(text))
     throw DataError(location.file, location.line, location.column,
                     "expected a class as the target, got a missing value");
+  if (has_classes_) return encode_class(canonical_label(text), location);
   if (text == negative) return -1;
   if (text == positive) return 1;
   return encode_label(canonical_label(text), location);
@@ -266,7 +269,8 @@ double Target::encode(double value, const InputLocation& location) {
     return encode_number(value, location);
   }
   if (value != last_value_) {
-    last_code_ = encode_label(format_shortest(value), location);
+    last_code_ =
+        has_classes_ ? encode_class(format_shortest(value), location) : encode_label(format_shortest(value), location);
     last_value_ = value;
   }
   return last_code_;
@@ -279,6 +283,55 @@ double Target::encode_label(std::string_view label, const InputLocation& locatio
   if (is_task_provisional()) return encode_second_label(label, location);
   (negative.empty() ? negative : positive) = label;
   return encode_label(label, location);
+}
+
+void Target::set_classes(std::vector<std::string> labels, Index positive_class) {
+  std::vector<std::string> canonical;
+  class_indices_.clear();
+  for (const std::string& label : labels) {
+    canonical.push_back(canonical_label(label));
+    class_indices_.try_emplace(canonical.back(), static_cast<Index>(class_indices_.size()));
+  }
+  if (class_indices_.size() < labels.size()) {  // texts that differ, but denote the same number
+    canonical = std::move(labels);
+    class_indices_.clear();
+    for (const std::string& label : canonical) class_indices_.emplace(label, static_cast<Index>(class_indices_.size()));
+  }
+  classes_ = std::move(canonical);
+  has_classes_ = true;
+  collects_classes_ = false;
+  positive_class_ = positive_class;
+  last_value_ = std::numeric_limits<double>::quiet_NaN();
+  task = Task::classification;
+  is_task_inferred = false;
+  if (positive_class < 0) return;
+  positive = classes_.at(static_cast<std::size_t>(positive_class));
+  negative = "not " + positive;
+}
+
+void Target::collect_classes() {
+  set_classes({}, -1);
+  collects_classes_ = true;
+}
+
+void Target::sort_labels(std::vector<std::string>& labels) { std::sort(labels.begin(), labels.end(), label_less); }
+
+double Target::encode_class(const std::string& label, const InputLocation& location) {
+  const auto found = class_indices_.find(label);
+  if (found != class_indices_.end()) return encode_class_index(found->second);
+  if (!collects_classes_)
+    throw DataError(location.file, location.line, location.column,
+                    "expected one of the " + std::to_string(classes_.size()) + " classes of the model (" +
+                        quote_text(classes_.front()) + ", " + quote_text(classes_[1]) + ", ...), got " +
+                        quote_text(label));
+  if (classes_.size() == max_classes)
+    throw DataError(location.file, location.line, location.column,
+                    "the target has more than " + std::to_string(max_classes) +
+                        " classes; expected few different labels (for a number, set ColumnOptions::task to "
+                        "regression)");
+  class_indices_[label] = static_cast<Index>(classes_.size());
+  classes_.push_back(label);
+  return encode_class_index(static_cast<Index>(classes_.size()) - 1);
 }
 
 double Target::encode_second_label(std::string_view label, const InputLocation& location) {

@@ -7,9 +7,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include <dyad/dataset.h>
+#include <dyad/error.h>
 #include <dyad/types.h>
 
 #include "encoding/scaling.h"
@@ -22,6 +24,12 @@ struct InputLocation {
   const std::string& file;
   std::int64_t line = 0;    ///< from 1; 0: unknown
   std::int64_t column = 0;  ///< from 1; 0: unknown
+};
+
+/// A third class occurred where two were expected.
+class ThirdClassError : public DataError {
+ public:
+  using DataError::DataError;
 };
 
 /// The target column and its encoding. Solvers use codes: a number that is centered and scaled by the first rows, or -1
@@ -129,15 +137,42 @@ class Target {
 
   double encode(double value, const InputLocation& location);
 
+  /// Selects classification with these labels. encode() then returns +1 for the class `positive_class` and -1 for all
+  /// others, or the index of the class if `positive_class` is negative. Other labels are errors.
+  void set_classes(std::vector<std::string> labels, Index positive_class);
+  /// Selects classification with the labels that encode() receives, in the order of their occurrence; encode() returns
+  /// the index of the class.
+  void collect_classes();
+  /// Whether set_classes() or collect_classes() was called.
+  [[nodiscard]] bool has_classes() const { return has_classes_; }
+  /// Labels of set_classes() or collect_classes().
+  [[nodiscard]] const std::vector<std::string>& classes() const { return classes_; }
+  /// Code of the class with this index.
+  [[nodiscard]] double encode_class_index(Index index) const {
+    return positive_class_ < 0 ? static_cast<double>(index) : (index == positive_class_ ? 1 : -1);
+  }
+
+  /// Sorts labels: by value if both are numbers, else lexicographically.
+  static void sort_labels(std::vector<std::string>& labels);
+
+  /// Largest number of classes. Real-valued targets that are declared as classes exceed it.
+  static constexpr std::size_t max_classes = 1000;
+
  private:
   void require_no_range() const;
   void infer_range(const std::vector<double>& numbers, std::span<const double> weights);
   [[nodiscard]] double encode_number(double value, const InputLocation& location) const;
   double encode_label(std::string_view label, const InputLocation& location);
   double encode_second_label(std::string_view label, const InputLocation& location);
+  double encode_class(const std::string& label, const InputLocation& location);
 
   double last_value_ = std::numeric_limits<double>::quiet_NaN();  ///< argument of the last encode() of a class
   double last_code_ = 0;                                          ///< its result
+  bool has_classes_ = false;
+  bool collects_classes_ = false;
+  Index positive_class_ = -1;
+  std::vector<std::string> classes_;
+  std::unordered_map<std::string, Index> class_indices_;
 };
 
 /// The number with the fewest digits that parse to the same double.

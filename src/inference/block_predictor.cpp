@@ -52,7 +52,8 @@ std::shared_ptr<BlockPredictor::Predictions> BlockPredictor::predict(const RowBl
       error_bars_->posterior_predictors(block, range.first, values);
     else
       file_.predict(rows.slice(range.first, range.count), values);
-    for (double& value : values) value = target().predicted(value);
+    if (applies_link_)
+      for (double& value : values) value = target().predicted(value);
     if (!computes_deviations_) return;
     const auto deviations = std::span(result->deviations).subspan(first, count);
     std::vector<double> noise(count);

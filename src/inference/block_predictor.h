@@ -35,6 +35,9 @@ class BlockPredictor {
   BlockPredictor(ModelFile& file, const PredictOptions& options, const PredictHooks& hooks,
                  TableEncoder::Targets targets, const ErrorBars* error_bars = nullptr, Format format = {});
 
+  /// Predictions::values are then scaled targets or log-odds, without limits. Before the first next().
+  void omit_link() { applies_link_ = false; }
+
   [[nodiscard]] const Target& target() const { return file_.features.target; }
 
   /// Predicts the next block and updates the row counts of the summary. False at the end of the rows or if interrupted.
@@ -60,6 +63,7 @@ class BlockPredictor {
   std::optional<ErrorBars> owned_error_bars_;
   bool predicts_by_posterior_;  ///< ErrorBars::predicts_by_posterior()
   bool computes_deviations_;
+  bool applies_link_ = true;
   const ErrorBars* error_bars_;  ///< nullptr: not needed
   RowReader<double> reader_;
   RowBlock<double> block_;

@@ -12,6 +12,7 @@
 #include "base/output_file.h"
 #include "inference/strongest_pairs.h"
 #include "model/low_rank.h"
+#include "serialization/class_models.h"
 #include "serialization/model_file.h"
 
 namespace dyad {
@@ -122,6 +123,23 @@ void add_noise_factors(const ModelFile& file, Index top, Inspection& result) {
   }
 }
 
+/// Inspections of the models of all classes.
+Inspection inspect_classes(const std::string& bytes, const std::string& name, Index top) {
+  const ClassModels models = ClassModels::from_bytes(bytes, name);
+  Inspection result;
+  for (std::size_t c = 0; c < models.parts.size(); ++c) {
+    result.classes.push_back(inspect(ModelFile::from_bytes(models.parts[c], name), top));
+    result.classes.back().positive = models.labels[c];
+  }
+  result.kind = result.classes.front().kind;
+  result.task = Task::classification;
+  result.target = models.target;
+  result.features = result.classes.front().features;
+  result.temperature = models.temperature;
+  result.checksum = models.checksum;
+  return result;
+}
+
 /// Properties that all models have.
 Inspection inspect_properties(const ModelFile& file) {
   const FeatureMap& map = file.features;
@@ -141,22 +159,16 @@ Inspection inspect_properties(const ModelFile& file) {
 }  // namespace
 
 Inspection inspect(const std::string& model_path, Index top) {
-  Inspection result = inspect(ModelFile::load(model_path), top);
+  const std::string bytes = ModelFile::read_bytes(model_path);
+  Inspection result = ClassModels::is_class_file(bytes) ? inspect_classes(bytes, model_path, top)
+                                                        : inspect(ModelFile::from_bytes(bytes, model_path), top);
   result.model_path = model_path;
   return result;
 }
 
-Inspection inspect(const ModelFile& file, Index top) {
-  if (top < 0) throw std::invalid_argument(fmt::format("top, the number of terms, must be at least 0, got {}", top));
-  Inspection result = inspect_properties(file);
-  if (file.anova) {
-    add_effects(file, top, result);
-    return result;
-  }
-  if (file.sampled) add_noise_factors(file, top, result);
+LinearTerms linear_terms(const ModelFile& file) {
   const FeatureMap& map = file.features;
   const Model<double>& model = file.model;
-  const Sides sides(model);
   // The model predicts y = offset + unit f(z), where x is a row in the units of the data and z = x / scale - shift is
   // the encoded row.
   const double unit = map.target.scaling.scale;
@@ -175,7 +187,7 @@ Inspection inspect(const ModelFile& file, Index top) {
   // group differs from 0 in a row. Their squares are merged into the intercept and the weights:
   // z_j^2 = slope z_j + constant (1 - z_m), where m is the indicator feature of missing values of column j, if any.
   std::vector<Index> linear_groups = map.indicator_columns();
-  if (!sides.is_bilinear()) {
+  if (!Sides(model).is_bilinear()) {
     const Vector<double> squares = total_square_coefficients(model);
     for (const FeatureMap::LinearSquare& square : map.linear_squares()) {
       const Index j = square.feature;
@@ -190,38 +202,60 @@ Inspection inspect(const ModelFile& file, Index top) {
 
   // With u = x / scale and the second-order terms z'Qz, substituting z = u - shift gives
   // f = b - w'shift + shift'Q shift + (w - 2 Q shift)'u + u'Q u, where gradient = 2 Q shift.
+  LinearTerms result;
   result.intercept = offset + unit * (intercept - w.dot(shift) + gradient.dot(shift) / 2);
+  result.coefficients = unit * (w - gradient).cwiseQuotient(scale);
+  result.effects = unit * w;
+  result.scales = std::move(scale);
+  result.groups = std::move(linear_groups);
+  return result;
+}
+
+Inspection inspect(const ModelFile& file, Index top) {
+  if (top < 0) throw std::invalid_argument(fmt::format("top, the number of terms, must be at least 0, got {}", top));
+  Inspection result = inspect_properties(file);
+  if (file.anova) {
+    add_effects(file, top, result);
+    return result;
+  }
+  if (file.sampled) add_noise_factors(file, top, result);
+  const FeatureMap& map = file.features;
+  const Model<double>& model = file.model;
+  const Sides sides(model);
+  const LinearTerms terms = linear_terms(file);
+  const double unit = map.target.scaling.scale;
+  result.intercept = terms.intercept;
   for (const double lambda : model.spectrum) result.spectrum.push_back(unit * lambda);
 
-  const Vector<double> linear = unit * (w - gradient).cwiseQuotient(scale);
   // Weights are ranked by |w_j|, the effect at the center of the data. If w_j is 0, but centering a pair gives x_j a
   // coefficient, the small second term keeps feature j in the list, below all others.
-  const Vector<double> strength =
-      (unit * w).cwiseAbs().cwiseMax(centering_strength_factor * linear.cwiseProduct(scale).cwiseAbs());
+  const Vector<double> strength = terms.effects.cwiseAbs().cwiseMax(
+      centering_strength_factor * terms.coefficients.cwiseProduct(terms.scales).cwiseAbs());
   for (const Index j : largest_magnitudes(strength, top))
-    result.weights.push_back({map.name(j), "", linear[j], unit * w[j]});
+    result.weights.push_back({map.name(j), "", terms.coefficients[j], terms.effects[j]});
 
-  const StrongestPairs pairs = strongest_pairs(model, top, linear_groups);
+  const StrongestPairs pairs = strongest_pairs(model, top, terms.groups);
   result.are_pairs_exact = pairs.is_exact;
   result.pair_bound = std::abs(unit) * pairs.bound;
   for (const Pair& pair : pairs.pairs) {
     const double effect = unit * pair.coefficient;
     const Index right = pair.right + sides.right_first();
-    result.pairs.push_back({map.name(pair.left), map.name(right), effect / (scale[pair.left] * scale[right]), effect});
+    result.pairs.push_back(
+        {map.name(pair.left), map.name(right), effect / (terms.scales[pair.left] * terms.scales[right]), effect});
   }
   if (map.kind == Kind::phase && model.rank() == 1) {
     const Vector<double> a = std::sqrt(std::max(0.0, unit * model.spectrum[0])) * as_vector(model.factors);
-    for (const Index j : largest_magnitudes(a, top)) result.signal.push_back({map.name(j), "", a[j] / scale[j], a[j]});
+    for (const Index j : largest_magnitudes(a, top))
+      result.signal.push_back({map.name(j), "", a[j] / terms.scales[j], a[j]});
   }
   return result;
 }
 
 namespace {
 
-/// Rows of the curves and surfaces of an ANOVA model.
-std::string effect_table(const Inspection& inspection) {
-  std::string text = "term,left,left_value,right,right_value,value,standard_error,share\n";
-  text += fmt::format("intercept,,,,,{},,\n", inspection.intercept);
+/// Rows of the curves and surfaces of an ANOVA model. `prefix`: first cells of each row.
+std::string effect_table(const Inspection& inspection, const std::string& prefix) {
+  std::string text = fmt::format("{}intercept,,,,,{},,\n", prefix, inspection.intercept);
   const auto position = [](const EffectAxis& axis, std::size_t i) {
     return std::isnan(axis.knots[i]) ? csv_cell(axis.labels[i]) : fmt::format("{}", axis.knots[i]);
   };
@@ -230,7 +264,7 @@ std::string effect_table(const Inspection& inspection) {
     const bool is_pair = effect.axes.size() == 2;
     const std::size_t columns = is_pair ? effect.axes[1].knots.size() : 1;
     for (std::size_t i = 0; i < effect.values.size(); ++i)
-      text += fmt::format("{},{},{},{},{},{},{},{}\n", is_pair ? "pair" : "column", csv_cell(left.column),
+      text += fmt::format("{}{},{},{},{},{},{},{},{}\n", prefix, is_pair ? "pair" : "column", csv_cell(left.column),
                           position(left, i / columns), is_pair ? csv_cell(effect.axes[1].column) : "",
                           is_pair ? position(effect.axes[1], i % columns) : "", effect.values[i], effect.deviations[i],
                           effect.share);
@@ -238,25 +272,39 @@ std::string effect_table(const Inspection& inspection) {
   return text;
 }
 
-}  // namespace
-
-void export_terms(const Inspection& inspection, const std::string& path) {
-  require_distinct_files({{path, "the export"}}, {{inspection.model_path, "the model"}});
-  OutputFile file(path);
-  if (inspection.effect_count > 0) {
-    file.write(effect_table(inspection));
-    return file.commit();
-  }
-  std::string text = "term,left,right,coefficient,effect\n";
+/// Rows of the terms of a low-rank model. `prefix`: first cells of each row.
+std::string term_table(const Inspection& inspection, const std::string& prefix) {
+  std::string text;
   const auto write = [&](const char* kind, const Term& term) {
-    text +=
-        fmt::format("{},{},{},{},{}\n", kind, csv_cell(term.left), csv_cell(term.right), term.coefficient, term.effect);
+    text += fmt::format("{}{},{},{},{},{}\n", prefix, kind, csv_cell(term.left), csv_cell(term.right), term.coefficient,
+                        term.effect);
   };
   write("intercept", {"", "", inspection.intercept, inspection.intercept});
   for (const double value : inspection.spectrum) write("spectrum", {"", "", value, value});
   for (const Term& weight : inspection.weights) write("weight", weight);
   for (const Term& pair : inspection.pairs) write(pair.left == pair.right ? "square" : "pair", pair);
   for (const Term& entry : inspection.signal) write("signal", entry);
+  return text;
+}
+
+constexpr const char* effect_header = "term,left,left_value,right,right_value,value,standard_error,share\n";
+constexpr const char* term_header = "term,left,right,coefficient,effect\n";
+
+}  // namespace
+
+void export_terms(const Inspection& inspection, const std::string& path) {
+  require_distinct_files({{path, "the export"}}, {{inspection.model_path, "the model"}});
+  OutputFile file(path);
+  const bool has_classes = !inspection.classes.empty();
+  const std::vector<Inspection> models = has_classes ? inspection.classes : std::vector<Inspection>{inspection};
+  // The solver is the same for all classes, but a model without functions has no effects.
+  const bool has_effects =
+      std::any_of(models.begin(), models.end(), [](const Inspection& model) { return model.effect_count > 0; });
+  std::string text = std::string(has_classes ? "class," : "") + (has_effects ? effect_header : term_header);
+  for (const Inspection& model : models) {
+    const std::string prefix = has_classes ? csv_cell(model.positive) + "," : std::string();
+    text += has_effects ? effect_table(model, prefix) : term_table(model, prefix);
+  }
   file.write(text);
   file.commit();
 }

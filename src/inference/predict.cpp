@@ -11,6 +11,7 @@
 #include "base/output_file.h"
 #include "base/peak_memory.h"
 #include "inference/block_predictor.h"
+#include "inference/class_block_predictor.h"
 #include "inference/metrics.h"
 
 namespace dyad {
@@ -27,7 +28,9 @@ void PredictOptions::validate() const {
 
 PredictSummary predict(const PredictOptions& options, const PredictHooks& hooks) {
   options.validate();
-  ModelFile file = ModelFile::load(options.model_path);
+  const std::string model = ModelFile::read_bytes(options.model_path);
+  if (ClassModels::is_class_file(model)) return predict_classes(model, options, hooks);
+  ModelFile file = ModelFile::from_bytes(model, options.model_path);
   file.features.target.is_range_given = false;
   const Target& target = file.features.target;
   const std::string negative = escape_text(target.negative);
@@ -58,7 +61,9 @@ PredictSummary predict(const PredictOptions& options, const PredictHooks& hooks)
 
 EvaluateSummary evaluate(const PredictOptions& options, const PredictHooks& hooks) {
   options.validate();
-  return evaluate(ModelFile::load(options.model_path), options, hooks);
+  const std::string model = ModelFile::read_bytes(options.model_path);
+  if (ClassModels::is_class_file(model)) return evaluate_classes(model, options, hooks);
+  return evaluate(ModelFile::from_bytes(model, options.model_path), options, hooks);
 }
 
 EvaluateSummary evaluate(ModelFile file, const PredictOptions& options, const PredictHooks& hooks) {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "inference/block_predictor.h"
+#include "inference/explain.h"
 #include "inference/inspect.h"
 
 namespace dyad {
@@ -62,6 +63,32 @@ PredictSummary Predictor::predict(const DatasetView& rows, std::span<double> val
   }
   block_predictor.finish(summary);
   return summary;
+}
+
+PredictSummary Predictor::predict_log_odds(const DatasetView& rows, std::span<double> values, int threads,
+                                           const PredictHooks& hooks) const {
+  if (values.size() != static_cast<std::size_t>(rows.count))
+    throw std::invalid_argument("values must have one entry per row");
+  if (!likelihood_of(task()).is_classification())
+    throw std::invalid_argument("log-odds require a classification model, but this is a regression model");
+  PredictOptions options;
+  options.data.dataset = &rows;
+  options.threads = threads;
+  ModelFile& file = implementation_->file;
+  BlockPredictor predictor(file, options, hooks, TableEncoder::Targets::none,
+                           ErrorBars::predicts_by_posterior(file) ? &implementation_->error_bars() : nullptr);
+  predictor.omit_link();
+  PredictSummary summary;
+  for (Index done = 0; predictor.next(summary); done = summary.rows)
+    std::copy(predictor.predictions().values.begin(), predictor.predictions().values.end(), values.begin() + done);
+  predictor.finish(summary);
+  return summary;
+}
+
+Explanation Predictor::explain(const DatasetView& rows, int threads, const PredictHooks& hooks) const {
+  ModelFile& file = implementation_->file;
+  return dyad::explain(file, ErrorBars::predicts_by_posterior(file) ? &implementation_->error_bars() : nullptr, rows,
+                       threads, hooks);
 }
 
 Inspection Predictor::inspect(Index top) const { return dyad::inspect(implementation_->file, top); }

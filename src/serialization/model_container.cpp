@@ -23,6 +23,7 @@ std::string ModelContainer::to_bytes() const {
   file.metadata["format"] = format;
   file.metadata["format_version"] = container_version;
   file.metadata["written_by"] = std::string("dyad ") + DYAD_VERSION;
+  if (!classes.empty()) file.metadata["classes"] = classes;
   for (const auto& [name, value] : annotations) file.metadata[annotation_prefix + name] = value;
   for (std::size_t i = 0; i < parts.size(); ++i)
     file.views[part_name(i)] = {dtype_of<std::uint8_t>(), {static_cast<Index>(parts[i].size())}, parts[i]};
@@ -42,6 +43,7 @@ ModelContainer ModelContainer::from_bytes(const std::string& bytes, const std::s
     throw DataError(file, 0, 0, "the file is damaged: its checksum does not match its content; use a backup copy");
   ModelContainer result;
   result.annotations = metadata_with_prefix(content, annotation_prefix);
+  result.checksum = metadata(checksum_key);
   if (!is_container) {
     result.parts = {bytes};
     return result;
@@ -52,6 +54,7 @@ ModelContainer ModelContainer::from_bytes(const std::string& bytes, const std::s
         fmt::format("the container has the format version \"{}\"; dyad {} reads version {}; install a newer "
                     "dyad",
                     metadata("format_version"), DYAD_VERSION, container_version));
+  result.classes = metadata("classes");
   for (std::size_t i = 0; i < content.tensors.size(); ++i) {
     const auto part = content.tensors.find(part_name(i));
     if (part == content.tensors.end() || part->second.dtype != dtype_of<std::uint8_t>())

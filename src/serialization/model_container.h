@@ -8,12 +8,15 @@ namespace dyad {
 
 /// File that contains several complete files, for example the binary models of a multi-class classifier. The layout is
 /// safetensors: the files are U8 tensors named part.0, part.1, ..., and the metadata entries are `format`
-/// ("dyad-container"), `format_version`, `checksum` (serialization/checksum.h), `written_by` and `annotation.*`.
+/// ("dyad-container"), `format_version`, `checksum` (serialization/checksum.h), `written_by`, `annotation.*` and, for
+/// models of more than two classes, `classes`.
 struct ModelContainer {
   static constexpr const char* format = "dyad-container";
 
   std::map<std::string, std::string> annotations;  ///< free-form text of the program that wrote the file
   std::vector<std::string> parts;                  ///< bytes of each contained file
+  std::string checksum;  ///< of the file that was read; empty: none
+  std::string classes;   ///< JSON text of a model of more than two classes (ClassModels); empty: other content
 
   [[nodiscard]] std::string to_bytes() const;
 

@@ -16,10 +16,13 @@
 #include "base/peak_memory.h"
 #include "base/private_file.h"
 #include "base/thread_pool.h"
+#include "data/select_rows.h"
 #include "encoding/clip_outliers.h"
 #include "encoding/sources/row_reader.h"
 #include "training/cached_training.h"
+#include "training/class_task.h"
 #include "training/rank_selection.h"
+#include "training/train_classes.h"
 
 namespace dyad {
 namespace {
@@ -52,14 +55,16 @@ void require_memory(Index dim, Index rank, int threads, std::size_t scalar_bytes
 template <typename Scalar>
 class Training {
  public:
-  Training(const TrainOptions& options, const TrainHooks& hooks, ModelFile file, const TrainSettings& settings,
-           LockedFile& output)
+  Training(const TrainOptions& options, const TrainHooks& hooks, const ClassTask* task, ModelFile file,
+           const TrainSettings& settings, LockedFile& output)
       : options_(options),
         hooks_(hooks),
+        task_(task),
         pool_(options.threads),
         state_{std::move(file), settings},
         output_(options, state_, constant_, output),
         validation_(options, hooks.interrupted) {
+    report_.is_part_of_classes = task != nullptr;
     if (!state_.file.warning.empty()) report_.warn(state_.file.warning);
     if (settings.rows == 0) return;
     if (state_.file.sampled) {
@@ -84,10 +89,15 @@ class Training {
                                      .interrupted = hooks_.interrupted,
                                      .threads = options_.threads});
     RowBlock<Scalar> block;
-    while (true) {
+    for (Index first_row = 0; true;) {
       const auto next = reader.next(block);
       if (next == RowReader<Scalar>::Next::interrupted) report_.summary.outcome = Outcome::interrupted;
       if (next != RowReader<Scalar>::Next::block) break;
+      const Index count = block.count();
+      if (task_ != nullptr && task_->uses_row)
+        keep_rows(block, [&](Index i) { return task_->uses_row(first_row + i); });
+      first_row += count;
+      if (block.count() == 0) continue;
       learn(block);
       if (block.ends_checkpoint_interval) {
         output_.save();
@@ -284,6 +294,7 @@ class Training {
 
   const TrainOptions& options_;
   const TrainHooks& hooks_;
+  const ClassTask* task_;  ///< nullptr: regression or two classes
   ThreadPool pool_;
   TrainState<Scalar> state_;  ///< its solver uses the pool
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -307,20 +318,32 @@ class Training {
 
 }  // namespace
 
-TrainSummary train(const TrainOptions& options, const TrainHooks& hooks) {
-  options.validate();
-  LockedFile output(options.model_path);
+TrainSummary train_model(const TrainOptions& options, const TrainHooks& hooks, const ClassTask* task,
+                         LockedFile& output) {
   ModelFile file;
   if (options.resume)
     file = options.model_path.empty() ? ModelFile::from_bytes(options.model_bytes, model_name(options))
                                       : ModelFile::load(options.model_path);
   const TrainSettings settings =
       options.resume ? TrainSettings::resume(options, file) : TrainSettings::make(options, file);
+  if (task != nullptr) file.features.target.set_classes(task->labels, task->positive);
   // A file that cannot be written is reported before training.
   if (!options.model_path.empty()) const OutputFile writable(options.model_path);
   if (settings.precision == Precision::single_precision)
-    return Training<float>(options, hooks, std::move(file), settings, output).run();
-  return Training<double>(options, hooks, std::move(file), settings, output).run();
+    return Training<float>(options, hooks, task, std::move(file), settings, output).run();
+  return Training<double>(options, hooks, task, std::move(file), settings, output).run();
+}
+
+TrainSummary train(const TrainOptions& options, const TrainHooks& hooks) {
+  options.validate();
+  LockedFile output(options.model_path);
+  if (is_several_classes(options)) return train_classes(options, hooks, output);
+  try {
+    return train_model(options, hooks, nullptr, output);
+  } catch (const ThirdClassError&) {
+    if (options.resume || !can_reread(options.data)) throw;
+  }
+  return train_classes(options, hooks, output);
 }
 
 }  // namespace dyad

@@ -25,6 +25,8 @@ class TrainReport {
   TrainReport(const TrainOptions& options, const TrainState<Scalar>& state) : options_(options), state_(state) {}
 
   TrainSummary summary;
+  /// The model is one of several classes. Progressive losses and the choice of the solver are then not reported.
+  bool is_part_of_classes = false;
 
   void warn(std::string text) { summary.warnings.push_back(std::move(text)); }
 
@@ -104,7 +106,7 @@ class TrainReport {
     if (options_.passes && result.levels + 1 < *options_.passes)
       warn(fmt::format("training ended after {} passes, because the weakest regularization was reached",
                        result.levels + 1));
-    if (summary.held_out && !(result.multi_pass < result.one_pass) && !result.interrupted)
+    if (summary.held_out && !(result.multi_pass < result.one_pass) && !result.interrupted && !is_part_of_classes)
       warn(
           "one pass has a smaller loss on held-out rows than the requested solver; leave out `solver` to use the "
           "better model");
@@ -204,6 +206,7 @@ class TrainReport {
   void remove_progressive_metrics() {
     clear_metrics(summary.progressive);
     clear_metrics(summary.metrics);
+    if (is_part_of_classes) return;
     warn(
         "the row order predicts the targets (for example, the rows are sorted by the target): losses of rows predicted "
         "before they were learned do not estimate the loss on other rows and are left out; shuffle the rows, or "

@@ -32,7 +32,8 @@ class NoRowsError(ValueError):
 class SparkPartitions:
     """Rows of a DataFrame as blocks that Spark caches in memory or on disk until `close`.
 
-    Implements `dyad._distributed.Partitions`. Each call of `sample` and `send` is one Spark job.
+    Implements `dyad._distributed.Partitions`. Each call of `sample` and `send` is one Spark job. ``classes`` is the
+    largest label plus 1; 0 for regression.
     """
 
     def __init__(
@@ -65,9 +66,10 @@ class SparkPartitions:
             F.min("width"),
             F.max("width"),
             F.max("is_sparse"),
+            F.max("classes"),
         ).first()
         assert totals is not None
-        error, rows, min_width, max_width, is_sparse = totals
+        error, rows, min_width, max_width, is_sparse, classes = totals
         if error is not None:
             raise ValueError(error)
         if not rows:
@@ -75,6 +77,7 @@ class SparkPartitions:
         if min_width != max_width:
             raise ValueError(f"Column '{features}' contains vectors of different sizes: {min_width} and {max_width}.")
         self.rows, self.width, self.is_sparse = int(rows), int(max_width), bool(is_sparse)
+        self.classes = int(classes or 0)
         partition_count = self._frame.rdd.getNumPartitions()
         self._tree_depth = max(2, math.ceil(math.log(max(partition_count, 1), _MAX_TREE_FAN_IN)))
         self._blocks = self._frame.select("data").rdd.map(lambda row: bytes(row[0]))
@@ -91,11 +94,11 @@ class SparkPartitions:
             self._destroy_model_broadcast()
             self._model_broadcast = (request.model, broadcast_model(context, request.model))
         model = self._model_broadcast[1]
-        message = context.broadcast((request.content, request.labels, request.is_sparse))
+        message = context.broadcast((request.content, request.labels, request.is_sparse, request.positive))
 
         def compute_response(blocks: Iterable[bytes]) -> Iterable[bytes]:
-            content, labels, is_sparse = message.value
-            received = Request(model.value[1], content, labels, is_sparse)
+            content, labels, is_sparse, positive = message.value
+            received = Request(model.value[1], content, labels, is_sparse, positive=positive)
             worker = None if content is None else cached_worker(model)
             response = received.compute_response(map(deserialize_block, blocks), worker)
             return () if response is None else (response,)

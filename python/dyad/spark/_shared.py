@@ -108,7 +108,7 @@ class FactorizationParams(HasFeaturesCol, HasLabelCol, HasWeightCol, HasPredicti
 
 
 def train(
-    estimator: FactorizationParams, frame: DataFrame, labels: list[str], start_model: Optional[bytes] = None
+    estimator: FactorizationParams, frame: DataFrame, is_classification: bool, start_model: Optional[bytes] = None
 ) -> tuple[bytes, dict[str, Any]]:
     """Train a model on the rows of a DataFrame, or continue from ``start_model``.
 
@@ -118,8 +118,8 @@ def train(
         Params.
     frame : DataFrame
         Rows.
-    labels : list of str
-        Names of the classes 0 and 1; empty: regression.
+    is_classification : bool
+        Whether the labels are classes, 0, 1, 2, ....
     start_model : bytes, optional
         Model from which training continues.
 
@@ -131,7 +131,7 @@ def train(
         Summary of the training run.
     """
     settings = estimator._settings()
-    if labels and estimator.getSolver() == "moment":
+    if is_classification and estimator.getSolver() == "moment":
         raise ValueError("solver must not be 'moment' for classification; use 'auto', 'kalman' or 'newton'.")
     weight = estimator.getOrDefault("weightCol") if estimator.isDefined("weightCol") else None
     trace: list[dict[str, Any]] = []
@@ -141,17 +141,34 @@ def train(
         logger.info("%s: %.0f%% of the rows, loss %.6g, held-out loss %.6g", level, 100 * share, loss, held_out)
 
     columns = (estimator.getFeaturesCol(), estimator.getLabelCol(), weight)
-    with SparkPartitions(frame, *columns, is_classification=bool(labels)) as partitions:
-        model, summary = _distributed.train(
-            partitions,
-            settings,
-            labels,
-            sample_rows=estimator.getOrDefault("sampleRows"),
-            max_data_passes=estimator.getOrDefault("maxLooks"),
-            progress=report_progress,
-            start_model=start_model,
-        )
+    options: dict[str, Any] = {
+        "sample_rows": estimator.getOrDefault("sampleRows"),
+        "max_data_passes": estimator.getOrDefault("maxLooks"),
+        "progress": report_progress,
+        "start_model": start_model,
+    }
+    with SparkPartitions(frame, *columns, is_classification=is_classification) as partitions:
+        labels = _class_labels(partitions.classes, start_model) if is_classification else []
+        if len(labels) > 2:
+            model, summary = _distributed.train_classes(partitions, estimator._settings, labels, **options)
+        else:
+            model, summary = _distributed.train(partitions, settings, labels, **options)
     return model, {**summary, "trace": trace}
+
+
+def _class_labels(classes: int, start_model: Optional[bytes]) -> list[str]:
+    """Return the names of the classes in model files. Raise ValueError if the start model has fewer than ``classes``."""
+    count = max(2, classes)
+    if start_model is not None:
+        is_several = _core.is_class_file(start_model)
+        known = len(_core.ClassPredictor.from_bytes(start_model).labels()) if is_several else 2
+        if count > known:
+            raise ValueError(
+                f"The rows contain the label {classes - 1}, but the model from which training continues has the labels "
+                f"0 to {known - 1}; its first rows must contain the largest label."
+            )
+        count = known
+    return [str(label) for label in range(count)]
 
 
 class FactorizationModel(Model, FactorizationParams, MLReadable[Any], MLWritable):
@@ -182,7 +199,11 @@ class FactorizationModel(Model, FactorizationParams, MLReadable[Any], MLWritable
     @property
     def numFeatures(self) -> int:
         """Number of features of a vector."""
-        return len(_core.Predictor.from_bytes(self._model).column_names())
+        return len(self._first_predictor().column_names())
+
+    def _first_predictor(self) -> _core.Predictor:
+        """Return the predictor of the model, or of the first class of several."""
+        return _core.Predictor.from_bytes(_core.unpack_container(self._model, "the model")[1][0])
 
     def toBytes(self) -> bytes:
         """Return the content of the model file, which ``dyad predict`` and `dyad.load` read."""
@@ -205,7 +226,7 @@ class FactorizationModel(Model, FactorizationParams, MLReadable[Any], MLWritable
         return self._broadcast[1]
 
     def _check_has_deviations(self) -> None:
-        predictor = _core.Predictor.from_bytes(self._model)
+        predictor = self._first_predictor()
         try:
             predictor.predict(_core.Rows.dense(np.zeros((1, len(predictor.column_names())))), True, 1)
         except ValueError as error:
@@ -221,19 +242,9 @@ class FactorizationModel(Model, FactorizationParams, MLReadable[Any], MLWritable
         if with_std:
             self._check_has_deviations()
         model = self._broadcast_once(frame.sparkSession.sparkContext)
-        names = (column, "", "")
-
         def predict(features: pa.Array) -> pa.Array:
             predictor = cached_predictor(model)
-            block = block_from_arrow(features, None, None, names).to_layout(predictor.layout() == "sparse")
-            width = len(predictor.column_names())
-            if len(block) == 0:
-                block = Block(width, np.zeros((0, width)), np.zeros(0)).to_layout(block.is_sparse)
-            if block.width != width:
-                raise RowError(
-                    f"Column '{column}' contains vectors of size {block.width}; the model has {width} features."
-                )
-            rows = block.to_rows([])
+            rows = prediction_rows(features, column, predictor.layout() == "sparse", len(predictor.column_names()))
             if with_std:
                 values, deviations = predictor.predict(rows, True, 1)
                 std = pa.array(deviations)
@@ -250,6 +261,16 @@ class FactorizationModel(Model, FactorizationParams, MLReadable[Any], MLWritable
         return predicted.withColumns(columns).drop(PREDICTION_STRUCT)
 
 
+def prediction_rows(features: pa.Array, column: str, is_sparse: bool, width: int) -> _core.Rows:
+    """Return rows for the extension. Raise RowError if vectors have another size than ``width``."""
+    block = block_from_arrow(features, None, None, (column, "", "")).to_layout(is_sparse)
+    if len(block) == 0:
+        block = Block(width, np.zeros((0, width)), np.zeros(0)).to_layout(block.is_sparse)
+    if block.width != width:
+        raise RowError(f"Column '{column}' contains vectors of size {block.width}; the model has {width} features.")
+    return block.to_rows([])
+
+
 ModelType = TypeVar("ModelType", bound=FactorizationModel)
 
 
@@ -258,7 +279,7 @@ class FactorizationEstimator(
 ):
     """Base class of the estimators."""
 
-    _labels: list[str] = []
+    _is_classification = False
     _model_type: type[ModelType]
 
     @keyword_only
@@ -287,7 +308,7 @@ class FactorizationEstimator(
         return self._set(**{name: value for name, value in self._input_kwargs.items() if value is not None})
 
     def _fit(self, dataset: DataFrame) -> ModelType:
-        return self._create_model(*train(self, dataset, self._labels))
+        return self._create_model(*train(self, dataset, self._is_classification))
 
     def _create_model(self, model: bytes, summary: dict[str, Any]) -> ModelType:
         return self._copyValues(self._model_type(model, summary))

@@ -22,7 +22,7 @@ class StreamLearner:
     ----------
     estimator : FactorizationRegressor or FactorizationClassifier
         Estimator of ``dyad.spark`` with the solver 'auto' or 'kalman'. 'auto' is replaced by 'kalman'. The first batch
-        determines the scales of the features and the range of the labels. It should have at least a thousand rows.
+        determines the scales of the features, the range of the labels and the number of classes. It should have at least a thousand rows.
     folder : str or path-like
         Folder of the model files, on a file system of the driver that survives a restart of the query. Each query
         requires its own folder, as it requires its own checkpoint.
@@ -62,7 +62,7 @@ class StreamLearner:
         if estimator.getSolver() not in ("auto", "kalman"):
             raise ValueError(f"solver must be 'auto' or 'kalman' for a stream, got {estimator.getSolver()!r}.")
         self._estimator = estimator.copy({estimator.solver: "kalman"})
-        self._labels = estimator._labels
+        self._is_classification = estimator._is_classification
         self._folder = pathlib.Path(folder)
         self._folder.mkdir(parents=True, exist_ok=True)
 
@@ -91,7 +91,7 @@ class StreamLearner:
             return
         start_model = None if last is None else self._file(last).read_bytes()
         try:
-            model, _ = train(self._estimator, frame, self._labels, start_model)
+            model, _ = train(self._estimator, frame, self._is_classification, start_model)
         except NoRowsError:
             if start_model is None:
                 return

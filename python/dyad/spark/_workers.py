@@ -31,6 +31,12 @@ def cached_predictor(broadcast: Any) -> _core.Predictor:
     return predictor
 
 
+def cached_class_predictor(broadcast: Any) -> _core.ClassPredictor:
+    """Return the predictor for a broadcast model of more than two classes."""
+    predictor: _core.ClassPredictor = _cached("class predictor", broadcast, _core.ClassPredictor.from_bytes)
+    return predictor
+
+
 def _cached(kind: str, broadcast: Any, create: Callable[[bytes], Any]) -> Any:
     key, model = broadcast.value
     if kind not in _cache or _cache[kind][0] != key:
@@ -145,10 +151,20 @@ def deserialize_block(data: bytes) -> Block:
 
 
 # Columns of the DataFrame of blocks: a serialized block and its properties, or the error of an invalid row.
-BLOCK_COLUMNS = "data binary, rows long, width int, is_sparse boolean, error string"
+BLOCK_COLUMNS = "data binary, rows long, width int, is_sparse boolean, classes int, error string"
 _BLOCK_SCHEMA = pa.schema(
-    {"data": pa.binary(), "rows": pa.int64(), "width": pa.int32(), "is_sparse": pa.bool_(), "error": pa.string()}
+    {
+        "data": pa.binary(),
+        "rows": pa.int64(),
+        "width": pa.int32(),
+        "is_sparse": pa.bool_(),
+        "classes": pa.int32(),
+        "error": pa.string(),
+    }
 )
+
+# Largest number of classes, as in Target::max_classes (src/encoding/target.h).
+_MAX_CLASSES = 1000
 
 
 def make_block_converter(names: tuple[str, str, str], has_weights: bool, is_classification: bool) -> Any:
@@ -160,14 +176,16 @@ def make_block_converter(names: tuple[str, str, str], has_weights: bool, is_clas
             try:
                 weights = batch.column(2) if has_weights else None
                 block = block_from_arrow(batch.column(0), batch.column(1), weights, names)
-                if is_classification and not np.isin(block.targets, (0, 1)).all():
+                is_label = (block.targets == np.floor(block.targets)) & (block.targets >= 0)
+                if is_classification and not (is_label & (block.targets < _MAX_CLASSES)).all():
                     raise RowError(
-                        f"Column '{names[1]}' contains labels other than 0 and 1; index labels with StringIndexer, and "
-                        "train more than two classes with OneVsRest."
+                        f"Column '{names[1]}' contains labels other than the integers 0, 1, 2, ... below "
+                        f"{_MAX_CLASSES}; index labels with StringIndexer."
                     )
                 if len(block) == 0:
                     continue
                 data = serialize_block(block.with_hashes())
+                fields["classes"] = int(block.targets.max()) + 1 if is_classification else 0
                 fields.update(rows=len(block), width=block.width, is_sparse=block.is_sparse, data=data)
             except RowError as error:
                 fields["error"] = str(error)

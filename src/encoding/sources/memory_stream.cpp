@@ -26,8 +26,8 @@ class MemoryStream : public RowStream {
       throw std::invalid_argument("DatasetView::targets must contain one target for each row");
     if (!rows_.weights.empty() && rows_.weights.size() != count)
       throw std::invalid_argument("DatasetView::weights must contain one weight for each row, or none");
-    if (!rows_.labels.empty() && rows_.labels.size() != 2)
-      throw std::invalid_argument("DatasetView::labels must contain two labels, or none");
+    if (!rows_.labels.empty() && rows_.labels.size() != 2 && needs_targets() && !map.target.has_classes())
+      throw std::invalid_argument("DatasetView::labels must contain at least two labels, or none");
     if (!std::all_of(rows_.weights.begin(), rows_.weights.end(), [](double w) { return w >= 0 && w <= max_weight; }))
       throw std::invalid_argument("weights must be at least 0, and finite (at most 1e100)");
     if (!map.is_fitted() && map.is_bilinear() && map.layout != Layout::table)
@@ -97,6 +97,11 @@ class MemoryStream : public RowStream {
     const double y = rows_.targets[static_cast<std::size_t>(row)];
     if (!std::isfinite(y)) throw DataError(memory_name, row + 1, 0, "expected a finite target");
     const InputLocation location{memory_name, row + 1};
+    if (map_.target.has_classes() && !rows_.labels.empty()) {
+      if (!(y >= 0 && y < static_cast<double>(rows_.labels.size()) && y == std::floor(y)))
+        throw DataError(memory_name, row + 1, 0, "expected the index of a label as the target");
+      return map_.target.encode_class_index(static_cast<Index>(y));
+    }
     return rows_.labels.empty() ? map_.target.encode(y, location)
                                 : map_.target.encode(rows_.labels[y > 0 ? 1 : 0], location);
   }
@@ -117,6 +122,7 @@ class MemoryStream : public RowStream {
     map_.target.name = columns().target;
     const Task task = columns().task.value_or(map_.target.task);
     if (!likelihood_of(task).is_classification()) map_.target.task = task;
+    if (map_.target.has_classes()) return;
     if (rows_.labels.empty())
       fit_numeric_target(targets, first.weights);
     else

@@ -31,7 +31,7 @@ struct StreamOptions {
   bool learns_prior = true;  ///< one random start with a hierarchical prior; false: random starts with fixed priors
   FilterGroups groups;       ///< of the features. `have_mean`: groups that have a mean if they are groups of indicators
   std::vector<std::int32_t> feature_groups;  ///< groups of the first features; all others: 0, or the side (bilinear)
-  /// Multiplies the initial variances of the hierarchical prior, for measurements of their influence.
+  /// Multiplies the initial variances of the hierarchical prior.
   double prior_scale = 1;
   std::vector<PriorShares> fixed_priors = measurement_prior_shares;  ///< unless learns_prior; at least one
   bool features_are_standardized = true;  ///< features have scale 1; false: scales are estimated (FeatureScales)

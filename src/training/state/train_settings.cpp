@@ -316,6 +316,11 @@ void TrainOptions::validate() const {
     throw std::invalid_argument("`samples` is an option of the solver sampling; set `solver` to sampling");
   if (solver == Solver::sampling && passes)
     throw std::invalid_argument("the solver sampling has no passes; leave `passes` out, or set `samples`");
+  if (prior_scale && !(*prior_scale > 0 && std::isfinite(*prior_scale)))
+    throw std::invalid_argument(fmt::format("prior_scale must be a positive finite number, got {}", *prior_scale));
+  if (prior_scale && (solver != Solver::kalman || resume || model_kind == Kind::sensing || model_kind == Kind::phase))
+    throw std::invalid_argument(
+        "`prior_scale` is an option of a new model of the solver kalman; set `solver` to kalman, or leave it out");
   if (batch && (*batch < 1 || *batch > max_row_count))
     throw std::invalid_argument(fmt::format("batch must lie in [1, 2^50] rows, got {}", *batch));
   if (checkpoint_every < 0)

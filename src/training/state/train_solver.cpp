@@ -231,6 +231,7 @@ StreamOptions stream_options(const TrainOptions& options, const TrainSettings& s
   stream.batch = settings.batch;
   stream.learns_prior = stream.kalman.shape.linear;
   stream.groups = prior_groups(map);
+  stream.prior_scale = options.prior_scale.value_or(1);
   stream.features_are_standardized = map.layout != Layout::sparse && !map.is_measurement();
   // Standardized dense features have mean square 1.
   if (stream.features_are_standardized && map.is_dense()) stream.kalman.square_center = 1;
