@@ -186,7 +186,7 @@ void RowReader<Scalar>::read(Lock& lock) {
       try {
         add_helper();
       } catch (const std::system_error&) {
-        max_helpers_ = helpers_.size();  // the system limits the number of threads
+        // The system limits the number of threads. The existing ones do the work.
       }
     }
   } else {
