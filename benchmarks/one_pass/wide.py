@@ -17,7 +17,7 @@ import sys
 import time
 from typing import NamedTuple
 
-ROWS = 500_000
+ROWS = 400_000
 RUNS = 2
 RANK = 8
 THREADS = (1, 2)
@@ -103,6 +103,12 @@ def write_rows(folder: pathlib.Path, rows: int) -> tuple[pathlib.Path, pathlib.P
                 sparse_file.write(f"{int(is_click)} {' '.join(f'{index}:1' for index in row)}\n")
         part.rename(text)
     return table, text, sparse
+
+
+def count_names(folder: pathlib.Path, rows: int) -> int:
+    """Return the number of names in the rows, which is the largest index of the libsvm file."""
+    with open(folder / f"wide.{rows}.svm") as file:
+        return max(int(line.rsplit(" ", 1)[1].split(":")[0]) for line in file)
 
 
 def letter(column: int) -> str:
@@ -193,7 +199,7 @@ def main() -> None:
             print(f"{system.name} {system.settings}: {result}", file=sys.stderr, flush=True)
             if i not in fastest or result.wall < fastest[i].wall:
                 fastest[i] = result
-    print(pathlib.Path(__file__).with_name("wide.md").read_text().format(rows=f"{rows:,}", runs=RUNS))
+    print(pathlib.Path(__file__).with_name("wide.md").read_text().format(rows=f"{rows:,}", names=f"{count_names(folder, rows):,}", runs=RUNS))
     print("| system | settings | rows | log-loss | rows/s | rows/s of processor time | memory, MB |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for i, system in enumerate(measured):

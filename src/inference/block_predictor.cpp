@@ -15,18 +15,16 @@ BlockPredictor::BlockPredictor(ModelFile& file, const PredictOptions& options, c
       pool_(options.threads),
       predicts_by_posterior_(ErrorBars::predicts_by_posterior(file)),
       computes_deviations_(options.deviations),
-      error_bars_(error_bars),
+      error_bars_(error_bars != nullptr || (!options.deviations && !predicts_by_posterior_)
+                      ? error_bars
+                      : &owned_error_bars_.emplace(file_, options.model_path)),
       reader_(file.features, {.data = options.data,
                               .columns = {},
                               .targets = targets,
                               .unknown = TableEncoder::UnknownFeatures::ignore,
                               .interrupted = hooks.interrupted,
                               .threads = options.threads,
-                              .process = [this](const RowBlock<double>& block) { return std::any(predict(block)); }}) {
-  if ((!options.deviations && !predicts_by_posterior_) || error_bars != nullptr) return;
-  owned_error_bars_.emplace(file_, options.model_path);
-  error_bars_ = &*owned_error_bars_;
-}
+                              .process = [this](const RowBlock<double>& block) { return std::any(predict(block)); }}) {}
 
 bool BlockPredictor::next(PredictSummary& summary) {
   std::any result;

@@ -73,6 +73,7 @@ RowReader<Scalar>::RowReader(FeatureMap& map, Options options)
   max_helpers_ = !uses_threads ? 0 : is_parallel ? threads - 1 : std::min<std::size_t>(threads - 1, 1);
   max_chunks_ = chunks_per_thread * threads + 1;
   max_ready_ = options_.process ? std::max(max_blocks_ahead, threads + 1) : max_blocks_ahead;
+  const Lock lock(mutex_);  // the first helper may add others
   if (max_helpers_ > 0) add_helper();
 }
 
@@ -186,7 +187,7 @@ void RowReader<Scalar>::read(Lock& lock) {
       try {
         add_helper();
       } catch (const std::system_error&) {
-        max_helpers_ = helpers_.size();  // the system limits the number of threads
+        // The system limits the number of threads. The existing ones do the work.
       }
     }
   } else {

@@ -30,10 +30,8 @@ class TableRows {
     return true;
   }
 
-  /// Cells of the row `offset` rows after the current one; nullptr if that row has not been read.
-  [[nodiscard]] const std::string_view* cells(std::size_t offset = 0) const {
-    return next_ + offset < text_.rows() ? text_.cells.data() + (next_ + offset) * text_.columns : nullptr;
-  }
+  /// Cells of the current row.
+  [[nodiscard]] const std::string_view* cells() const { return text_.cells.data() + next_ * text_.columns; }
   /// Line number of the current row in its file.
   [[nodiscard]] std::int64_t line() const { return text_.lines[next_]; }
   void advance() { ++next_; }
