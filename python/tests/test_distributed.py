@@ -202,8 +202,8 @@ def test_classes_do_not_depend_on_partitioning():
     np.testing.assert_allclose(many.predict_proba(X), one.predict_proba(X), atol=1e-9)
     assert len(summary["classes"]) == 3 and summary["rows"] == 3000
     assert np.mean(many.predict(X) == codes) > 0.8
-    _, small, _ = fit_classes(2, 3000)
-    local = FactorizationClassifier(rank=2, solver="newton")
+    _, small, _ = fit_classes(2, 3000, "kalman")
+    local = FactorizationClassifier(rank=2, solver="kalman")
     assert abs(np.mean(small.predict(X) == codes) - np.mean(local.fit(X, codes).predict(X) == codes)) < 0.05
     start, many, _ = fit_classes(4, 500, "kalman")
     _, continued, _ = fit_classes(2, 500, "kalman", start, slice(0, 1000))

@@ -15,8 +15,8 @@ struct ModelContainer {
 
   std::map<std::string, std::string> annotations;  ///< free-form text of the program that wrote the file
   std::vector<std::string> parts;                  ///< bytes of each contained file
-  std::string checksum;  ///< of the file that was read; empty: none
-  std::string classes;   ///< JSON text of a model of more than two classes (ClassModels); empty: other content
+  std::string checksum;                            ///< of the file that was read; empty: none
+  std::string classes;  ///< JSON text of a model of more than two classes (ClassModels); empty: other content
 
   [[nodiscard]] std::string to_bytes() const;
 

@@ -92,7 +92,7 @@ TEST(Target, ErrorsNameTheLocation) {
     EXPECT_EQ(error.line(), 5);
     EXPECT_EQ(error.column(), 3);
     EXPECT_NE(std::string(error.what()).find("third class 'c'"), std::string::npos);
-    EXPECT_NE(std::string(error.what()).find("against the rest"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("standard input"), std::string::npos);
   }
   Target number = fit_target({"1", "2", "3"});
   for (const char* text : {"", "NA", "nan", "inf", "-inf", "spam", "1e999", "1e200"})

@@ -36,7 +36,7 @@ TEST(ClassTemperature, RecoversTemperature) {
   for (const double temperature : {0.3, 1.0, 3.0}) {
     const ClassTemperature fitted = fit_temperature(drawn_classes(20'000, 4, temperature), {});
     EXPECT_NEAR(fitted.value, temperature, 5 / std::sqrt(fitted.precision));
-    EXPECT_GT(fitted.precision, 1000);
+    EXPECT_GT(fitted.precision, 500);
   }
 }
 

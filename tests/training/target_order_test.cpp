@@ -185,7 +185,7 @@ TEST_F(TargetOrder, GivenTaskIsKept) {
 
 TEST_F(TargetOrder, InvalidSecondValuesAreReportedWithTheirLine) {
   const std::string zeros = write("zeros.csv", csv(row_count, 1, constant("no")));
-  const std::string more = write("more.csv", "a,b,y\n1,1,yes\n1,1,perhaps\n");
+  const std::string more = write("more.csv", "a,b,y\n1,1,yes\n1,1,\n");
   try {
     (void)train(options_for({zeros, more}));
     ADD_FAILURE();
