@@ -37,6 +37,8 @@ def test_every_page_is_in_the_navigation():
     for page in PAGES:
         if page.parent.name == "docs":
             assert f": {page.name}\n" in navigation, page.name
+    for tutorial in (PROJECT / "python" / "tutorials").glob("*.py"):
+        assert f": tutorials/{tutorial.stem}.md\n" in navigation, tutorial.name
 
 
 def test_picture_of_modules_agrees_with_includes():
@@ -71,6 +73,10 @@ def test_json_fields_are_documented(tmp_path):
         "train houses.csv --target price -m houses.dyad",
         "train houses.csv --target garden -m garden.dyad --rank 2",
         "evaluate -m garden.dyad houses.csv",
+        "train houses.csv --target district -m district.dyad --rank 2",
+        "evaluate -m district.dyad houses.csv",
+        "predict -m district.dyad houses.csv -o districts.txt",
+        "inspect district.dyad",
         "predict -m houses.dyad houses.csv -o out.txt",
         "inspect houses.dyad",
         "inspect ratings.dyad",
