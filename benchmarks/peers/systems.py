@@ -19,7 +19,7 @@ import numpy as np
 import dyad
 
 RANK = 8
-RUNS = 5
+RUNS = 3
 
 
 class Point(NamedTuple):
@@ -71,6 +71,8 @@ class MyFM:
 
     def __init__(self, is_ordered=False):
         self.name, self.is_ordered = "myFM, ordered probit" if is_ordered else "myFM", is_ordered
+        if is_ordered:
+            self.works = (512,)
 
     works = (10, 30, 100, 512)
 
