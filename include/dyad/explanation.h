@@ -20,10 +20,11 @@ struct Explanation {
                         ///< categories, and for classes the uncertainty of the log-odds
     limit,              ///< change by the limits of the predictions
   };
+  /// Kind and columns of a term.
   struct TermName {
-    TermKind kind = TermKind::intercept;
-    std::string left;   ///< name of a column, or of a feature for hashed and sparse rows; empty: none
-    std::string right;  ///< pair: name of the second one
+    TermKind kind = TermKind::intercept;  ///< what the term contains
+    std::string left;                     ///< name of a column, or of a feature for hashed and sparse rows; empty: none
+    std::string right;                    ///< pair: name of the second one
   };
 
   std::vector<TermName> terms;      ///< in the order of their numbers
