@@ -143,6 +143,7 @@ void GibbsSampler::for_each_in_class(const ColourClasses::Features& features, Ma
 template <typename Visit>
 double GibbsSampler::sum_over_rows(Visit&& visit) {
   const Index rows = columns_.row_count();
+  if (rows <= rows_per_block) return visit(0, rows);  // one block: waking the threads takes longer than the sum
   const Index blocks = (rows + rows_per_block - 1) / rows_per_block;
   std::vector<double> sums(at(blocks));
   pool_.split(blocks, [&](int, IndexRange range) {
