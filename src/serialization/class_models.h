@@ -14,7 +14,7 @@ struct ClassModels {
   double temperature = 1;                          ///< t
   double precision = 0;                            ///< of t: inverse variance of its posterior
   std::vector<std::string> parts;                  ///< bytes of the model files
-  std::string checksum;             ///< of the file that was read
+  std::string checksum;                            ///< of the file that was read
   std::map<std::string, std::string> annotations;  ///< as ModelFile::annotations
 
   /// Type of the labels: "integer" or "number" if all labels are numbers with the fewest digits, else "text".
