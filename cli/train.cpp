@@ -50,7 +50,7 @@ void Train::add_to(CLI::App& subcommand) {
   add_choice(subcommand, "--task", options.columns.task, choices_with_auto(tasks),
              "auto: classification if the targets are 0 and 1, -1 and +1, or text, else regression; more than two "
              "classes need files, which are read several times; default auto");
-  add_number(subcommand, "--rank", options.rank, "K", "Rank of M; default 8, phase: 1");
+  add_number(subcommand, "--rank", options.rank, "K", "Rank of M; default 8 (one pass over sparse rows: 8 or 16), phase: 1");
   add_choice(
       subcommand, "--solver", options.solver, optional_choices(train_solvers),
       "kalman: online Bayesian updates, one pass; moment: method of moments (Lin and Ye 2016), one pass; newton: "
