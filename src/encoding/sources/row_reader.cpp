@@ -110,8 +110,14 @@ void RowReader<Scalar>::add_helper() {
 template <typename Scalar>
 void RowReader<Scalar>::run_helper() {
   Lock lock(mutex_);
-  while (!is_stopping_)
-    if (!run_task(lock, false)) changed_.wait(lock);
+  while (!is_stopping_) try {
+      if (!run_task(lock, false)) changed_.wait(lock);
+    } catch (...) {  // insufficient memory
+      if (!lock.owns_lock()) lock.lock();
+      failure_ = std::current_exception();
+      has_ended_ = true;
+      changed_.notify_all();
+    }
 }
 
 template <typename Scalar>
