@@ -110,7 +110,8 @@ void RowReader<Scalar>::add_helper() {
 template <typename Scalar>
 void RowReader<Scalar>::run_helper() {
   Lock lock(mutex_);
-  while (!is_stopping_) try {
+  while (!is_stopping_) {
+    try {
       if (!run_task(lock, false)) changed_.wait(lock);
     } catch (...) {  // insufficient memory
       if (!lock.owns_lock()) lock.lock();
@@ -118,6 +119,7 @@ void RowReader<Scalar>::run_helper() {
       has_ended_ = true;
       changed_.notify_all();
     }
+  }
 }
 
 template <typename Scalar>
