@@ -78,7 +78,8 @@ ClassBlockPredictor::ClassBlockPredictor(LoadedClassModels& models, const DataOp
                      .columns = {},
                      .targets = targets,
                      .unknown = TableEncoder::UnknownFeatures::ignore,
-                     .interrupted = hooks.interrupted}),
+                     .interrupted = hooks.interrupted,
+                     .threads = threads}),
       computes_variances_(deviations) {}
 
 bool ClassBlockPredictor::next(PredictSummary& summary) {

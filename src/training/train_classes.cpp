@@ -139,8 +139,9 @@ class ClassTraining {
     else
       data.map.target.collect_classes();
     {
-      RowReader<double> reader(data.map,
-                               {.data = options_.data, .columns = columns, .interrupted = hooks_.interrupted});
+      RowReader<double> reader(
+          data.map,
+          {.data = options_.data, .columns = columns, .interrupted = hooks_.interrupted, .threads = options_.threads});
       RowBlock<double> block;
       auto next = reader.next(block);
       for (; next == RowReader<double>::Next::block; next = reader.next(block)) {
