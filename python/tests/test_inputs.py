@@ -139,7 +139,7 @@ def test_categorical_features_equal_strings(declared):
         np.testing.assert_array_equal(arrays.predict(frame.to_numpy()), model.predict(frame))
 
 
-@pytest.mark.parametrize("declared", [["nobody"], [7], [-1], [True], [1.5], "user", [["user"]]])
+@pytest.mark.parametrize("declared", [["height"], [7], [-1], [True], [1.5], "user", [["user"]]])
 def test_invalid_categorical_features_raise(declared):
     frame, y = make_frame(60)
     with pytest.raises(ValueError, match="categorical_features"):
