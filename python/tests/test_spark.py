@@ -21,8 +21,9 @@ def test_examples_of_the_page_run(spark, tmp_path, monkeypatch):
     X, y = make_rows(count=2000, d=4, noise=0.2)
     frame = frame_of(spark, X, y).withColumnRenamed("label", "rating")
     exec(batch, {"train": frame, "test": frame})
-    frame.write.parquet("ratings")
-    names = {"ratings": spark.readStream.schema(frame.schema).parquet("ratings"), "frame": frame}
+    folder = str(tmp_path / "ratings")  # Spark resolves relative paths by the folder in which its process started
+    frame.write.parquet(folder)
+    names = {"ratings": spark.readStream.schema(frame.schema).parquet(folder), "frame": frame}
     names["ratings"] = names["ratings"].withColumnRenamed("rating", "label")
     code, last = stream.rstrip().rsplit("\n", 1)
     exec(code, names)
