@@ -20,8 +20,11 @@ def test_examples_of_the_page_run(spark, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, y = make_rows(count=2000, d=4, noise=0.2)
     frame = frame_of(spark, X, y).withColumnRenamed("label", "rating")
+    # Spark resolves relative paths by the folder in which its process started.
+    batch = batch.replace('"models/ratings"', repr(str(tmp_path / "models")))
+    stream = stream.replace('"checkpoint"', repr(str(tmp_path / "checkpoint")))
+    folder = str(tmp_path / "ratings")
     exec(batch, {"train": frame, "test": frame})
-    folder = str(tmp_path / "ratings")  # Spark resolves relative paths by the folder in which its process started
     frame.write.parquet(folder)
     names = {"ratings": spark.readStream.schema(frame.schema).parquet(folder), "frame": frame}
     names["ratings"] = names["ratings"].withColumnRenamed("rating", "label")
